@@ -19,10 +19,10 @@ from adapter.definitions.columns import drop_column, drop_referring
 from adapter.definitions.common.catalog_changes import (
     change,
     check_column_count,
-    named_role,
     require_column,
     with_column,
 )
+from adapter.definitions.common.owners import check_new_owner, give, require_owner
 from adapter.definitions.constraints.checks import (
     add_checks,
     find_constraint,
@@ -45,7 +45,6 @@ from adapter.definitions.sequences import (
     add_identity,
     drop_identity,
     numbered_column,
-    owned_sequences,
     set_identity,
 )
 from adapter.definitions.tables import column_of
@@ -96,6 +95,7 @@ def alter_target(
             raise missing(own_catalog(running), name)
         skip_missing(running, name)
         return None
+    require_owner(running, record)
     if kind_of(record) == "composite type":
         if kind == "type":
             return record
@@ -447,7 +447,4 @@ def _validate_constraint(running: Running, relation: Relation, action: st.Valida
 
 
 def _set_owner(running: Running, record: Relation | SequenceRecord, owner: str) -> None:
-    catalog = own_catalog(running)
-    oid = named_role(running, owner).oid
-    moved = [record, *(owned_sequences(catalog, record.oid) if isinstance(record, Relation) else ())]
-    change(running, removed=moved, added=[msgspec.structs.replace(each, owner=oid) for each in moved])
+    give(running, record, check_new_owner(running, record, owner).oid)

@@ -15,10 +15,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from adapter.definitions import alter, drop, objects, rename, sequences, tables
+from adapter.definitions import alter, drop, objects, owned, rename, sequences, tables
 from adapter.definitions.databases import changes as databases
 from adapter.definitions.extensions import changes as extensions
 from adapter.definitions.indexes import creation, rebuilding
+from adapter.definitions.roles import attributes, memberships, stored_settings
 from adapter.definitions.routines import alteration
 from adapter.definitions.routines import creation as routines
 from adapter.definitions.types import changes, composites, domains, enums
@@ -66,15 +67,19 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterRoutine: alteration.alter_routine,
     st.CreateIndex: creation.create_index,
     st.Reindex: rebuilding.reindex,
-    st.CreateRole: objects.create_role,
-    st.AlterRole: objects.alter_role,
-    st.DropRole: objects.drop_role,
+    st.CreateRole: attributes.create_role,
+    st.AlterRole: attributes.alter_role,
+    st.AlterGroup: memberships.alter_group,
+    st.GrantRole: memberships.grant_role,
+    st.DropRole: owned.drop_role,
+    st.ReassignOwned: owned.reassign_owned,
+    st.DropOwned: owned.drop_owned,
     st.CreateDatabase: databases.create_database,
     st.AlterDatabase: databases.alter_database,
     st.RefreshCollation: databases.refresh_collation,
     st.AlterExtension: extensions.alter,
     st.DropDatabase: databases.drop_database,
-    st.AlterSetting: objects.alter_setting,
+    st.AlterSetting: stored_settings.alter_setting,
 }
 
 _OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.DropDatabase: "DROP DATABASE"}
@@ -82,7 +87,6 @@ _OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.Dro
 _UNSUPPORTED: dict[type, str] = {
     st.RefreshMaterializedView: "REFRESH MATERIALIZED VIEW",
     st.Grant: "GRANT",
-    st.GrantRole: "GRANT of roles",
     st.AlterDefaultPrivileges: "ALTER DEFAULT PRIVILEGES",
     st.AlterSystem: "ALTER SYSTEM",
     st.Cluster: "CLUSTER",

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from adapter.definitions.common.catalog_changes import change, owner_oid, with_column
+from adapter.definitions.common.catalog_changes import change, with_column
+from adapter.definitions.common.owners import require_droppable, require_owner
 from adapter.definitions.dependents import dependents_of, named, notify, refuse, remove, report_cascade
 from adapter.definitions.extensions.changes import find, require
 from adapter.definitions.routines.names import find_routine
@@ -24,7 +25,6 @@ from planner.common_errors import missing_schema
 from planner.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
-    InsufficientPrivilege,
     UndefinedFunction,
     UndefinedObject,
     UndefinedTable,
@@ -114,10 +114,11 @@ def _drop_relations(running: Running, statement: st.Drop) -> None:
                 if actual == "composite type"
                 else f"Use DROP {actual.upper()} to remove {with_article(actual)}.",
             )
+        require_droppable(running, record)
         if isinstance(record, Index):
             _refuse_required(running, catalog, record)
         targets[record.oid] = record
-    _drop_all(running, catalog, targets, cascade=statement.cascade)
+    drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
 def _refuse_required(running: Running, catalog: CatalogSnapshot, index: Index) -> None:
@@ -146,8 +147,9 @@ def _drop_types(running: Running, statement: st.Drop) -> None:
         if statement.kind == "domain" and row.type != "d":
             raise WrongObjectType(f'"{name}" is not a domain')
         record = droppable_type(running, catalog, row)
+        require_droppable(running, record)
         targets[record.oid] = record
-    _drop_all(running, catalog, targets, cascade=statement.cascade)
+    drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
 def _drop_routines(running: Running, statement: st.Drop) -> None:
@@ -162,8 +164,9 @@ def _drop_routines(running: Running, statement: st.Drop) -> None:
                 raise
             notify(running, f"{statement.kind} {routine.name}({','.join(routine.written)}) does not exist, skipping")
             continue
+        require_droppable(running, record)
         targets[record.oid] = record
-    _drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
+    drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
 
 
 def _drop_extensions(running: Running, statement: st.Drop) -> None:
@@ -174,8 +177,9 @@ def _drop_extensions(running: Running, statement: st.Drop) -> None:
             notify(running, f'extension "{name.name}" does not exist, skipping')
             continue
         record = require(catalog, name.name)
+        require_owner(running, record)
         targets[record.oid] = record
-    _drop_all(running, catalog, targets, cascade=statement.cascade)
+    drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
 def _refuse_members(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> None:
@@ -205,17 +209,13 @@ def _drop_schemas(running: Running, statement: st.Drop) -> None:
                 raise missing_schema(name.name)
             notify(running, f'schema "{name.name}" does not exist, skipping')
             continue
-        if schema.owner != owner_oid(running) and not _is_superuser(running):
-            raise InsufficientPrivilege(f"must be owner of schema {schema.name}")
+        require_owner(running, schema)
         targets[schema.oid] = schema
-    _drop_all(running, catalog, targets, cascade=statement.cascade)
+    drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
-def _is_superuser(running: Running) -> bool:
-    return running.session.values["is_superuser"] == "on"
-
-
-def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:
+def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:
+    """Drop `targets` and, with `cascade`, what depends on them. 2BP01 for what else there is."""
     if not targets:
         return
     doomed: dict[int, Record] = dict(targets)

@@ -16,6 +16,7 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
+from adapter.definitions.common.owners import require_owner
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
     creation_schema,
@@ -69,6 +70,7 @@ async def alter_sequence(running: Running, statement: st.AlterSequence) -> None:
         return
     if not isinstance(record, Sequence):
         raise WrongObjectType(f'"{record.name}" is not a sequence')
+    require_owner(running, record)
     changed = await altered(running, record, statement.options)
     changed = _owned(running, catalog, changed, statement.options)
     if changed != record:

@@ -16,6 +16,7 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
+from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
 from adapter.definitions.constraints.generation import checked_default, with_generations
@@ -355,6 +356,8 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         return
     if not statement.or_replace:
         raise existing_relation(statement.name.name)
+    if isinstance(existing, (Relation, SequenceRecord, Index)):
+        require_owner(running, existing)
     if not isinstance(existing, Relation) or existing.kind != "v":
         raise WrongObjectType(f'"{statement.name.name}" is not a view')
     _check_replacement(existing.live_columns(), columns)

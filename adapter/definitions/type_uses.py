@@ -22,7 +22,7 @@ from planner.errors import DependentObjectsStillExist
 from planner.statements import records as st
 from planner.types import derived_oids
 from planner.types.type_names import format_type
-from planner.types.type_scope import record_of
+from planner.types.type_scope import UserType, record_of
 from planner.types.user_types import is_type_record, mentions
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, Column, Constraint, Index, Relation
 from storage.catalog.record import Record
@@ -107,7 +107,7 @@ class ViewUse(Struct, frozen=True, kw_only=True):
 TypeUse: TypeAlias = ColumnUse | ExpressionUse | ViewUse
 
 
-def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> Record:
+def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> UserType:
     """The record of a type that DROP TYPE may remove. 2BP01."""
     name = format_type(row.oid)
     if row.elem and row.category == "A":

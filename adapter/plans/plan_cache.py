@@ -72,6 +72,7 @@ _DEFINITIONS = (
     st.CreateTable, st.CreateTableAs, st.CreateView, st.Truncate, st.AlterTable, st.RenameColumn, st.RenameRelation,
     st.SetSchema, st.Drop, st.CreateSchema, st.RenameObject, st.AlterOwner, st.Comment, st.CreateSequence,
     st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
+    st.AlterGroup, st.GrantRole, st.ReassignOwned, st.DropOwned,
     st.AlterDatabase, st.RefreshCollation,
     st.CreateExtension,
     st.AlterExtension,

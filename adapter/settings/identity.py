@@ -19,11 +19,14 @@ class Identity:
     """What SET ROLE has made of it; None for NONE."""
     definer: int | None = None
     """The owner of the SECURITY DEFINER function that runs."""
+    outer: int = field(init=False)
+    """Who it acts as outside of any such function."""
     current: int = field(init=False)
     """current_user, whose privileges count."""
 
     def __post_init__(self) -> None:
         outer = self.session if self.role is None else self.role
+        object.__setattr__(self, "outer", outer)
         object.__setattr__(self, "current", outer if self.definer is None else self.definer)
 
     def with_session(self, role: int) -> Identity:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from adapter.access.membership import has_privileges_of
+from adapter.access.ownership import owns
 from adapter.changes import with_changes
 from adapter.changes.constraints.table_keys import table_keys
 from adapter.changes.copy import copy_in, copy_out
@@ -24,19 +26,20 @@ from adapter.statements.transactions import is_control, run_control, set_constra
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
 from planner.common_errors import missing_parameter
-from planner.errors import (
-    SqlError,
-)
+from planner.errors import InsufficientPrivilege, SqlError
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, subtrees
-from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.model import CatalogSnapshot, Database, Relation
 from storage.environment.environment import Environment
 from storage.timestamps.csn import Csn
 
 _READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt", "copy_stmt", "explain_stmt"})
 """Statements that are not worth the attempt to run them without asking for the newest snapshot."""
 
+
+PG_CHECKPOINT = 4544
+"""The predefined role whose members may ask for a checkpoint."""
 
 PAUSES_S = (*[0.0] * 10, *[0.001] * 50)
 """Pauses of a statement that begins again while commits become visible, which takes the loop some rounds as a rule."""
@@ -255,6 +258,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
         case st.Vacuum():
             return await _vacuum(running, statement)
         case st.Checkpoint():
+            _require_checkpoint(running)
             return Command(tag="CHECKPOINT")
         case st.SetConstraints():
             return await set_constraints(running, statement)
@@ -285,12 +289,28 @@ def _deallocate(running: Running, statement: st.Deallocate) -> Command:
     return Command(tag="DEALLOCATE")
 
 
+def _require_checkpoint(running: Running) -> None:
+    catalog = running.session.newest_catalog()
+    if not has_privileges_of(catalog, running.session.values.identity.current, PG_CHECKPOINT):
+        raise InsufficientPrivilege("must be superuser or have privileges of pg_checkpoint to do CHECKPOINT")
+
+
+def _may_maintain(running: Running, catalog: CatalogSnapshot, relation: Relation) -> bool:
+    """Whether the current role owns the relation or the database (vacuum_is_relation_owner)."""
+    current, database = running.session.values.identity.current, catalog.get(catalog.database)
+    return owns(catalog, current, relation) or (isinstance(database, Database) and owns(catalog, current, database))
+
+
 async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
     """VACUUM and ANALYZE: the storage controller compacts by itself and statistics are always current, so there is
     nothing to do but to check the names."""
     if not statement.analyze_only:
         prevent_in_block(running, "VACUUM")
     catalog = running.transaction.catalog
+    verb = "analyze" if statement.analyze_only else "vacuum"
     for name in statement.tables:
-        find_relation(running, catalog, name)
+        relation = find_relation(running, catalog, name)
+        if not _may_maintain(running, catalog, relation):
+            message = f'skipping "{relation.name}" --- only table or database owner can {verb} it'
+            running.session.warn("01000", message)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")

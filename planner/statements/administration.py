@@ -73,11 +73,14 @@ class Grant(Struct, frozen=True, kw_only=True):
 
 
 class GrantRole(Struct, frozen=True, kw_only=True):
-    """GRANT or REVOKE of role membership."""
+    """GRANT or REVOKE of role membership. `grantor` is who GRANTED BY names; `admin_option`: with that, or of a REVOKE
+    that alone."""
 
     grant: bool
     roles: tuple[str, ...]
     grantees: tuple[str, ...]
+    grantor: str | None = None
+    admin_option: bool = False
 
 
 class AlterDefaultPrivileges(Struct, frozen=True, kw_only=True):
@@ -145,6 +148,8 @@ class RoleOptions(Struct, frozen=True, kw_only=True):
     in_roles: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
     admins: tuple[str, ...] = ()
+    has_sysid: bool = False
+    """SYSID is given, which says nothing any more."""
 
 
 class CreateRole(Struct, frozen=True, kw_only=True):
@@ -156,15 +161,37 @@ class CreateRole(Struct, frozen=True, kw_only=True):
 
 
 class AlterRole(Struct, frozen=True, kw_only=True):
-    """ALTER ROLE; `name` may be current_user or session_user, which the caller resolves."""
+    """ALTER ROLE."""
 
     name: str
     options: RoleOptions
 
 
+class AlterGroup(Struct, frozen=True, kw_only=True):
+    """ALTER GROUP ... ADD / DROP USER."""
+
+    name: str
+    members: tuple[str, ...]
+    add: bool
+
+
 class DropRole(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     if_exists: bool = False
+
+
+class ReassignOwned(Struct, frozen=True, kw_only=True):
+    """REASSIGN OWNED BY ... TO ..."""
+
+    roles: tuple[str, ...]
+    new_owner: str
+
+
+class DropOwned(Struct, frozen=True, kw_only=True):
+    """DROP OWNED BY ..."""
+
+    roles: tuple[str, ...]
+    cascade: bool = False
 
 
 class Do(Struct, frozen=True, kw_only=True):

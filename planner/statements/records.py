@@ -14,6 +14,7 @@ from planner.statements.administration import (
     AlterDatabase,
     AlterDefaultPrivileges,
     AlterExtension,
+    AlterGroup,
     AlterRole,
     Checkpoint,
     Cluster,
@@ -22,12 +23,14 @@ from planner.statements.administration import (
     CreateRole,
     Do,
     DropDatabase,
+    DropOwned,
     DropRole,
     Grant,
     GrantRole,
     Listen,
     Lock,
     Notify,
+    ReassignOwned,
     RefreshCollation,
     Reindex,
     RoleOptions,
@@ -183,6 +186,9 @@ UtilityStatement: TypeAlias = (
     | DropDatabase
     | CreateRole
     | AlterRole
+    | AlterGroup
+    | DropOwned
+    | ReassignOwned
     | DropRole
     | Do
     | SetConstraints
@@ -200,6 +206,7 @@ __all__ = [
     "AlterDatabase",
     "AlterDefaultPrivileges",
     "AlterExtension",
+    "AlterGroup",
     "AlterOwner",
     "AlterRole",
     "AlterRoutine",
@@ -245,6 +252,7 @@ __all__ = [
     "DropDomainCheck",
     "DropExpression",
     "DropIdentity",
+    "DropOwned",
     "DropRole",
     "Execute",
     "Explain",
@@ -259,6 +267,7 @@ __all__ = [
     "Prepare",
     "PreparedTransaction",
     "QualifiedName",
+    "ReassignOwned",
     "RefreshCollation",
     "RefreshMaterializedView",
     "Reindex",

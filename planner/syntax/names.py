@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from planner.common_errors import improper_relation_name
-from planner.errors import FeatureNotSupported, ReservedName, SqlSyntaxError
+from planner.common_errors import improper_relation_name, missing_role
+from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Parsed, Tree
 from planner.syntax.qualified_names import QualifiedName
@@ -51,16 +51,20 @@ def strings(items: Iterable[Tree]) -> tuple[str, ...]:
     return tuple(item.string.sval for item in items)
 
 
+CURRENT_USER, SESSION_USER = "\0current_user", "\0session_user"
+"""What stands for the roles that a session acts as, which no name can be."""
+
+
 def role_name(node: Tree) -> str:
-    """The role in a RoleSpec. The key words CURRENT_USER, CURRENT_ROLE and SESSION_USER come in lower case; a role
-    cannot have these names unquoted, so the caller resolves them. Raises 42939 for PUBLIC."""
+    """The role in a RoleSpec; the key words CURRENT_USER, CURRENT_ROLE and SESSION_USER are `CURRENT_USER` and
+    `SESSION_USER`, which the caller resolves. Raises 42704 for PUBLIC."""
     if node.roletype == pb.ROLESPEC_CSTRING:
         return str(node.rolename)
     if node.roletype == pb.ROLESPEC_CURRENT_USER or node.roletype == pb.ROLESPEC_CURRENT_ROLE:
-        return "current_user"
+        return CURRENT_USER
     if node.roletype == pb.ROLESPEC_SESSION_USER:
-        return "session_user"
-    raise ReservedName('role name "public" is reserved')
+        return SESSION_USER
+    raise missing_role("public")
 
 
 _TITLES = {

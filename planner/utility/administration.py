@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.common_errors import redundant_options
-from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.errors import FeatureNotSupported, InvalidGrantOperation, InvalidParameterValue, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, role_name
@@ -136,11 +136,26 @@ def _grant(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _grant_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    if any(node.access_priv.cols for node in tree.granted_roles):
+        raise InvalidGrantOperation("column names cannot be included in GRANT/REVOKE ROLE")
     return st.GrantRole(
         grant=tree.is_grant,
         roles=tuple(node.access_priv.priv_name for node in tree.granted_roles),
         grantees=tuple(role_name(node.role_spec) for node in tree.grantee_roles),
+        grantor=role_name(tree.grantor) if tree.HasField("grantor") else None,
+        admin_option=_admin_option(parsed, tree),
     )
+
+
+def _admin_option(parsed: Parsed, tree: Tree) -> bool:
+    """Whether GRANT has WITH ADMIN OPTION, or REVOKE ADMIN OPTION FOR. 42601 for options of later versions."""
+    for node in tree.opt:
+        element = node.def_elem
+        if element.defname != "admin":
+            raise SqlSyntaxError(
+                f'syntax error at or near "{element.defname.upper()}"', position=parsed.position(element.location)
+            )
+    return any(bool(node.def_elem.arg.boolean.boolval) == tree.is_grant for node in tree.opt)
 
 
 def _create_database(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -218,7 +233,9 @@ def _role_options(options: Any, parsed: Parsed) -> st.RoleOptions:
             given["password_null"] = text is None
         elif name == "validUntil":
             given["valid_until"] = option_text(element)
-        elif name != "sysid":
+        elif name == "sysid":
+            given["has_sysid"] = True
+        else:
             raise FeatureNotSupported(f'role option "{name}" is not supported')
     return st.RoleOptions(**given)
 
@@ -233,11 +250,26 @@ def _create_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _alter_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    return st.AlterRole(name=role_name(tree.role), options=_role_options(tree.options, parsed))
+    name, options = role_name(tree.role), _role_options(tree.options, parsed)
+    if tree.options and tree.options[0].def_elem.defname == "rolemembers":
+        return st.AlterGroup(name=name, members=options.members, add=tree.action > 0)
+    return st.AlterRole(name=name, options=options)
 
 
 def _drop_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    if any(node.role_spec.roletype != pb.ROLESPEC_CSTRING for node in tree.roles):
+        raise InvalidParameterValue("cannot use special role specifier in DROP ROLE")
     return st.DropRole(names=tuple(role_name(node.role_spec) for node in tree.roles), if_exists=tree.missing_ok)
+
+
+def _reassign_owned(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    roles = tuple(role_name(node.role_spec) for node in tree.roles)
+    return st.ReassignOwned(roles=roles, new_owner=role_name(tree.newrole))
+
+
+def _drop_owned(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    roles = tuple(role_name(node.role_spec) for node in tree.roles)
+    return st.DropOwned(roles=roles, cascade=tree.behavior == pb.DROP_CASCADE)
 
 
 def _do(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -268,6 +300,8 @@ BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "create_role_stmt": _create_role,
     "alter_role_stmt": _alter_role,
     "drop_role_stmt": _drop_role,
+    "reassign_owned_stmt": _reassign_owned,
+    "drop_owned_stmt": _drop_owned,
     "do_stmt": _do,
 }
 """By kind of parse tree: what makes its statement."""

@@ -44,7 +44,15 @@ def bootstrap_updates() -> tuple[CatalogUpdate, ...]:
     """What a new environment's catalog holds: the superuser, the databases, the standard schemas."""
     owner = BOOTSTRAP_SUPERUSER_OID
     records: tuple[CatalogRecord, ...] = (
-        Role(oid=owner, name="postgres", superuser=True, create_db=True, create_role=True),
+        Role(
+            oid=owner,
+            name="postgres",
+            superuser=True,
+            create_db=True,
+            create_role=True,
+            replication=True,
+            bypass_rls=True,
+        ),
         *standard_databases(),
         Schema(oid=PG_CATALOG_OID, name="pg_catalog", owner=owner),
         Schema(oid=INFORMATION_SCHEMA_OID, name="information_schema", owner=owner),

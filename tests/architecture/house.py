@@ -35,6 +35,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "statements",
         "definitions",
         "definitions.extensions",
+        "definitions.roles",
         "definitions.databases",
         "definitions.routines",
         "definitions.types",

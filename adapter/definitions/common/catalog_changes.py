@@ -13,6 +13,7 @@ from adapter.results import Notice
 from planner.common_errors import missing_column
 from planner.errors import DuplicateObject, DuplicateTable, TooManyColumns, UndefinedObject
 from planner.statements import records as st
+from planner.syntax.names import CURRENT_USER, SESSION_USER
 from planner.types.table_indexes import is_taken
 from storage.catalog.access import Role
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Schema
@@ -51,7 +52,7 @@ def owner_oid(running: Running) -> int:
 def named_role(running: Running, name: str) -> Role:
     """The role of this name; CURRENT_USER and SESSION_USER by their key words. 42704."""
     catalog, identity = own_catalog(running), running.session.values.identity
-    oid = {"current_user": identity.current, "session_user": identity.session}.get(name)
+    oid = {CURRENT_USER: identity.current, SESSION_USER: identity.session}.get(name)
     role = None if oid is None else role_with(catalog, oid)
     return require_role(catalog, name) if role is None else role
 

@@ -14,7 +14,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from adapter.access.ownership import owns
 from adapter.definitions.common.catalog_changes import change, forget_shard, named_role, new_oid, owner_oid
+from adapter.definitions.common.owners import check_new_owner, require_member, require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.databases.copies import Copies, oids_for
 from adapter.definitions.databases.options import options_of
@@ -83,13 +85,13 @@ async def create_database(running: Running, statement: st.CreateDatabase) -> Non
     role = _current_role(running)
     if not (role.superuser or role.create_db):
         raise InsufficientPrivilege("permission denied to create database")
-    if owner != role.oid and not role.superuser:
-        raise InsufficientPrivilege(f'must be member of role "{options.owner}"')
+    if options.owner is not None:
+        require_member(running, named_role(running, options.owner))
     name = options.template or DEFAULT_TEMPLATE
     template = find_database(catalog, name)
     if template is None:
         raise InvalidCatalogName(f'template database "{name}" does not exist')
-    if not (template.is_template or role.superuser or template.owner == role.oid):
+    if not (template.is_template or role.superuser or owns(catalog, role.oid, template)):
         raise InsufficientPrivilege(f'permission denied to copy database "{name}"')
     if find_database(catalog, statement.name) is not None:
         raise DuplicateDatabase(f'database "{statement.name}" already exists')
@@ -156,7 +158,7 @@ async def alter_database(running: Running, statement: st.AlterDatabase) -> None:
     """ALTER DATABASE ... WITH: what CREATE DATABASE can say of it and is not fixed by then."""
     database = require_database(own_catalog(running), statement.name)
     options = options_of(running, statement.options)
-    _require_owner(running, database)
+    require_owner(running, database)
     if options.allows_connections is False and database.oid == running.session.database_oid:
         raise InvalidParameterValue("cannot disallow connections for current database")
     _replace(running, database, options.applied_to(database))
@@ -165,7 +167,7 @@ async def alter_database(running: Running, statement: st.AlterDatabase) -> None:
 async def refresh_collation(running: Running, statement: st.RefreshCollation) -> None:
     """ALTER DATABASE ... REFRESH COLLATION VERSION: text is in the order of its bytes, which has no versions."""
     database = require_database(own_catalog(running), statement.name)
-    _require_owner(running, database)
+    require_owner(running, database)
     message = "version has not changed"
     running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
 
@@ -174,7 +176,7 @@ async def rename_database(running: Running, name: str, new_name: str) -> None:
     """ALTER DATABASE ... RENAME TO."""
     catalog = own_catalog(running)
     database = require_database(catalog, name)
-    _require_owner(running, database)
+    require_owner(running, database)
     role = _current_role(running)
     if not (role.superuser or role.create_db):
         raise InsufficientPrivilege("permission denied to rename database")
@@ -186,11 +188,10 @@ async def rename_database(running: Running, name: str, new_name: str) -> None:
     _replace(running, database, replace(database, name=new_name))
 
 
-def give_database(running: Running, name: str, owner: int) -> None:
+def give_database(running: Running, name: str, owner: str) -> None:
     """ALTER DATABASE ... OWNER TO."""
     database = require_database(own_catalog(running), name)
-    _require_owner(running, database)
-    _replace(running, database, replace(database, owner=owner))
+    _replace(running, database, replace(database, owner=check_new_owner(running, database, owner).oid))
 
 
 def _replace(running: Running, before: Database, after: Database) -> None:
@@ -211,7 +212,7 @@ async def drop_database(running: Running, statement: st.DropDatabase) -> None:
         message = f'database "{statement.name}" does not exist, skipping'
         running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
         return
-    _require_owner(running, database)
+    require_owner(running, database)
     if database.is_template:
         raise WrongObjectType("cannot drop a template database")
     if database.oid == running.session.database_oid:
@@ -261,12 +262,6 @@ async def _refuse_while_used(running: Running, database: Database, message: str)
         raise ObjectInUse(message, detail="There is 1 other session using the database.")
     if others:
         raise ObjectInUse(message, detail=f"There are {others} other sessions using the database.")
-
-
-def _require_owner(running: Running, database: Database) -> None:
-    role = _current_role(running)
-    if not role.superuser and database.owner != role.oid:
-        raise InsufficientPrivilege(f"must be owner of database {database.name}")
 
 
 def _current_role(running: Running) -> Role:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
+from adapter.definitions.common.owners import require_owner
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, creation_schema
 from adapter.execution.statement import Running
@@ -109,6 +110,7 @@ async def alter(running: Running, statement: st.AlterExtension) -> None:
     """ALTER EXTENSION ... UPDATE, which never has anything to do, and SET SCHEMA."""
     catalog = own_catalog(running)
     record = require(catalog, statement.name)
+    require_owner(running, record)
     if statement.schema is not None:
         _move(running, catalog, record, statement.schema)
         return

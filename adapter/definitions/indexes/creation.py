@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, new_oid
+from adapter.definitions.common.owners import require_owner
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
 from adapter.definitions.constraints.keys import taken_names
 from adapter.execution.guards import own_catalog, prevent_in_block
@@ -156,6 +157,7 @@ def _table(running: Running, statement: st.CreateIndex) -> Relation:
     record = look_up(running, catalog, statement.table)
     if record is None:
         raise missing(catalog, statement.table)
+    require_owner(running, record)
     if not isinstance(record, Relation) or record.kind not in ("r", "m"):
         raise WrongObjectType(
             f'cannot create index on relation "{record.name}"',

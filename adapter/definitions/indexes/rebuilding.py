@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from adapter.definitions.common.owners import require_owner
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
 from adapter.definitions.indexes.creation import check_tablespace
 from adapter.execution.guards import own_catalog, prevent_in_block
@@ -21,7 +22,7 @@ from adapter.transactions.locks.modes import Mode
 from planner.errors import FeatureNotSupported, WrongObjectType
 from planner.statements import records as st
 from planner.types.table_indexes import constraint_of_index, indexes_of
-from storage.catalog.model import Index, Relation
+from storage.catalog.model import Database, Index, Relation
 
 
 async def reindex(running: Running, statement: st.Reindex) -> None:
@@ -51,10 +52,14 @@ def _all_of(running: Running, statement: st.Reindex) -> Mapping[Relation, list[I
     tables: Iterable[Relation] = (r for r in catalog.all() if isinstance(r, Relation) and r.kind == "r")
     if statement.kind == "schema":
         schema = require_schema(catalog, statement.target or "")
+        require_owner(running, schema)
         tables = (table for table in tables if table.schema == schema.oid)
     else:
         if statement.target != running.session.database:
             raise FeatureNotSupported("can only reindex the currently open database")
+        database = catalog.get(catalog.database)
+        assert isinstance(database, Database)
+        require_owner(running, database)
         if statement.kind == "system":
             if statement.concurrently:
                 raise FeatureNotSupported("cannot reindex system catalogs concurrently")
@@ -70,11 +75,13 @@ def _named(running: Running, statement: st.Reindex, name: st.QualifiedName) -> M
     if statement.kind == "index":
         if not isinstance(record, Index):
             raise WrongObjectType(f'"{record.name}" is not an index')
+        require_owner(running, record)
         table = catalog.get(record.relation)
         assert isinstance(table, Relation)
         return {table: [record]}
     if not isinstance(record, Relation) or kind_of(record) != "table":
         raise WrongObjectType(f'"{record.name}" is not a table or materialized view')
+    require_owner(running, record)
     indexes = indexes_of(catalog, record)
     if not indexes:
         rest = "that can be reindexed concurrently" if statement.concurrently else "to reindex"

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from adapter.definitions.common.catalog_changes import change, named_role
+from adapter.definitions.common.catalog_changes import change
+from adapter.definitions.common.owners import check_new_owner, require_owner
 from adapter.definitions.routines.names import check_free, find_routine, schema_called
 from adapter.definitions.routines.settings import with_settings
 from adapter.execution.guards import own_catalog
@@ -19,6 +20,7 @@ from storage.catalog.routines import Function
 async def alter_routine(running: Running, statement: st.AlterRoutine) -> None:
     """ALTER FUNCTION: RENAME TO, SET SCHEMA, OWNER TO, and its options."""
     record = find_routine(running, statement.routine)
+    require_owner(running, record)
     catalog = own_catalog(running)
     changed = record
     if statement.new_name is not None:
@@ -32,7 +34,7 @@ async def alter_routine(running: Running, statement: st.AlterRoutine) -> None:
         check_free(catalog, schema.oid, changed, schema.name)
         running.transaction.rely_on([schema])
     elif statement.owner is not None:
-        changed = replace(record, owner=named_role(running, statement.owner).oid)
+        changed = replace(record, owner=check_new_owner(running, record, statement.owner).oid)
     elif statement.options is not None:
         changed = _with_options(running, record, statement.options)
     if changed != record:

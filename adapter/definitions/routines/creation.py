@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
+from adapter.definitions.common.owners import require_owner
 from adapter.definitions.routines.names import check_free, signature
 from adapter.definitions.routines.settings import with_settings
 from adapter.execution.guards import own_catalog
@@ -31,6 +32,7 @@ async def create_routine(running: Running, statement: st.CreateRoutine) -> None:
     if existing is not None and not statement.replace:
         check_free(catalog, schema.oid, record)
     if existing is not None:
+        require_owner(running, existing)
         _check_replacement(existing, record)
     oid = new_oid(running, schema.oid) if existing is None else existing.oid
     check = running.session.values["check_function_bodies"] == "on"

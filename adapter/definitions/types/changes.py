@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from adapter.definitions.common.catalog_changes import change, named_role
+from adapter.definitions.common.catalog_changes import change
+from adapter.definitions.common.owners import check_new_owner, give
 from adapter.definitions.types.names import check_free_type, require_own_type
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_schema
@@ -43,5 +44,4 @@ def move_type(running: Running, name: st.QualifiedName, schema_name: str, kind: 
 async def change_owner(running: Running, statement: st.ChangeTypeOwner) -> None:
     """ALTER TYPE or DOMAIN ... OWNER TO."""
     record = require_own_type(running, statement.name, statement.kind)
-    owner = named_role(running, statement.owner).oid
-    change(running, removed=[record], added=[replace(record, owner=owner)])
+    give(running, record, check_new_owner(running, record, statement.owner).oid)

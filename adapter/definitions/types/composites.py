@@ -18,6 +18,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
     without_column,
 )
+from adapter.definitions.common.owners import require_owner
 from adapter.definitions.types.names import check_free_type
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import creation_schema, look_up, missing, shown_name
@@ -74,6 +75,7 @@ async def alter_composite(running: Running, statement: st.AlterTable) -> None:
             raise missing(catalog, statement.name)
         if not isinstance(record, Relation) or record.kind != COMPOSITE:
             raise WrongObjectType(f'"{record.name}" is not a composite type')
+        require_owner(running, record)
         changed = _changed(running, record, action)
         if changed is not None:
             _refuse_stored(running, catalog, record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adapter.definitions.common.owners import require_owner
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import check_database
 from adapter.execution.statement import Running
@@ -33,26 +34,28 @@ def require_type(running: Running, name: QualifiedName) -> TypeRow:
 
 
 def require_enum(running: Running, name: QualifiedName) -> EnumType:
-    """The enum called `name`. 42704, 42809."""
+    """The enum called `name`, which is to be changed. 42704, 42809, 42501."""
     row = require_type(running, name)
     record = record_of(row.oid)
     if not isinstance(record, EnumType):
         raise WrongObjectType(f"{format_type(row.oid)} is not an enum")
+    require_owner(running, record)
     return record
 
 
 def require_domain(running: Running, name: QualifiedName) -> DomainType:
-    """The domain called `name`. 42704, 42809."""
+    """The domain called `name`, which is to be changed. 42704, 42809, 42501."""
     row = require_type(running, name)
     record = record_of(row.oid)
     if not isinstance(record, DomainType):
         raise WrongObjectType(f"{format_type(row.oid)} is not a domain")
+    require_owner(running, record)
     return record
 
 
 def require_own_type(running: Running, name: QualifiedName, kind: str = "type") -> UserType:
     """The type called `name`, which ALTER TYPE, or ALTER DOMAIN with that `kind`, can change as a whole. 42704,
-    42809."""
+    42809, 42501."""
     if kind == "domain":
         return require_domain(running, name)
     row = require_type(running, name)
@@ -68,6 +71,7 @@ def require_own_type(running: Running, name: QualifiedName, kind: str = "type") 
         raise WrongObjectType(f"{format_type(row.oid)} is a table's row type", hint="Use ALTER TABLE instead.")
     if record is None:
         raise WrongObjectType(f"type {format_type(row.oid)} is built in")
+    require_owner(running, record)
     return record
 
 

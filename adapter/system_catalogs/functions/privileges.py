@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from adapter.access.membership import has_privileges_of, is_admin_of, is_member_of
 from adapter.system_catalogs.functions.contexts import Entered
 from adapter.system_catalogs.functions.reg_names import (
     function_oid,
@@ -23,7 +24,7 @@ from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, missing_database
 from planner.errors import InvalidParameterValue, UndefinedObject
 from storage.catalog.access import Role
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, FIRST_USER_OID, Relation, Schema
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, FIRST_USER_OID, CatalogSnapshot, Relation, Schema
 
 _ALLOWED: dict[str, frozenset[str]] = {
     "table": frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "RULE"}),
@@ -151,7 +152,7 @@ def has_privilege(context: Entered, kind: str, role: str | int | None, target: s
     oid = _RESOLVE[kind](context, target) if isinstance(target, str) else target
     wanted = _privileges(kind, text)
     if kind == "role":
-        return _is_superuser(context, role_id) or role_id == oid
+        return any(_has_role(context.objects.snapshot, role_id, oid, name, admin=admin) for name, admin in wanted)
     owner = _owner(context, kind, oid)
     if owner is None:
         return None
@@ -159,6 +160,12 @@ def has_privilege(context: Entered, kind: str, role: str | int | None, target: s
         return True
     public = _public(context, kind, oid)
     return any(name in public and not grant for name, grant in wanted)
+
+
+def _has_role(catalog: CatalogSnapshot, role: int, other: int, privilege: str, *, admin: bool) -> bool:
+    if admin:
+        return is_admin_of(catalog, role, other)
+    return (is_member_of if privilege == "MEMBER" else has_privileges_of)(catalog, role, other)
 
 
 def has_column_privilege(

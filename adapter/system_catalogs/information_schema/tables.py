@@ -7,6 +7,7 @@ from functools import cache
 
 from msgspec import Struct
 
+from adapter.access.membership import memberships
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import (
@@ -409,12 +410,15 @@ def enabled_roles(objects: CatalogObjects) -> Content:
 
 def applicable_roles(objects: CatalogObjects) -> Content:
     """Memberships among roles."""
-    data = catalog_data.columns("pg_auth_members")
     names = objects.role_names
     return Content(
         rows=[
-            {"grantee": names.get(member), "role_name": names.get(role), "is_grantable": YES_NO[admin]}
-            for role, member, admin in zip(data["roleid"], data["member"], data["admin_option"], strict=True)
+            {
+                "grantee": names.get(each.member),
+                "role_name": names.get(each.role),
+                "is_grantable": YES_NO[each.admin_option],
+            }
+            for each in memberships(objects.snapshot.roles)
         ]
     )
 

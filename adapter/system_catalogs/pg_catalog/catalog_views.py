@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from adapter.access.membership import memberships
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import builtin_view_definitions, view_definition
@@ -202,9 +203,8 @@ def pg_shadow(objects: CatalogObjects) -> Content:
 def pg_group(objects: CatalogObjects) -> Content:
     """Roles that cannot log in, with their members."""
     members: dict[int, list[int]] = {}
-    data = catalog_data.columns("pg_auth_members")
-    for role, member in zip(data["roleid"], data["member"], strict=True):
-        members.setdefault(role, []).append(member)
+    for membership in memberships(objects.snapshot.roles):
+        members.setdefault(membership.role, []).append(membership.member)
     return Content(
         rows=[
             {"groname": row["rolname"], "grosysid": row["oid"], "grolist": members.get(row["oid"], [])}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from adapter.access.membership import memberships
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import generation_sources, is_identity
@@ -69,14 +70,24 @@ def pg_authid(objects: CatalogObjects) -> Content:
             "rolcreaterole": role.create_role,
             "rolcreatedb": role.create_db,
             "rolcanlogin": role.login,
-            "rolreplication": role.superuser,
-            "rolbypassrls": role.superuser,
+            "rolreplication": role.replication,
+            "rolbypassrls": role.bypass_rls,
             "rolconnlimit": -1,
             "rolpassword": role.password,
         }
         for role in objects.roles
     )
     return Content(rows=rows)
+
+
+def pg_auth_members(objects: CatalogObjects) -> Content:
+    """Who is a member of which role."""
+    return Content(
+        rows=[
+            {"roleid": each.role, "member": each.member, "grantor": each.grantor, "admin_option": each.admin_option}
+            for each in memberships(objects.snapshot.roles)
+        ]
+    )
 
 
 def pg_database(objects: CatalogObjects) -> Content:

@@ -1,0 +1,58 @@
+"""ALTER ROLE and ALTER DATABASE ... SET and RESET: defaults of new sessions."""
+
+from __future__ import annotations
+
+from adapter.access.membership import has_privileges_of
+from adapter.definitions.common.catalog_changes import change, named_role, new_oid
+from adapter.definitions.databases.changes import require_database
+from adapter.definitions.roles.attributes import CANNOT_ALTER, check_not_reserved, is_powerful, may_create_roles
+from adapter.execution.guards import own_catalog
+from adapter.execution.statement import Running
+from adapter.settings.values import canonical_value, check_changeable, require_setting
+from planner.errors import InsufficientPrivilege
+from planner.statements import records as st
+from storage.catalog.access import Role
+from storage.catalog.model import Database, Setting
+
+
+async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
+    """ALTER DATABASE / ROLE ... SET and RESET: defaults of new sessions."""
+    catalog = own_catalog(running)
+    given = None if statement.role is None else named_role(running, statement.role)
+    if given is not None:
+        _check_may_alter(running, given)
+    within = None if statement.database is None else require_database(catalog, statement.database)
+    if given is None:
+        _check_may_alter_all(running, within)
+    database, role = 0 if within is None else within.oid, 0 if given is None else given.oid
+    known = [r for r in catalog.all() if isinstance(r, Setting) and r.database == database and r.role == role]
+    if statement.name is None:
+        change(running, removed=known)
+        return
+    setting = require_setting(statement.name)
+    check_changeable(setting)
+    removed = [record for record in known if record.name == setting.name]
+    added = []
+    if not statement.reset and statement.values is not None:
+        value = canonical_value(setting, ", ".join(statement.values), None)
+        added.append(Setting(oid=new_oid(running), name=setting.name, value=value, database=database, role=role))
+    change(running, removed=removed, added=added)
+
+
+def _check_may_alter(running: Running, role: Role) -> None:
+    check_not_reserved(role.name, CANNOT_ALTER)
+    if role.superuser:
+        if not is_powerful(running):
+            raise InsufficientPrivilege("must be superuser to alter superusers")
+    elif not may_create_roles(running) and role.oid != running.session.values.identity.current:
+        raise InsufficientPrivilege("permission denied")
+
+
+def _check_may_alter_all(running: Running, database: Database | None) -> None:
+    """42501 for who may not say what holds for every role, in `database` or everywhere."""
+    current = running.session.values.identity.current
+    if database is None:
+        if not is_powerful(running):
+            raise InsufficientPrivilege("must be superuser to alter settings globally")
+    elif not has_privileges_of(own_catalog(running), current, database.owner):
+        raise InsufficientPrivilege(f"must be owner of database {database.name}")
