@@ -26,6 +26,8 @@ class PreparedStatement(Struct, kw_only=True):
     parsed: Parsed | None
     declared: tuple[int, ...]
     param_types: tuple[SqlType, ...]
+    param_oids: tuple[int, ...]
+    """Of `param_types`."""
     columns: tuple[ColumnDescription, ...] | None
     from_sql: bool
     prepared_at: datetime

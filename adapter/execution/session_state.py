@@ -25,7 +25,7 @@ from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.store_errors import sql_error
 from adapter.transactions.commit_request import ISOLATION_LEVELS
 from adapter.transactions.locks.lock import Owner, Patience
-from adapter.transactions.locks.lock_table import SessionLocks
+from adapter.transactions.locks.session_locks import SessionLocks
 from adapter.transactions.past.looking_back import look_ahead, look_back, past_snapshot
 from adapter.transactions.past.moments import moment
 from adapter.transactions.pending import Pending, Snapshot
@@ -276,6 +276,11 @@ class SessionState:
         if self.transaction is not None:
             return self.transaction.pending.temporary
         return None if self.temporary is None else self.temporary.objects
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that the session has committed is visible."""
+        return self._unsettled is None or self._unsettled.done()
 
     def newest_catalog(self) -> CatalogSnapshot:
         """What a statement would be bound against now: see `Transaction.planning_catalog`."""

@@ -21,6 +21,8 @@ from adapter.transactions.transaction import UNREAD, NeedsSnapshot
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.reading.found import Found
+from storage.shards.indexes.reading.reader import KeyReader
+from storage.shards.indexes.reading.sources import PartList
 from storage.shards.indexes.scalar_keys import plain, plain_scalar
 from storage.shards.parts import ROW_ID
 
@@ -90,6 +92,22 @@ async def _found(running: Running, read: KeyRead, given: Given) -> Found | None:
         env, transaction, relation, access.index, keys, columns,
         descending=access.backward, limit=read.limit(given), most=MAX_ROWS,
     )  # fmt: skip
+
+
+def found_at_once(reader: KeyReader, parts: PartList, read: KeyRead, given: Given) -> Found | None:
+    """The rows among `parts`; None when they have to be waited for, or are too many. Raises NeedsEngine."""
+    access, columns = read.access, read.program.columns
+    if access.whole:
+        return reader.lookup_now(parts, access.index, access.keys(given), columns)
+    keys, limit = access.range(given), read.limit(given)
+    if keys is None:
+        return reader.lookup_now(parts, access.index, (), columns)
+    if limit is None or limit > MAX_ROWS:
+        count = reader.count_now(parts, access.index, keys)
+        if count is None or count > MAX_ROWS:
+            return None
+        limit = None
+    return reader.range_now(parts, access.index, keys, columns, descending=access.backward, limit=limit)
 
 
 def over_rows_of_key(running: Running, read: KeyRead, rows: pa.Table) -> RecordBatch | None:

@@ -88,6 +88,7 @@ def prepare(
             parsed=parsed,
             declared=declared,
             param_types=param_types,
+            param_oids=tuple(type_.oid for type_ in param_types),
             columns=columns,
             from_sql=from_sql,
             prepared_at=utc_now(),
@@ -141,18 +142,14 @@ async def plan_long(session: SessionState, name: str) -> None:
     if statement is None or statement.parsed is None or statement.parsed.is_brief:
         return
     if transaction is None or transaction.state is not State.FAILED:
-        await session.plan_ahead(statement.parsed, _catalog(session), _declared(statement))
-
-
-def _declared(statement: PreparedStatement) -> tuple[int, ...]:
-    return tuple(type_.oid for type_ in statement.param_types)
+        await session.plan_ahead(statement.parsed, _catalog(session), statement.param_oids)
 
 
 def _revalidated(session: SessionState, statement: PreparedStatement) -> Plan | None:
     """The statement's plan now; None when it has none. 0A000 when its columns have changed."""
     if statement.parsed is None or statement.parsed.kind == "transaction_stmt":
         return None
-    plan = _plan(session, statement.parsed, _declared(statement))
+    plan = _plan(session, statement.parsed, statement.param_oids)
     check_unchanged(statement.columns, _columns_of(session, plan))
     return plan
 

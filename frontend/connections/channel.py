@@ -164,6 +164,14 @@ class ClientProtocol(asyncio.Protocol):
             self._interrupt = error
             self._wake()
 
+    def following(self, *candidates: bytes) -> bytes | None:
+        """See `connection.Channel`."""
+        return self._decoder.following(*candidates)
+
+    def skip(self, messages: bytes) -> None:
+        """See `connection.Channel`."""
+        self._decoder.skip(messages)
+
     def next_is_sync(self) -> bool:
         """See `connection.Channel`."""
         return self._decoder.peek_code() == "S"

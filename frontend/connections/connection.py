@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -23,8 +23,10 @@ from functools import partial
 from typing import Any, Protocol
 
 import structlog
+from msgspec import Struct
 
-from adapter.results import Command, CopyIn, CopyOut, Empty, Rows, StatementResult
+from adapter.execution.statement import select_tag
+from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, Empty, RecordBatch, Rows, StatementResult
 from adapter.store_errors import sql_error
 from frontend.connections.function_calls import NULL_RESULT, check_format, decode_arguments, response
 from frontend.connections.session_protocol import Session
@@ -34,7 +36,7 @@ from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.rows import RowEncoder, chunks, work_of
 from frontend.encoding.settings import FormatSettings, format_settings
 from frontend.protocol import backend
-from frontend.protocol.codec import FramingError
+from frontend.protocol.codec import DESCRIBED_EXECUTION, EXECUTION, FramingError
 from frontend.protocol.messages import (
     Bind,
     Close,
@@ -70,6 +72,9 @@ log = structlog.get_logger("frontend")
 OFFLOAD_CELLS = 4_096
 """Rows times columns from which encoding a chunk is moved off the event loop: about half a millisecond of work."""
 
+MAX_ENCODINGS = 64
+"""Results of so many shapes are known how to be encoded, by each connection."""
+
 MAX_LOGGED_CHARS = 4096
 """So much of a statement that fails by our fault is logged."""
 
@@ -100,11 +105,26 @@ class Channel(Protocol):
     async def flush(self) -> None:
         """Hand over everything. Raises ConnectionLost."""
 
+    def following(self, *candidates: bytes) -> bytes | None:
+        """Which of these byte strings, each one or more whole messages, has been received next."""
+
+    def skip(self, messages: bytes) -> None:
+        """Leave out what `following` has given."""
+
     def next_is_sync(self) -> bool:
         """Whether a Sync is the next message already received."""
 
     def lost(self) -> ConnectionLost:
         """The error for a stream that ended too early."""
+
+
+class _Encoding(Struct, frozen=True, kw_only=True, eq=False):
+    """How results of `columns` are sent with `settings`: what writes their rows, and their RowDescription."""
+
+    columns: tuple[ColumnDescription, ...]
+    settings: Mapping[str, str]
+    encoder: RowEncoder
+    description: bytes
 
 
 class Connection:
@@ -114,6 +134,7 @@ class Connection:
         self._channel = channel
         self._session = session
         self._skip_until_sync = False
+        self._encodings: dict[tuple[int, tuple[int, ...]], _Encoding] = {}
         self._handlers: dict[type, Callable[[Any], Any]] = {
             Query: self._query,
             Parse: self._parse,
@@ -220,6 +241,16 @@ class Connection:
     # ------------------------------------------------------------ simple protocol
 
     async def _query(self, message: Query) -> None:
+        found = self._session.text_at_once(message.text)
+        if found is not None:
+            encoding = self._encoding(found[0].columns, ())
+            rows = found[0].rows(found[1])
+            if rows is not None:
+                data = await self._encoded(encoding, rows)
+                self._answer(encoding, rows.num_rows, data, described=True)
+                await self._session.sync()
+                await self.ready()
+                return
         results = self._session.execute_simple(message.text)
         try:
             async for result in results:
@@ -236,6 +267,8 @@ class Connection:
         self._channel.write(backend.PARSE_COMPLETE)
 
     async def _bind(self, message: Bind) -> None:
+        if not message.portal and await self._bound_at_once(message):
+            return
         types = self._session.statement_param_types(message.statement)
         with self._session.work:
             size = 0
@@ -252,6 +285,32 @@ class Connection:
         await self._session.bind(message.portal, message.statement, params, message.result_formats)
         self._send_notices()
         self._channel.write(backend.BIND_COMPLETE)
+
+    async def _bound_at_once(self, message: Bind) -> bool:
+        """Answer Bind, [Describe,] Execute and Sync together, if they are received and what is bound is a query that
+        can be answered at once; otherwise nothing has happened."""
+        execution = self._channel.following(EXECUTION, DESCRIBED_EXECUTION)
+        found = None if execution is None else self._session.reading_at_once(message.statement)
+        if execution is None or found is None or len(message.params) > MANY_PARAMS:
+            return False
+        formats = message.result_formats
+        if len(formats) > 1 and len(formats) != len(found.columns):
+            return False
+        try:
+            encoding = self._encoding(found.columns, formats)
+            params = decode_params(message, found.param_types, self._session.settings)
+        except SqlError:
+            return False  # The usual way says so, in its place.
+        rows = found.rows(params)
+        if rows is None:
+            return False
+        data = await self._encoded(encoding, rows)
+        self._channel.skip(execution)
+        self._channel.write(backend.BIND_COMPLETE)
+        self._answer(encoding, rows.num_rows, data, described=execution is DESCRIBED_EXECUTION)
+        await self._session.sync()
+        await self.ready()
+        return True
 
     async def _describe(self, message: Describe) -> None:
         if message.kind == "S":
@@ -352,6 +411,43 @@ class Connection:
                 count = await receive_copy(self._channel, result, self._session.settings, self._offload)
                 self._send_notices()
                 self._channel.write(backend.command_complete(f"COPY {count}"))
+
+    def _encoding(self, columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> _Encoding:
+        """How results of these columns are encoded in these formats now. Raises 22023 for unknown ones."""
+        key, settings = (id(columns), formats), self._session.settings
+        known = self._encodings.get(key)
+        if known is not None and known.columns is columns and known.settings is settings:
+            return known
+        for code in formats:
+            if code not in (TEXT_FORMAT, BINARY_FORMAT):
+                raise unsupported_format(code)
+        codes = _spread(formats, len(columns))
+        made = _Encoding(
+            columns=columns,
+            settings=settings,
+            encoder=RowEncoder([column.type for column in columns], codes, self._settings()),
+            description=backend.row_description(columns, codes),
+        )
+        if len(self._encodings) >= MAX_ENCODINGS:
+            self._encodings.clear()
+        self._encodings[key] = made
+        return made
+
+    async def _encoded(self, encoding: _Encoding, rows: RecordBatch) -> bytes | memoryview:
+        """The DataRow messages of a result that is at hand."""
+        if not rows.num_rows:
+            return b""
+        work = work_of(rows, len(encoding.columns))
+        if work < OFFLOAD_CELLS:
+            return encoding.encoder.data_rows(rows)
+        data: memoryview = await self._offload(work, encoding.encoder.data_rows, rows)
+        return data
+
+    def _answer(self, encoding: _Encoding, count: int, data: bytes | memoryview, *, described: bool) -> None:
+        if described:
+            self._channel.write(encoding.description)
+        self._channel.write(data)
+        self._channel.write(backend.command_complete(select_tag(count)))
 
     def _settings(self) -> FormatSettings:
         return format_settings(self._session.settings)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from adapter.results import ColumnDescription, Notice, StartupParameters, StatementDescription, StatementResult
+from adapter.sessions.reads_at_once import ReadAtOnce
 from planner.errors import SqlError
 from planner.ir.nodes import Literal
 from planner.types.types import SqlType
@@ -40,6 +41,14 @@ class Session(Protocol):
 
     def aside(self) -> AbstractContextManager[None]:
         """`work` that is waited for: it can be cancelled."""
+        ...
+
+    def reading_at_once(self, name: str) -> ReadAtOnce | None:
+        """The prepared statement, if it may be answered at once instead of being bound and executed."""
+        ...
+
+    def text_at_once(self, text: str) -> tuple[ReadAtOnce, tuple[Literal, ...]] | None:
+        """The query string, if it may be answered at once instead of being executed, with what it is to be given."""
         ...
 
     def execute_simple(self, text: str) -> AsyncIterator[StatementResult]: ...

@@ -284,13 +284,17 @@ def _record(source: _Input, fields: Sequence[Attribute]) -> Composite:
     return Composite(tuple(items))
 
 
+_NUMBERS = {
+    types.INT2: struct.Struct(">h"),
+    types.INT4: struct.Struct(">i"),
+    types.INT8: struct.Struct(">q"),
+    types.FLOAT4: struct.Struct(">f"),
+    types.FLOAT8: struct.Struct(">d"),
+}
+
 _READERS: dict[int, Callable[[_Input], object]] = {
+    **{oid: _number(packed.format) for oid, packed in _NUMBERS.items()},
     types.BOOL: _bool,
-    types.INT2: _number(">h"),
-    types.INT4: _number(">i"),
-    types.INT8: _number(">q"),
-    types.FLOAT4: _number(">f"),
-    types.FLOAT8: _number(">d"),
     types.NUMERIC: _numeric,
     types.BYTEA: _bytea,
     types.DATE: _date,
@@ -328,6 +332,9 @@ def has_binary_input(sql_type: SqlType) -> bool:
 
 def parse_binary(data: bytes, sql_type: SqlType) -> object:
     """The value of a literal of this type. Raises 08P01, 22P03, 22021, 22008, 42883."""
+    number = _NUMBERS.get(sql_type.oid)
+    if number is not None and len(data) == number.size:
+        return number.unpack(data)[0]
     reader = _READERS.get(sql_type.oid)
     range_type = range_or_multirange(sql_type.oid)
     if range_type is not None:

@@ -6,6 +6,7 @@ Only for types whose text is one line of Python; everything else, and everything
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -45,6 +46,19 @@ def _booleans(values: list[bool | None]) -> list[bytes]:
     return [_NULL if value is None else _counted(b"t" if value else b"f") for value in values]
 
 
+def _raw_booleans(values: list[bool | None]) -> list[bytes]:
+    return [_NULL if value is None else _counted(b"\1" if value else b"\0") for value in values]
+
+
+def _packed(values: list[Any], *, pack: Callable[[Any], bytes], length: bytes) -> list[bytes]:
+    return [_NULL if value is None else length + pack(value) for value in values]
+
+
+def _packing(form: str) -> CellWriter:
+    packed = struct.Struct(form)
+    return partial(_packed, pack=packed.pack, length=_LENGTHS[packed.size])
+
+
 def _floats(values: list[float | None], *, single: bool, extra_float_digits: int) -> list[bytes]:
     return [
         _NULL
@@ -62,6 +76,16 @@ _PLAIN: dict[int, tuple[pa.DataType, CellWriter]] = {
     types.VARCHAR: (pa.string(), _texts),
     types.BOOL: (pa.bool_(), _booleans),
 }
+_BINARY: dict[int, tuple[pa.DataType, CellWriter]] = {
+    types.INT2: (pa.int16(), _packing(">h")),
+    types.INT4: (pa.int32(), _packing(">i")),
+    types.INT8: (pa.int64(), _packing(">q")),
+    types.FLOAT4: (pa.float32(), _packing(">f")),
+    types.FLOAT8: (pa.float64(), _packing(">d")),
+    types.TEXT: (pa.string(), _texts),
+    types.VARCHAR: (pa.string(), _texts),
+    types.BOOL: (pa.bool_(), _raw_booleans),
+}
 _FLOATS: dict[int, tuple[pa.DataType, bool]] = {types.FLOAT4: (pa.float32(), True), types.FLOAT8: (pa.float64(), False)}
 
 
@@ -70,12 +94,16 @@ def cell_writers(
 ) -> list[CellWriter] | None:
     """The writer of each column, or None when one of them has none or there are no columns."""
     writers: list[CellWriter] = []
+    writer: CellWriter
     for sql_type, code, field in zip(column_types, formats, schema, strict=True):
         if code != TEXT_FORMAT:
-            return None
-        if sql_type.oid in _FLOATS:
+            found = _BINARY.get(sql_type.oid)
+            if found is None:
+                return None
+            arrow, writer = found
+        elif sql_type.oid in _FLOATS:
             arrow, single = _FLOATS[sql_type.oid]
-            writer: CellWriter = partial(_floats, single=single, extra_float_digits=settings.extra_float_digits)
+            writer = partial(_floats, single=single, extra_float_digits=settings.extra_float_digits)
         elif sql_type.oid in _PLAIN:
             arrow, writer = _PLAIN[sql_type.oid]
         else:

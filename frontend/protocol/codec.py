@@ -57,6 +57,13 @@ _LIMITS = {
     **dict.fromkeys(b"XCDEHScf", SMALL_MESSAGE_BYTES),
 }
 """By type: the longest length that a message may announce."""
+SMALL_BIND_BYTES = 4096
+_LENGTH = struct.Struct(">i")
+
+EXECUTION = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04"
+"""Execute of the unnamed portal, for all rows, and Sync."""
+DESCRIBED_EXECUTION = b"D\0\0\0\x06P\0" + EXECUTION
+"""The same after Describe of that portal."""
 _COMPACT_FROM_BYTES = 1 << 16
 _BIND = ord("B")
 LONG_VALUE_BYTES = 1 << 20
@@ -164,6 +171,44 @@ def _query(reader: BodyReader) -> FrontendMessage:
 def _parse(reader: BodyReader) -> FrontendMessage:
     name, text = reader.string(), reader.string()
     return Parse(name=name, text=text, param_oids=tuple(reader.uint32() for _ in range(reader.int16())))
+
+
+def _small_bind(body: bytes) -> Bind | None:
+    """`_bind` of a small message of the usual form, in a few steps; None for every other one."""
+    try:
+        first = body.index(0)
+        second = body.index(0, first + 1)
+        portal, statement = body[:first].decode(), body[first + 1 : second].decode()
+        at = second + 1
+        count = body[at] << 8 | body[at + 1]
+        param_formats = struct.unpack_from(f">{count}h", body, at + 2) if count else ()
+        at += 2 + 2 * count
+        params: list[bytes | None] = []
+        wanted = body[at] << 8 | body[at + 1]
+        at += 2
+        for _ in range(wanted):
+            (length,) = _LENGTH.unpack_from(body, at)
+            at += 4
+            if length == -1:
+                params.append(None)
+                continue
+            if length < 0 or at + length > len(body):
+                return None
+            params.append(body[at : at + length])
+            at += length
+        count = body[at] << 8 | body[at + 1]
+        result_formats = struct.unpack_from(f">{count}h", body, at + 2) if count else ()
+        if at + 2 + 2 * count != len(body):
+            return None
+    except (ValueError, IndexError, struct.error):
+        return None
+    return Bind(
+        portal=portal,
+        statement=statement,
+        param_formats=param_formats,
+        params=tuple(params),
+        result_formats=result_formats,
+    )
 
 
 def _bind(reader: BodyReader) -> FrontendMessage:
@@ -368,6 +413,10 @@ class Decoder:
         with memoryview(buffer) as view:
             body = bytes(view[start + 5 : start + length + 1])
         self._advance(length + 1)
+        if code == _BIND and length < SMALL_BIND_BYTES:
+            bind = _small_bind(body)
+            if bind is not None:
+                return bind
         return decode_message(code, body)
 
     def _skip_message(self, code: int, length: int) -> FrontendMessage | None:
@@ -384,6 +433,19 @@ class Decoder:
     def has_terminate(self) -> bool:
         """Whether the bytes received end in a Terminate message: the client has said goodbye."""
         return self._buffer.endswith(b"X\0\0\0\x04")
+
+    def following(self, *candidates: bytes) -> bytes | None:
+        """Which of these byte strings, each one or more whole messages, has arrived next; None when it is none."""
+        if self._skip or self._skipped is not None:
+            return None
+        for candidate in candidates:
+            if self._buffer.startswith(candidate, self._position):
+                return candidate
+        return None
+
+    def skip(self, messages: bytes) -> None:
+        """Leave out what `following` has given."""
+        self._advance(len(messages))
 
     def peek_code(self) -> str | None:
         """The type of the next message if its first byte has arrived."""

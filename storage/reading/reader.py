@@ -44,6 +44,11 @@ from storage.timestamps.csn import Csn
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txns_shard import TxnsShard
+from storage.transactions.txns_state import TxnsState
+from storage.unawaited import unawaited
+
+MAX_NEWEST = 256
+"""Shards of which `snapshot_now` keeps what it has given last."""
 
 ADVANCE_AFTER_S = 0.05
 """How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
@@ -64,6 +69,15 @@ class _View(Struct, frozen=True, kw_only=True):
     base: ShardState
     state: ShardState
     whole: _Whole | None = None
+
+
+class _Newest(Struct, frozen=True, kw_only=True):
+    """The snapshot that was read last of a shard whose durable state was `state`, with `txns` as the txns shard."""
+
+    txns: TxnsState
+    handle: DataShard
+    state: ShardState
+    snapshot: ShardSnapshot
 
 
 class ShardReader:
@@ -90,6 +104,7 @@ class ShardReader:
         self._leases = leases
         self._clock = clock
         self._validate = validate
+        self._newest: dict[ShardId, _Newest] = {}
         self._views: WeakKeyDictionary[DataShard, _View] = WeakKeyDictionary()
 
     async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot:
@@ -113,6 +128,22 @@ class ShardReader:
         if self._validate:
             assert snapshot == snapshot_of(view.state, as_of)
         self._views[handle] = replace(view, whole=_Whole(base=view.base, state=view.state, snapshot=snapshot))
+        return snapshot
+
+    def snapshot_now(self, shard: ShardId, as_of: Csn) -> ShardSnapshot | None:
+        """As `snapshot`, for those who have just made sure of their lease; None when it would have to wait."""
+        txns, known = self._cache.state, self._newest.get(shard)
+        # One who reads again what nobody has written to since finds it at once.
+        if known is not None and known.txns is txns and known.handle.state is known.state:
+            if known.snapshot.as_of == as_of:
+                return known.snapshot
+        elif txns.upper <= as_of:
+            return None
+        snapshot, handle = unawaited(self.snapshot(shard, as_of)), self._handles.opened(shard)
+        if snapshot is not None and handle is not None:
+            if len(self._newest) >= MAX_NEWEST:
+                self._newest.clear()
+            self._newest[shard] = _Newest(txns=txns, handle=handle, state=handle.state, snapshot=snapshot)
         return snapshot
 
     async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:

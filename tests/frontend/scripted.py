@@ -183,6 +183,12 @@ class ScriptedSession:
     def settings(self) -> Mapping[str, str]:
         return self.script.settings
 
+    def reading_at_once(self, name: str) -> None:
+        return None
+
+    def text_at_once(self, text: str) -> None:
+        return None
+
     async def execute_simple(self, text: str) -> AsyncIterator[StatementResult]:
         if not text.strip(" ;"):
             yield Empty()

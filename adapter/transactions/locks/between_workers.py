@@ -115,6 +115,10 @@ class BetweenWorkers:
             self._try_later(lock)
         return False
 
+    def excludes(self, tag: Tag, mode: Mode, held: int) -> bool:
+        """Whether another worker excludes `mode` beside the modes `held` here; nothing is taken."""
+        return not held >> mode & 1 and is_shared(tag) and self._locks.excludes(tag, mode)
+
     def release(self, lock: Lock, mode: Mode) -> bool:
         """No session of this worker holds `mode` any more. Returns whether its own that wait are offered it later."""
         if not is_shared(lock.tag):

@@ -82,11 +82,25 @@ class OutsideLocks:
                 return True
             return set_lock(self._advisory, fcntl.F_RDLCK if mode is Mode.SHARE else fcntl.F_WRLCK, place)
         set_lock(self._relations, fcntl.F_RDLCK, place + mode)
-        for first, count in _EXCLUDING[mode]:
-            if locked_from(self._relations, fcntl.F_WRLCK, place + first, count) is not None:
-                set_lock(self._relations, fcntl.F_UNLCK, place + mode)
-                return False
+        if self._is_excluded(place, mode):
+            set_lock(self._relations, fcntl.F_UNLCK, place + mode)
+            return False
         return True
+
+    def excludes(self, tag: Tag, mode: Mode) -> bool:
+        """Whether another worker excludes `mode` now."""
+        place = _place(tag)
+        if tag.kind == "relation":
+            return self._is_excluded(place, mode)
+        kind = fcntl.F_RDLCK if mode is Mode.SHARE else fcntl.F_WRLCK
+        return locked_from(self._advisory, kind, place, 1) is not None
+
+    def _is_excluded(self, place: int, mode: Mode) -> bool:
+        """Whether another worker has one of the modes that exclude `mode` of the relation whose bytes begin there."""
+        return any(
+            locked_from(self._relations, fcntl.F_WRLCK, place + first, count) is not None
+            for first, count in _EXCLUDING[mode]
+        )
 
     def release(self, tag: Tag, mode: Mode, left: int) -> None:
         """Let go of `mode`; the modes `left` are still held."""
