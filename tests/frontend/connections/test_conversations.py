@@ -99,6 +99,47 @@ CONVERSATIONS: dict[str, list[Step]] = {
         ),
         ext(close("S", "s1"), close("S", "nonexistent"), close("P", "nonexistent")),
     ],
+    "reads by a key": [
+        q(
+            "create table keyed (id int primary key, n int8, f float8, b bool, label text, at date);"
+            " insert into keyed select g, g * 10, g / 4.0, g % 2 = 0, 'l' || g, date '2024-02-28' + g"
+            " from generate_series(1, 50) g; insert into keyed (id) values (99)"
+        ),
+        *[
+            step
+            for _ in range(3)
+            for step in (
+                q("select * from keyed where id = 7"), q("select label from keyed where id = 99"),
+                q("select id from keyed where id = 1000"), q("select id from keyed where id between 3 and 5"),
+                q("select 1 / (id - 7) from keyed where id = 7"),
+            )
+        ],
+        ext(parse("key", "select id, n, f, b, label, at from keyed where id = $1")),
+        *[
+            step
+            for _ in range(3)
+            for step in (
+                ext(bind("", "key", [b"7"]), execute()),
+                ext(bind("", "key", [b"7"]), describe("P"), execute()),
+                ext(bind("", "key", [b"\0\0\0\7"], [1], [1]), describe("P"), execute()),
+                ext(bind("", "key", [b"99"], [0], [1, 1, 0, 1, 0, 1]), execute()),
+                ext(bind("", "key", [None]), execute()),
+                ext(bind("", "key", [b"7"]), execute("", 1)),
+                ext(bind("p", "key", [b"7"]), execute("p")),
+                ext(bind("", "key", [b"7"]), execute(), bind("", "key", [b"8"]), execute()),
+                ext(bind("", "key", [b"x"]), execute()),
+                ext(bind("", "key", [b"7", b"8"]), execute()),
+                ext(bind("", "key", [b"\0\7"], [1]), describe("P"), execute()),
+                ext(bind("", "key", [b"7"], [0], [1, 0]), execute()),
+                ext(bind("", "nokey", [b"7"]), describe("P"), execute()),
+            )
+        ],
+        q("begin"), ext(bind("", "key", [b"7"]), describe("P"), execute()), q("rollback"),
+        q("alter table keyed rename column label to title"),
+        ext(bind("", "key", [b"7"]), describe("P"), execute()),
+        q("drop table keyed"),
+        ext(bind("", "key", [b"7"]), describe("P"), execute()),
+    ],
     "inferred parameter types": [
         ext(parse("", text), describe("S"))
         for text in (
