@@ -25,7 +25,7 @@ from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.store_errors import sql_error
 from adapter.transactions.commit_request import ISOLATION_LEVELS
 from adapter.transactions.locks.lock import Owner, Patience
-from adapter.transactions.locks.session_locks import SessionLocks
+from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.past.looking_back import look_ahead, look_back, past_snapshot
 from adapter.transactions.past.moments import moment
 from adapter.transactions.pending import Pending, Snapshot

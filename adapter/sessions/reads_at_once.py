@@ -46,7 +46,7 @@ class ReadAtOnce(Struct, frozen=True, kw_only=True, eq=False):
         env = state.services.env
         if len(params) != len(self.param_types) or any(type(param.value) is ArrayValue for param in params):
             return None
-        if relation.shard is None or state.locks.would_wait(plan.locks):
+        if relation.shard is None or state.locks.table.would_wait(state.locks.owner, plan.locks):
             return None
         now = utc_now()
         try:

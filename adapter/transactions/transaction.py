@@ -58,8 +58,8 @@ from adapter.settings.values import SettingValues
 from adapter.transactions.claims import Claim
 from adapter.transactions.commit_request import CatalogReads, CommitRequest, Isolation, TableRead
 from adapter.transactions.decided_rows import Decided, Replacement, durable, names_landed, settled
+from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
-from adapter.transactions.locks.session_locks import SessionLocks
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.pending import DeferredKeys, Mark, Pending, Snapshot
 from adapter.transactions.temporary import TemporarySpace

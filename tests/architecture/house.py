@@ -133,6 +133,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "persistent_list",
         "free_memory",
         "off_loop",
+        "unawaited",
         "host_memory",
     ),
 }

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.lock import Lock, Owner, Request
+from planner.errors import DeadlockDetected
 
 MAX_ORDERS = 200
 """Orders of queues that are tried before the cycle counts as a deadlock: soft edges are few in practice."""
@@ -119,3 +120,8 @@ def detail(cycle: tuple[Edge, ...]) -> str:
         f"blocked by process {edge.blocker.pid}."
         for edge in cycle
     )
+
+
+def detected(cycle: tuple[Edge, ...]) -> DeadlockDetected:
+    """The error of the request that ends the cycle."""
+    return DeadlockDetected("deadlock detected", detail=detail(cycle), hint="See server log for query details.")

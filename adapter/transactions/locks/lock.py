@@ -151,6 +151,17 @@ class Lock:
         own = self.holders.get(owner, 0)
         return any(found >> held & 1 and self._counts[held] > (own >> held & 1) for held in range(1, len(self._counts)))
 
+    def ask_to_decide(self) -> bool:
+        """Have the holders let others follow them when they are decided; whether one of them does now."""
+        decides = False
+        for owner in list(self.holders):
+            owner.is_awaited = True
+            if owner.decide is not None:
+                decide, owner.decide = owner.decide, None
+                decide()
+                decides = True
+        return decides
+
     def has_passed_on(self, owner: Owner, follows: Follows) -> bool:
         """Whether the holder `owner` has passed the lock on to requests that follow so."""
         return owner in self.passed_on and (follows is Follows.ANYBODY or (bool(follows) and owner.is_certain))

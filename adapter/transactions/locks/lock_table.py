@@ -25,7 +25,7 @@ from adapter.transactions.locks.outside import is_shared
 from adapter.transactions.locks.row_locks import MAX_ROWS, RowLocks
 from adapter.transactions.locks.row_sets import RowSet
 from adapter.transactions.locks.tags import Tag
-from planner.errors import DeadlockDetected, LockNotAvailable, OutOfMemory, SqlError
+from planner.errors import LockNotAvailable, OutOfMemory, SqlError
 from storage.clock import Clock
 
 MAX_LOCKS = 200_000
@@ -72,8 +72,8 @@ class LockTable:
             lock = self._locks.get(tag)
             if lock is not None and not lock.is_grantable(owner, mode):
                 return True
-            held = 0 if lock is None else lock.modes
-            if self.between_workers is not None and self.between_workers.excludes(tag, mode, held):
+            between, held = self.between_workers, 0 if lock is None else lock.modes
+            if between is not None and between.excludes(tag, mode, held):
                 return True
         return False
 
@@ -193,7 +193,7 @@ class LockTable:
                 return waited
             waited = True
             if isinstance(blocking, Lock):
-                if follows and _ask_to_decide(blocking):
+                if follows and blocking.ask_to_decide():
                     continue
                 await self._wait(owner, blocking, mode, patience, False, follows=follows)
                 return True
@@ -323,7 +323,7 @@ class LockTable:
         other = lock.waits_for_each_other(owner, mode) if lock.tag.kind in ("relation", "advisory", "name") else None
         if other is not None:
             cycle = (deadlock.Edge(request, other.owner, None), deadlock.Edge(other, owner, None))
-            raise _deadlock_detected(cycle)
+            raise deadlock.detected(cycle)
         lock.enqueue(request)
         owner.waiting = request
         self._waiting[request] = None
@@ -382,7 +382,7 @@ class LockTable:
             return
         verdict = deadlock.judge(request)
         if verdict.cycle:
-            self._fail(request, _deadlock_detected(verdict.cycle))
+            self._fail(request, deadlock.detected(verdict.cycle))
             return
         for lock, queue in verdict.orders.items():
             lock.queue[:] = queue
@@ -490,19 +490,103 @@ class LockTable:
         return list(found)
 
 
-def _ask_to_decide(lock: Lock) -> bool:
-    """Have the holders of `lock` let others follow them when they are decided; whether one of them does now."""
-    decides = False
-    for owner in list(lock.holders):
-        owner.is_awaited = True
-        if owner.decide is not None:
-            decide, owner.decide = owner.decide, None
-            decide()
-            decides = True
-    return decides
+class SessionLocks:
+    """The locks of one session, as its transaction and its statements use them. `patience` tells how long a request
+    waits, once one has to."""
 
+    __slots__ = ("_patience", "owner", "table")
 
-def _deadlock_detected(cycle: tuple[deadlock.Edge, ...]) -> DeadlockDetected:
-    return DeadlockDetected(
-        "deadlock detected", detail=deadlock.detail(cycle), hint="See server log for query details."
-    )
+    def __init__(self, table: LockTable, owner: Owner, patience: Callable[[], Patience]) -> None:
+        self.table = table
+        self.owner = owner
+        self._patience = patience
+
+    # ------------------------------------------------------------ taking
+
+    async def lock(self, tag: Tag, mode: Mode, *, for_session: bool = False) -> bool:
+        """Take a lock; whether it had to be waited for. Raises 55P03, 40P01, 53200."""
+        if self.try_lock(tag, mode, for_session=for_session):
+            return False
+        return await self.table.lock(self.owner, tag, mode, self._patience(), for_session=for_session)
+
+    def try_lock(self, tag: Tag, mode: Mode, *, for_session: bool = False) -> bool:
+        """Take a lock if that needs no waiting. Raises 53200."""
+        return self.table.try_lock(self.owner, tag, mode, for_session=for_session)
+
+    async def lock_relation(self, tag: Tag, mode: Mode, name: str, *, nowait: bool) -> bool:
+        """Take the lock of the relation `name`; 55P03 with `nowait` when it would have to be waited for."""
+        if nowait:
+            if not self.try_lock(tag, mode):
+                raise LockNotAvailable(f'could not obtain lock on relation "{name}"')
+            return False
+        return await self.lock(tag, mode)
+
+    async def lock_rows(
+        self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode, *, follows: Follows = Follows.NOBODY
+    ) -> bool:
+        """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for. Holders
+        that have passed them on are not when the request `follows` them."""
+        patience, between = self._patience(), self.table.between_workers
+        if self.table.in_flight:
+            await self.table.moved()
+        waited = await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, patience, follows=follows)
+        if between is not None:
+            waited |= await between.lock_rows(self.owner, relation_oid, row_ids, mode, patience)
+        return waited
+
+    async def try_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> np.ndarray[Any, Any]:
+        """Take those of these rows (ids ascending, each once) that need no waiting; the others."""
+        if self.table.in_flight:
+            await self.table.moved()
+        refused, between = self.table.try_rows(self.owner, relation_oid, row_ids, mode), self.table.between_workers
+        if between is None:
+            return refused
+        elsewhere = await between.try_rows(self.owner, relation_oid, np.setdiff1d(row_ids, refused), mode)
+        self.table.give_back(self.owner, relation_oid, elsewhere, mode)
+        return np.union1d(refused, elsewhere)
+
+    def unlock(self, tag: Tag, mode: Mode) -> bool:
+        """Undo one taking for the session; False when it does not have the lock so."""
+        return self.table.unlock(self.owner, tag, mode)
+
+    def unlock_all(self) -> None:
+        """Undo all taking for the session."""
+        self.table.unlock_all(self.owner)
+
+    # ------------------------------------------------------------ with the transaction
+
+    def savepoint(self) -> None:
+        """A savepoint is defined."""
+        self.table.mark(self.owner)
+
+    def release_savepoint(self, depth: int) -> None:
+        """The savepoint number `depth` (from 1) and all later ones are forgotten."""
+        self.table.forget_mark(self.owner, depth)
+
+    def roll_back_to(self, depth: int) -> None:
+        """Let go of what was taken since the savepoint number `depth`; 0 is the transaction's begin."""
+        self.table.release_since(self.owner, depth)
+
+    def end(self) -> None:
+        """The transaction is over."""
+        self.owner.transactions += 1
+        self.owner.is_awaited, self.owner.is_certain, self.owner.decide = False, False, None
+        self.owner.is_overtaken = False
+        if self.owner.has_taken:
+            self.table.release(self.owner)
+        if self.table.between_workers is not None:
+            self.table.between_workers.release_rows(self.owner)
+
+    def hand_over(self) -> Owner:
+        """Give what the transaction took to a new owner, whom `let_go` releases: its commit goes on by itself."""
+        heir = self.table.hand_over(self.owner)
+        if self.table.between_workers is not None:
+            self.table.between_workers.hand_over_rows(self.owner, heir)
+        return heir
+
+    def let_go(self, heir: Owner) -> None:
+        """The commit that held on to `heir` is over."""
+        heir.decide = None
+        self.table.release(heir)
+        if self.table.between_workers is not None:
+            self.table.between_workers.release_rows(heir)

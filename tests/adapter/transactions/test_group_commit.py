@@ -16,8 +16,7 @@ from adapter.settings.values import SettingValues
 from adapter.transactions.commit_request import Isolation, TableRead
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.lock import Owner, Patience
-from adapter.transactions.locks.lock_table import LockTable
-from adapter.transactions.locks.session_locks import SessionLocks
+from adapter.transactions.locks.lock_table import LockTable, SessionLocks
 from adapter.transactions.transaction import State, Transaction
 from planner.errors import SqlError
 from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogUpdate, Column, Relation

@@ -14,8 +14,7 @@ from adapter.transactions import transaction as module
 from adapter.transactions.claims import Absent
 from adapter.transactions.commit_request import Isolation, TableRead
 from adapter.transactions.locks.lock import Owner, Patience
-from adapter.transactions.locks.lock_table import LockTable
-from adapter.transactions.locks.session_locks import SessionLocks
+from adapter.transactions.locks.lock_table import LockTable, SessionLocks
 from adapter.transactions.pending import DeferredKeys
 from adapter.transactions.transaction import State, Transaction
 from planner.errors import ActiveSqlTransaction, InternalError, UniqueViolation

@@ -68,7 +68,7 @@ def key_lock_forgotten() -> None:
 
 def row_lock_forgotten() -> None:
     """UPDATE, DELETE and FOR UPDATE do not lock their rows."""
-    from adapter.transactions.locks.session_locks import SessionLocks
+    from adapter.transactions.locks.lock_table import SessionLocks
 
     async def lock_rows(self: SessionLocks, *_: Any, **__: Any) -> bool:
         return False
@@ -78,7 +78,7 @@ def row_lock_forgotten() -> None:
 
 def skips_no_lock() -> None:
     """SKIP LOCKED takes rows that others have locked."""
-    from adapter.transactions.locks.session_locks import SessionLocks
+    from adapter.transactions.locks.lock_table import SessionLocks
 
     async def try_rows(self: SessionLocks, relation_oid: int, row_ids: Any, mode: Any, **_: Any) -> Any:
         return row_ids[:0]
@@ -88,7 +88,7 @@ def skips_no_lock() -> None:
 
 def advisory_lock_forgotten() -> None:
     """An advisory lock is had by whoever asks for it."""
-    from adapter.transactions.locks.session_locks import SessionLocks
+    from adapter.transactions.locks.lock_table import SessionLocks
 
     async def lock(self: SessionLocks, *_: Any, **__: Any) -> bool:
         return False
