@@ -40,6 +40,7 @@ from adapter.definitions.constraints.keys import declared_keys, name_in_parents,
 from adapter.definitions.indexes.copies import constraint_from_index, keep_comments
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
 from adapter.definitions.indexes.upkeep import remove_index, set_parameters
+from adapter.definitions.materialized.creation import set_options
 from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
 from adapter.definitions.sequences import (
     add_identity,
@@ -183,6 +184,7 @@ def _apply_other(running: Running, record: SequenceRecord | Index, action: st.Al
 _OF_SEQUENCES = (st.ChangeOwner,)
 _OF_INDEXES = (st.ChangeOwner, st.SetStorageOptions)
 _OF_VIEWS = (st.SetDefault, st.ChangeOwner, st.SetStorageOptions)
+_OF_MATERIALIZED = (st.ChangeOwner, st.SetStorageOptions)
 
 
 def _check_action(
@@ -190,7 +192,9 @@ def _check_action(
 ) -> None:
     """What is wrong with an action whatever the others do."""
     kind = kind_of(relation)
-    allowed = {"sequence": _OF_SEQUENCES, "index": _OF_INDEXES}.get(kind, _OF_VIEWS)
+    allowed = {
+        "sequence": _OF_SEQUENCES, "index": _OF_INDEXES, "materialized view": _OF_MATERIALIZED,
+    }.get(kind, _OF_VIEWS)  # fmt: skip
     if kind != "table" and not isinstance(action, allowed):
         raise WrongObjectType(
             f'ALTER action {_action_name(action)} cannot be performed on relation "{relation.name}"',
@@ -230,6 +234,8 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             _validate_constraint(running, relation, action, rules)
         case st.ChangeOwner():
             _set_owner(running, relation, action.owner)
+        case st.SetStorageOptions() if relation.materialized is not None:
+            await set_options(running, relation, action)
         case st.SetStorageOptions():
             pass
 
@@ -238,6 +244,7 @@ def _action_name(action: st.AlterTableAction) -> str:
     return {
         "AddColumn": "ADD COLUMN",
         "DropColumn": "DROP COLUMN",
+        "SetDefault": "ALTER COLUMN ... SET DEFAULT",
         "SetNotNull": "ALTER COLUMN ... SET NOT NULL",
         "SetColumnType": "ALTER COLUMN ... SET DATA TYPE",
         "AddConstraint": "ADD CONSTRAINT",

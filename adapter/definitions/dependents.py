@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from adapter.definitions.common.catalog_changes import change, forget_shard
+from adapter.definitions.common.catalog_changes import change, forget_shard, shards_of
 from adapter.definitions.constraints.keys import forget_names, referring
 from adapter.execution.relation_names import describe, shown_name
 from adapter.execution.statement import Running
@@ -157,7 +157,8 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
     change(running, removed=gone.values())
     forget_names(running, gone.values())
     for record in gone.values():
-        if isinstance(record, Relation) and record.shard is not None:
-            forget_shard(running, record.shard)
+        if isinstance(record, Relation):
+            for shard in shards_of(record):
+                forget_shard(running, shard)
         if isinstance(record, Schema):
             running.transaction.rely_on([record])

@@ -19,6 +19,7 @@ from adapter.definitions import alter, drop, objects, owned, rename, sequences, 
 from adapter.definitions.databases import changes as databases
 from adapter.definitions.extensions import changes as extensions
 from adapter.definitions.indexes import creation, rebuilding
+from adapter.definitions.materialized import refreshing
 from adapter.definitions.roles import attributes, memberships, stored_settings
 from adapter.definitions.routines import alteration
 from adapter.definitions.routines import creation as routines
@@ -41,6 +42,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.CreateTable: tables.create_table,
     st.CreateView: tables.create_view,
     st.Truncate: tables.truncate,
+    st.RefreshMaterializedView: refreshing.refresh,
     st.AlterTable: alter.alter_table,
     st.RenameColumn: rename.rename_column,
     st.RenameRelation: rename.rename_relation,
@@ -85,7 +87,6 @@ _HANDLERS: dict[type, _Handler] = {
 _OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.DropDatabase: "DROP DATABASE"}
 
 _UNSUPPORTED: dict[type, str] = {
-    st.RefreshMaterializedView: "REFRESH MATERIALIZED VIEW",
     st.Grant: "GRANT",
     st.AlterDefaultPrivileges: "ALTER DEFAULT PRIVILEGES",
     st.AlterSystem: "ALTER SYSTEM",

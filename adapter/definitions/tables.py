@@ -16,6 +16,7 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
+from adapter.definitions.common.columns import stored_type
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
@@ -23,6 +24,7 @@ from adapter.definitions.constraints.generation import checked_default, with_gen
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, with_not_null
 from adapter.definitions.indexes.copies import copied_keys, copy_comments, copy_indexes
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
+from adapter.definitions.materialized.creation import create_materialized_view
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
@@ -46,9 +48,7 @@ from planner.errors import (
 )
 from planner.ir.bound import BoundQuery
 from planner.statements import records as st
-from planner.types import types as t
 from planner.types.type_names import format_type
-from planner.types.types import SqlType
 from storage.catalog.model import (
     CatalogSnapshot,
     Column,
@@ -202,10 +202,10 @@ def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
 
 async def create_table_as(running: Running, statement: st.CreateTableAs) -> Command:
     """CREATE TABLE AS and SELECT INTO."""
+    if statement.materialized_view:
+        return await create_materialized_view(running, statement)
     title = "SELECT INTO" if statement.select_into else "CREATE TABLE AS"
     running.transaction.check_writable(title)
-    if statement.materialized_view:
-        raise FeatureNotSupported("CREATE MATERIALIZED VIEW is not supported")
     await running.services.provide_oids()
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name, temporary=statement.temporary)
@@ -292,15 +292,6 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
     if not isinstance(plan.statement, BoundQuery):
         raise FeatureNotSupported("CREATE TABLE AS of this statement is not supported")
     return plan
-
-
-def stored_type(name: str, type_: SqlType) -> SqlType:
-    """The column type for an expression's type. 42P16 for pseudo-types."""
-    if type_.oid == t.UNKNOWN:
-        return SqlType(t.TEXT)
-    if type_.oid in (t.RECORD, t.VOID, t.ANYARRAY, t.ANYELEMENT):
-        raise InvalidTableDefinition(f'column "{name}" has pseudo-type {format_type(type_.oid)}')
-    return type_
 
 
 # ---------------------------------------------------------------- views

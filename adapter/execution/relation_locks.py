@@ -150,6 +150,11 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
         case st.Vacuum():
             full = any(name == "full" for name, _ in statement.options)
             yield from of(statement.tables, Mode.ACCESS_EXCLUSIVE if full else Mode.SHARE_UPDATE_EXCLUSIVE)
+        case st.RefreshMaterializedView():
+            record = _found(running, catalog, statement.name)
+            how = record.materialized if isinstance(record, Relation) else None
+            stays = statement.concurrently or (statement.with_data and how is not None and how.is_kept)
+            yield from of([statement.name], Mode.EXCLUSIVE if stays else Mode.ACCESS_EXCLUSIVE)
         case st.Copy(table=QualifiedName()):
             yield from of([statement.table], Mode.ROW_EXCLUSIVE if statement.is_from else Mode.ACCESS_SHARE)
         case _:

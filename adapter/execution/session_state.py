@@ -92,6 +92,9 @@ class SessionState:
         """The latest bind context, with what it was made of."""
         self._past: Snapshot | None = None
         """What it looks back to."""
+        self.expanded: frozenset[int] = frozenset()
+        """The materialized views (oids) that what runs computes, because their stored rows are not those of its
+        snapshot."""
         self._planned: tuple[Parsed, tuple[int, ...], BindContext, Plan] | None = None
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
         self._unsettled: asyncio.Future[Csn] | None = None
@@ -299,7 +302,7 @@ class SessionState:
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""
         known = self._context
-        if known is not None and known[0] is catalog and known[1] is self.values:
+        if known is not None and known[0] is catalog and known[1] is self.values and known[2].expanded == self.expanded:
             # NOTE: each statement of each session comes by here.
             TYPE_SCOPE.set(known[3])
             return known[2]
@@ -312,6 +315,7 @@ class SessionState:
             user=self.user,
             database=self.database,
             system_relations=self.services.system_relations,
+            expanded=self.expanded,
         )
         scope = TypeScope(catalog=catalog, search_path=context.search_path)
         self._context = (catalog, self.values, context, scope)

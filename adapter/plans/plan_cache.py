@@ -316,6 +316,7 @@ class PlanCache:
             context.search_path,
             context.user,
             context.database,
+            context.expanded,
             *map(settings.get, PLAN_SETTINGS),
         )
         known = self._plans.get(key)

@@ -7,7 +7,7 @@ engine starts when the first batch is asked for. Rows of constants come straight
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -39,9 +39,10 @@ from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.snapshots import ResolvedTables, resolve
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from planner.errors import ObjectNotInPrerequisiteState
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
-from storage.catalog.model import CatalogSnapshot
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Relation
 
 _ONLY_READING = frozenset({"select_stmt", "declare_cursor_stmt", "copy_stmt", "explain_stmt"})
 """Statements that may see rows that are not durable: what they read goes nowhere."""
@@ -226,6 +227,8 @@ async def prepare_plan(
 ) -> PreparedRead:
     """`prepare_read` of a plan's query."""
     assert plan.query is not None
+    if record:
+        require_populated(plan.relied_on)
     by = None
     may_look_up = plan.key_read is not None and not at_hand and may_read_by_index(running)
     if plan.key_read is not None and may_look_up and not record:
@@ -252,6 +255,16 @@ async def prepare_plan(
         lazily=lazily,
         by=by,
     )
+
+
+def require_populated(records: Iterable[CatalogRecord]) -> None:
+    """55000 for a materialized view among them that has not been filled yet."""
+    for record in records:
+        if isinstance(record, Relation) and record.materialized is not None and not record.materialized.populated:
+            raise ObjectNotInPrerequisiteState(
+                f'materialized view "{record.name}" has not been populated',
+                hint="Use the REFRESH MATERIALIZED VIEW command.",
+            )
 
 
 def _over(running: Running, read: KeyRead) -> Callable[[Any], RecordBatch | None] | None:

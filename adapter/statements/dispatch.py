@@ -12,6 +12,7 @@ from adapter.execution.guards import prevent_in_block, require_block
 from adapter.execution.relation_locks import lock_definition, lock_tables
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Outcome, Running
+from adapter.materialized.freshness import stale_views, views_on_commit
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
 from adapter.queries.read import run_query
 from adapter.queries.session_functions import notify
@@ -84,7 +85,8 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         await transaction.refresh_catalog(env)
     for _ in range(MAX_BEGINNINGS):
         catalog = await transaction.begin_statement(env, reads=reads)
-        if plan is None or plan.catalog is not catalog:
+        before, running.session.expanded = running.session.expanded, await _stale_views(running, catalog)
+        if plan is None or plan.catalog is not catalog or running.session.expanded != before:
             plan = _plan(running, parsed, catalog)
         try:
             return await run_rows(running, plan)
@@ -99,6 +101,13 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
                 await transaction.settled()
             raise
     raise serialization_failure(CONCURRENT_UPDATE)
+
+
+async def _stale_views(running: Running, catalog: CatalogSnapshot) -> frozenset[int]:
+    """The materialized views whose queries stand in for their stored rows while the statement runs."""
+    if not views_on_commit(catalog):
+        return frozenset()
+    return await stale_views(running.services.env, running.transaction, catalog)
 
 
 async def _what_is_durable_is_visible(env: Environment) -> None:

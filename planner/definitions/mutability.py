@@ -8,6 +8,7 @@ from functools import cache
 
 from planner.catalog_data.content import columns
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
 from planner.resolution.coercion import Context, pathway
 from planner.types.signature import Kind, Volatility
@@ -21,6 +22,18 @@ _APPENDED = frozenset({("||", (25, 2776)), ("||", (2776, 25))})
 def is_immutable(expr: ir.Scalar) -> bool:
     """Whether no part of `expr` depends on settings, the time or anything else but its columns."""
     return all(map(_is_immutable, walk(expr)))
+
+
+def is_reproducible(query: BoundQuery) -> bool:
+    """Whether the query always gives the same rows for the same rows of the tables that it reads."""
+    return not query.system and not query.volatile and all(map(_is_reproducible, walk(query.rel)))
+
+
+def _is_reproducible(node: object) -> bool:
+    signature = getattr(node, "signature", None)
+    if signature is not None and signature.volatility is not Volatility.IMMUTABLE:
+        return False
+    return _is_immutable(node)
 
 
 def _is_immutable(node: object) -> bool:

@@ -46,8 +46,15 @@ def define_view(create: CreateView, context: BindContext) -> ViewDefinition:
     return define_query(create.query, create.column_names, context)
 
 
-def define_query(query: Parsed, column_names: tuple[str, ...], context: BindContext) -> ViewDefinition:
-    """The definition that a query would have as a view (or materialized view) with these column names."""
+def define_query(
+    query: Parsed,
+    column_names: tuple[str, ...],
+    context: BindContext,
+    *,
+    too_many: str = "CREATE VIEW specifies more column names than columns",
+) -> ViewDefinition:
+    """The definition that a query would have as a view (or materialized view) with these column names; `too_many` says
+    that there are more of them than columns."""
     if query.kind != "select_stmt":
         raise FeatureNotSupported("views must be defined by a SELECT")
     statement = new_statement(query, context)
@@ -57,7 +64,7 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
         raise UndefinedParameter("there is no parameter $1")
     names = [field.name for field in rel.fields]
     if len(column_names) > len(names):
-        raise SqlSyntaxError("CREATE VIEW specifies more column names than columns")
+        raise SqlSyntaxError(too_many)
     names = [*column_names, *names[len(column_names) :]]
     for index, name in enumerate(names):
         if name in names[:index]:

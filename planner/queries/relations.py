@@ -126,11 +126,11 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
     if isinstance(found, Sequence):
         return _sequence(level, found, tree, alias)
     statement.relations.add(found.oid)
-    if found.kind == "v":
+    if found.kind == "v" or found.oid in statement.context.expanded:
         return _view(level, found, tree, alias)
     if found.kind not in ("r", "m"):
         raise WrongObjectType(f'"{found.name}" is not a table', position=statement.position(tree.location))
-    return scan_table(level, found, alias, tree.location)
+    return scan_table(level, found, alias, tree.location, row_id=found.oid == statement.context.numbered)
 
 
 _Template: TypeAlias = tuple[tuple[str, SqlType, Origin], ...]
@@ -172,6 +172,8 @@ def scan_table(
         row_id_field = statement.new_field("_row_id", SqlType(20))
         fields.append(row_id_field)
         level.own(row_id_field.id, item_alias, "_row_id")
+        if relation.oid == statement.context.numbered:
+            columns.append(NsColumn("_row_id", field=row_id_field))
     scan = Scan(
         relation_oid=relation.oid, fields=tuple(fields), row_id=row_id_field.id if row_id_field is not None else None
     )
@@ -302,12 +304,14 @@ def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> t
         statement.origins[item.id] = Origin(relation_oid=relation.oid, attnum=column.attnum)
         columns.append(NsColumn(name, field=item))
         level.own(item.id, item_alias, name)
+    stored: dict[str, Scalar] = {"tableoid": Literal(value=relation.oid, type=SqlType(OID))}
     return rel, NsItem(
         alias=item_alias,
         columns=columns,
         schema=schema_name(statement.context, relation.schema),
         relation_name=relation.name,
         relation_oid=relation.oid,
+        system_columns=stored if relation.kind == "m" else {},
     )
 
 

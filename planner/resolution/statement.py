@@ -69,6 +69,10 @@ class BindContext(Struct, frozen=True, kw_only=True):
     database: str
     system_relations: SystemRelations
     arguments: Arguments | None = None
+    expanded: frozenset[int] = frozenset()
+    """Materialized views (oids) in whose place their queries are bound."""
+    numbered: int | None = None
+    """The relation (oid) that offers its row ids, as a column ``_row_id``."""
 
     def searched_schemas(self) -> tuple[str, ...]:
         """The schemas in which an unqualified name is looked up, in order."""

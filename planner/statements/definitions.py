@@ -148,6 +148,9 @@ class CreateTableAs(Struct, frozen=True, kw_only=True):
     temporary: bool = False
     select_into: bool = False
     materialized_view: bool = False
+    unlogged: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+    """What WITH (...) says of a materialized view."""
     on_commit: OneOf["none", "preserve", "delete", "drop"] = "none"
 
 

@@ -23,6 +23,8 @@ def _create_table_as(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         with_data=not into.skip_data,
         temporary=into.rel.relpersistence == "t",
         materialized_view=tree.objtype == pb.OBJECT_MATVIEW,
+        unlogged=into.rel.relpersistence == "u",
+        options=tuple((node.def_elem.defname, option_text(node.def_elem) or "true") for node in into.options),
         on_commit=on_commit(into.on_commit),
     )
 

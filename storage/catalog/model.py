@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from storage.catalog.access import Membership, Role, Roles
 from storage.catalog.extensions import Extension
+from storage.catalog.materialized import Materialized
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 from storage.ids import ShardId
@@ -112,6 +113,8 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=Tru
     """Oids of what a change of its rows has to keep: its own enforced constraints and unique indexes, and foreign keys
     of others that refer to it. A transaction relies on the records of the tables that it changes, so that one which did
     not know of a constraint cannot commit once that has been added."""
+    materialized: Materialized | None = None
+    """Of a materialized view: how it is kept."""
 
     def live_columns(self) -> tuple[Column, ...]:
         """The columns that exist, in attnum order."""

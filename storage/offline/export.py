@@ -224,8 +224,9 @@ async def clone_table(
     shard = await clone_into(env, relation.shard, as_of, txn, missing)
     columns = tuple(msgspec.structs.replace(column, missing=None) for column in relation.columns)
     record = msgspec.structs.replace(
-        relation, oid=env.oids.take(), name=name, schema=schema_oid, columns=columns, shard=shard, constraints=()
-    )
+        relation, oid=env.oids.take(), name=name, schema=schema_oid, columns=columns, shard=shard, constraints=(),
+        kind="r", definition=None, depends_on=(), materialized=None,
+    )  # fmt: skip
     txn.update_catalog([CatalogUpdate(record=record, diff=1)], expected=catalog.csn)
     return await commit_alone(env, txn)
 

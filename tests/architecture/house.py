@@ -39,6 +39,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "definitions.databases",
         "definitions.routines",
         "definitions.types",
+        "definitions.materialized",
         "definitions.indexes",
         "definitions.constraints",
         "definitions.common",
@@ -50,6 +51,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "queries.by_index",
         "procedures",
         "execution",
+        "materialized",
         "transactions.two_phase",
         "transactions.past",
         "transactions",
@@ -77,6 +79,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "planner": (
         "analyze",
         "utility",
+        "definitions.maintained",
         "definitions",
         "queries.changes",
         "queries",

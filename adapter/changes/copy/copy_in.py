@@ -58,6 +58,8 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     relation = find_relation(running, catalog, statement.table)
     if not is_temporary(relation.oid):
         running.transaction.check_writable("COPY FROM")
+    if relation.kind == "m":
+        raise WrongObjectType(f'cannot copy to materialized view "{relation.name}"')
     if relation.kind != "r":
         raise WrongObjectType(
             f'cannot copy to view "{relation.name}"',

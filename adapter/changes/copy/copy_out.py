@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapter.changes.copy.copy_options import copy_columns, copy_format, refuse_files
 from adapter.changes.with_changes import run_rows
-from adapter.execution.relation_names import find_relation
+from adapter.execution.relation_names import find_relation, kind_of
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan
 from adapter.results import ColumnDescription, CopyOut
@@ -40,7 +40,9 @@ def _plan(running: Running, catalog: CatalogSnapshot, statement: st.Copy) -> Pla
     assert statement.table is not None
     relation = find_relation(running, catalog, statement.table)
     if relation.kind != "r":
-        raise WrongObjectType(f'cannot copy from view "{relation.name}"', hint="Try the COPY (SELECT ...) TO variant.")
+        raise WrongObjectType(
+            f'cannot copy from {kind_of(relation)} "{relation.name}"', hint="Try the COPY (SELECT ...) TO variant."
+        )
     columns = copy_columns(relation, statement.columns)
     schema = catalog.get(relation.schema)
     assert isinstance(schema, Schema)

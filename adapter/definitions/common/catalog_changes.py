@@ -83,6 +83,12 @@ def forget_shard(running: Running, shard: ShardId) -> None:
         running.transaction.writable(running.services.env).forget_shard(shard)
 
 
+def shards_of(relation: Relation) -> list[ShardId]:
+    """The shards that go with the relation: its rows', and the journal of a materialized view."""
+    journal = None if relation.materialized is None else relation.materialized.journal
+    return [shard for shard in (relation.shard, journal) if shard is not None]
+
+
 def require_column(relation: Relation, name: str) -> Column:
     """The live column called `name`. 42703."""
     column = relation.column(name)

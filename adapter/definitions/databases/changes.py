@@ -15,13 +15,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from adapter.access.ownership import owns
-from adapter.definitions.common.catalog_changes import change, forget_shard, named_role, new_oid, owner_oid
+from adapter.definitions.common.catalog_changes import change, forget_shard, named_role, new_oid, owner_oid, shards_of
 from adapter.definitions.common.owners import check_new_owner, require_member, require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.databases.copies import Copies, oids_for
 from adapter.definitions.databases.options import options_of
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
+from adapter.materialized.journal import JOURNAL_SCHEMA
 from adapter.plans.predicates import scan_templates
 from adapter.queries.read import prepare_read
 from adapter.queries.session_facts import own_rows
@@ -148,6 +149,9 @@ async def _copy_rows(
     unchecked = replace(copy, columns=tuple(replace(column, not_null=False) for column in copy.columns))
     with types_of(whole, ()):
         make_shard(running, copy)
+        if copy.materialized is not None:
+            txn = running.transaction.writable(running.services.env)
+            txn.create_shard(copy.materialized.journal, JOURNAL_SCHEMA)
         await fill_table(running, unchecked, schema.name, read)
 
 
@@ -225,8 +229,9 @@ async def drop_database(running: Running, statement: st.DropDatabase) -> None:
     records = _own_records(_catalog_of(running, database))
     change(running, removed=[database, *settings, *comments, *records])
     for record in records:
-        if isinstance(record, Relation) and record.shard is not None:
-            forget_shard(running, record.shard)
+        if isinstance(record, Relation):
+            for shard in shards_of(record):
+                forget_shard(running, shard)
 
 
 async def _end_sessions(running: Running, database: Database) -> None:

@@ -117,6 +117,9 @@ class Copies:
                     definition=self._text(record.definition),
                     depends_on=self._all(record.depends_on),
                     constraints=self._all(record.constraints),
+                    materialized=None
+                    if record.materialized is None
+                    else replace(record.materialized, journal=self._new_shard()),
                 )
             case Comment():
                 return replace(record, oid=oid, object_oid=self._oid(record.object_oid), database=self._database)

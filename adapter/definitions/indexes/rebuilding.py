@@ -49,7 +49,7 @@ async def reindex(running: Running, statement: st.Reindex) -> None:
 def _all_of(running: Running, statement: st.Reindex) -> Mapping[Relation, list[Index]]:
     """What is to be rebuilt of a schema or the database, by table."""
     catalog = own_catalog(running)
-    tables: Iterable[Relation] = (r for r in catalog.all() if isinstance(r, Relation) and r.kind == "r")
+    tables: Iterable[Relation] = (r for r in catalog.all() if isinstance(r, Relation) and r.kind in ("r", "m"))
     if statement.kind == "schema":
         schema = require_schema(catalog, statement.target or "")
         require_owner(running, schema)
@@ -79,7 +79,7 @@ def _named(running: Running, statement: st.Reindex, name: st.QualifiedName) -> M
         table = catalog.get(record.relation)
         assert isinstance(table, Relation)
         return {table: [record]}
-    if not isinstance(record, Relation) or kind_of(record) != "table":
+    if not isinstance(record, Relation) or kind_of(record) not in ("table", "materialized view"):
         raise WrongObjectType(f'"{record.name}" is not a table or materialized view')
     require_owner(running, record)
     indexes = indexes_of(catalog, record)

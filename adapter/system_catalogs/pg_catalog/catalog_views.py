@@ -97,8 +97,8 @@ def pg_matviews(objects: CatalogObjects) -> Content:
                 "schemaname": _schema(objects, relation.schema),
                 "matviewname": relation.name,
                 "matviewowner": objects.role_names.get(relation.owner),
-                "hasindexes": False,
-                "ispopulated": True,
+                "hasindexes": bool(objects.snapshot.indexes(relation.oid)),
+                "ispopulated": relation.materialized is None or relation.materialized.populated,
                 "definition": view_definition(objects, relation.oid),
             }
             for relation in objects.relations

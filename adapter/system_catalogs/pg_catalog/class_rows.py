@@ -58,6 +58,12 @@ def _class_row(oid: int, **values: object) -> Row:
     }
 
 
+def _options_of(relation: Relation) -> list[str] | None:
+    if relation.materialized is not None:
+        return list(relation.materialized.parameters) or None
+    return None if relation.check_option is None else [f"check_option={relation.check_option}"]
+
+
 def pg_class(objects: CatalogObjects) -> Content:
     """Tables, views, sequences and indexes."""
     rows: list[Row] = []
@@ -82,7 +88,8 @@ def pg_class(objects: CatalogObjects) -> Content:
                 relhasrules=relation.kind in ("v", "m"),
                 relhastriggers=relation.oid in referenced or any(c.kind == "f" for c in constraints),
                 relreplident="d" if stored else "n",
-                reloptions=None if relation.check_option is None else [f"check_option={relation.check_option}"],
+                relispopulated=relation.materialized is None or relation.materialized.populated,
+                reloptions=_options_of(relation),
             )
         )
     rows.extend(

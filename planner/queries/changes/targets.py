@@ -119,12 +119,13 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
         raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
     if not isinstance(found, Relation):
         raise WrongObjectType(f'cannot change sequence "{found.name}"')
+    if found.kind in ("v", "m") and verb == "merge":
+        views = "views" if found.kind == "v" else "materialized views"
+        raise FeatureNotSupported(
+            f'cannot execute MERGE on relation "{found.name}"', detail=f"This operation is not supported for {views}."
+        )
     if found.kind == "m":
         raise WrongObjectType(f'cannot change materialized view "{found.name}"')
-    if found.kind == "v" and verb == "merge":
-        raise FeatureNotSupported(
-            f'cannot execute MERGE on relation "{found.name}"', detail="This operation is not supported for views."
-        )
     views: list[UpdatableView] = []
     relation = found
     statement.relations.add(found.oid)

@@ -1,0 +1,224 @@
+"""REFRESH MATERIALIZED VIEW: the rows of the view's query at the statement's snapshot become the view's.
+
+A plain refresh writes a new shard, as PostgreSQL writes a new file; readers wait for it. CONCURRENTLY, and for a view
+that the server keeps fresh, the rows that differ are deleted and added in place, and readers go on meanwhile. Either
+way the journal gets its row in the same transaction.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from adapter.definitions.common.catalog_changes import change, forget_shard, new_shard_id
+from adapter.definitions.common.owners import require_owner
+from adapter.definitions.common.table_rows import fill_table, make_shard, physical_schema
+from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import kind_of, look_up, missing
+from adapter.execution.statement import Running
+from adapter.materialized.freshness import digest_of_inputs, inputs_of
+from adapter.materialized.journal import UNKNOWN, Refresh, last_refresh, write_refresh
+from adapter.plans.plan_cache import Plan, make_plan
+from adapter.queries.read import prepare_plan
+from adapter.wall_clock import utc_now
+from planner.definitions.maintained.differences import differences_text
+from planner.errors import (
+    FeatureNotSupported,
+    ObjectNotInPrerequisiteState,
+    SqlSyntaxError,
+    UniqueViolation,
+    WrongObjectType,
+)
+from planner.ir.bound import BoundQuery
+from planner.queries.relations import parse_view
+from planner.statements import records as st
+from planner.syntax.identifiers import quote_identifier
+from planner.syntax.parse import split_and_parse
+from storage.catalog.model import CatalogSnapshot, Index, Relation, Schema
+from storage.shards.parts import ROW_ID
+from storage.shards.widening import stored_as
+from storage.timestamps.csn import Csn
+
+
+async def refresh(running: Running, statement: st.RefreshMaterializedView) -> None:
+    """REFRESH MATERIALIZED VIEW. Raises 42P01, 42809, 0A000, 55000, 23505, and what the view's query raises."""
+    if statement.concurrently and not statement.with_data:
+        raise SqlSyntaxError("CONCURRENTLY and WITH NO DATA options cannot be used together")
+    catalog = own_catalog(running)
+    view = look_up(running, catalog, statement.name)
+    if view is None:
+        raise missing(catalog, statement.name)
+    if kind_of(view) not in ("table", "materialized view"):
+        raise WrongObjectType(f'"{view.name}" is not a table or materialized view')
+    require_owner(running, view)
+    if not isinstance(view, Relation) or view.materialized is None:
+        raise FeatureNotSupported(f'"{view.name}" is not a materialized view')
+    how = view.materialized
+    if statement.concurrently:
+        _check_concurrent(catalog, view)
+    if not statement.with_data:
+        _replaced(running, view, populated=False)
+        return
+    plan = await source_plan(running, catalog, view)
+    before = None
+    if running.transaction.snapshot is not None and how.journal not in running.transaction.created_shards:
+        before = await last_refresh(running.services.env, how.journal, running.transaction.snapshot.csn)
+    if how.populated and (statement.concurrently or how.is_kept):
+        await _update(running, catalog, view, plan, before)
+        return
+    changed = _replaced(running, view, populated=True)
+    await fill(running, catalog, changed, plan, before)
+    keys = [index.oid for index in catalog.indexes(view.oid) if index.enforced]
+    await check_existing_rows(running, view.oid, NewRules(keys=keys, known=set(keys)))
+
+
+def _check_concurrent(catalog: CatalogSnapshot, view: Relation) -> None:
+    """0A000 and 55000 where PostgreSQL does not refresh concurrently."""
+    assert view.materialized is not None
+    if not view.materialized.populated:
+        raise FeatureNotSupported("CONCURRENTLY cannot be used when the materialized view is not populated")
+    if not any(_tells_rows_apart(index) for index in catalog.indexes(view.oid)):
+        name = f"{quote_identifier(_schema_of(catalog, view))}.{quote_identifier(view.name)}"
+        raise ObjectNotInPrerequisiteState(
+            f'cannot refresh materialized view "{name}" concurrently',
+            hint="Create a unique index with no WHERE clause on one or more columns of the materialized view.",
+        )
+
+
+def _tells_rows_apart(index: Index) -> bool:
+    return index.unique and index.predicate is None and not index.expressions
+
+
+def _schema_of(catalog: CatalogSnapshot, view: Relation) -> str:
+    schema = catalog.get(view.schema)
+    assert isinstance(schema, Schema)
+    return schema.name
+
+
+def _replaced(running: Running, view: Relation, *, populated: bool) -> Relation:
+    """Give the view a new, empty shard; the old one is forgotten in the same commit."""
+    assert view.materialized is not None
+    assert view.shard is not None
+    changed = replace(
+        view,
+        shard=new_shard_id(running, view.oid),
+        materialized=replace(view.materialized, populated=populated),
+    )
+    change(running, removed=[view], added=[changed])
+    forget_shard(running, view.shard)
+    make_shard(running, changed)
+    return changed
+
+
+async def source_plan(running: Running, catalog: CatalogSnapshot, view: Relation) -> Plan:
+    """The plan of the view's query."""
+    parsed = parse_view(view.definition or "")
+    if not parsed.is_brief:
+        await running.session.plan_ahead(parsed, catalog)
+    plan = running.session.plan(parsed, catalog)
+    assert isinstance(plan.statement, BoundQuery)
+    return plan
+
+
+async def fill(running: Running, catalog: CatalogSnapshot, view: Relation, plan: Plan, before: Refresh | None) -> int:
+    """Write the rows of `plan` into the view's new shard, and the journal; `catalog` is that of `plan`. Returns their
+    number."""
+    began = running.services.env.clock.monotonic()
+    await running.transaction.lock(plan.locks)
+    running.transaction.rely_on(plan.relied_on)
+    rows = await fill_table(running, view, _schema_of(catalog, view), await prepare_plan(running, plan))
+    _note(running, catalog, view, before, changes=rows, began=began, how="recomputed")
+    return rows
+
+
+def _note(
+    running: Running,
+    catalog: CatalogSnapshot,
+    view: Relation,
+    before: Refresh | None,
+    *,
+    changes: int,
+    began: float,
+    how: str,
+) -> None:
+    """Write what the refresh did into the view's journal."""
+    transaction = running.transaction
+    assert transaction.snapshot is not None
+    assert view.materialized is not None
+    txn = transaction.writable(running.services.env)
+    # What the transaction has changed itself is in the rows, and is not of the snapshot.
+    written = txn.shards | transaction.created_shards
+    own = any(record.shard in written for record in inputs_of(catalog, view))
+    refresh = Refresh(
+        frontier=Csn(0) if own else transaction.snapshot.csn,
+        at_us=int(utc_now().timestamp() * 1_000_000),
+        cost_ms=(running.services.env.clock.monotonic() - began) * 1000,
+        changes=changes,
+        how=how,
+        inputs=UNKNOWN if own else digest_of_inputs(catalog, view),
+    )
+    write_refresh(txn, view.materialized.journal, refresh, before)
+
+
+async def _update(
+    running: Running, catalog: CatalogSnapshot, view: Relation, plan: Plan, before: Refresh | None
+) -> None:
+    """Delete the stored rows that the query does not give any more, and add those that it gives besides."""
+    began = running.services.env.clock.monotonic()
+    transaction = running.transaction
+    await transaction.lock(plan.locks)
+    transaction.rely_on(plan.relied_on)
+    transaction.rely_on([view])
+    own = running.session.bind_context(catalog)
+    context = replace(own, numbered=view.oid, expanded=own.expanded - {view.oid})
+    text = differences_text(view, _schema_of(catalog, view))
+    found = make_plan(split_and_parse(text)[0], context, ())
+    read = await prepare_plan(running, found)
+    physical = physical_schema(view.live_columns())
+    txn = transaction.writable(running.services.env)
+    assert view.shard is not None
+    changes = 0
+    stream: Any = read.stream()
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            if not batch.num_rows:
+                continue
+            ids, *values = batch.columns
+            rows = pa.table(
+                [
+                    array if array.type == field.type else stored_as(array, field.type)
+                    for array, field in zip(values, physical, strict=True)
+                ],
+                schema=physical,
+            )
+            gone = pc.is_valid(ids)
+            added = rows.filter(pc.invert(gone))
+            if added.num_rows:
+                txn.write(view.shard, added)
+            if added.num_rows < rows.num_rows:
+                txn.delete(view.shard, rows.filter(gone).add_column(0, ROW_ID, ids.filter(gone)))
+            changes += batch.num_rows
+            await txn.spill()
+    keys = [index.oid for index in catalog.indexes(view.oid) if index.enforced]
+    if keys and changes:
+        try:
+            await check_existing_rows(running, view.oid, NewRules(keys=keys, known=set(keys)))
+        except UniqueViolation as error:
+            raise _duplicate(error) from error
+    _note(running, catalog, view, before, changes=changes, began=began, how="recomputed")
+
+
+def _duplicate(error: UniqueViolation) -> UniqueViolation:
+    """A breach of a unique index as PostgreSQL reports it of rows that are inserted."""
+    return UniqueViolation(
+        f'duplicate key value violates unique constraint "{error.constraint}"',
+        detail=None if error.detail is None else error.detail.replace(" is duplicated.", " already exists."),
+        schema=error.schema,
+        table=error.table,
+        constraint=error.constraint,
+    )
