@@ -8,13 +8,13 @@ rows then, and otherwise binds the view's query in their place, so that it is al
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from adapter.materialized.journal import UNKNOWN, last_refresh
-from adapter.transactions.commit_request import Isolation
+from adapter.transactions.commit_request import TableRead
 from storage.bounded_map import BoundedMap
-from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Relation
 from storage.catalog.routines import Function
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
@@ -88,8 +88,6 @@ async def why_stale(env: Environment, transaction: Transaction, catalog: Catalog
     assert how is not None
     if snapshot is None:
         return "there is no snapshot yet"
-    if transaction.isolation is Isolation.SERIALIZABLE:
-        return "what a serializable transaction reads is validated"
     if snapshot.ahead:
         return "rows are read that are not durable yet"
     inputs = inputs_of(catalog, view)
@@ -119,6 +117,23 @@ async def has_changed(env: Environment, shard: ShardId, after: Csn, until: Csn) 
     if until <= after:
         return until < after
     return not (await env.reader.changes(shard, after, until)).is_empty
+
+
+def record_inputs(
+    transaction: Transaction, catalog: CatalogSnapshot, records: Iterable[CatalogRecord], expanded: frozenset[int]
+) -> None:
+    """Remember the tables behind the stored rows of views refreshed on commit as read, as they would be if the queries
+    were run: a serializable transaction that relies on such rows must not commit when the tables have changed."""
+    snapshot = transaction.snapshot
+    for view in records:
+        if not isinstance(view, Relation) or view.materialized is None or view.oid in expanded:
+            continue
+        if view.materialized.refresh != "on commit" or snapshot is None:
+            continue
+        for table in inputs_of(catalog, view):
+            assert table.shard is not None
+            read = TableRead(relation_oid=table.oid, shard=table.shard, as_of=snapshot.csn, conjunctions=((),))
+            transaction.record_read(read)
 
 
 async def stale_views(env: Environment, transaction: Transaction, catalog: CatalogSnapshot) -> frozenset[int]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
+from adapter.materialized.freshness import record_inputs
 from adapter.plans.constant_rows import constant_batch
 from adapter.plans.key_reads import KeyRead
 from adapter.plans.plan_cache import Plan, describe_fields, has_acting_calls
@@ -229,6 +230,7 @@ async def prepare_plan(
     assert plan.query is not None
     if record:
         require_populated(plan.relied_on)
+        record_inputs(running.transaction, plan.catalog, plan.relied_on, running.session.expanded)
     by = None
     may_look_up = plan.key_read is not None and not at_hand and may_read_by_index(running)
     if plan.key_read is not None and may_look_up and not record:

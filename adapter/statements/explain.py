@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapter.changes.with_changes import run_rows
 from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
+from adapter.materialized.freshness import why_stale
+from adapter.materialized.journal import UNKNOWN, last_refresh
 from adapter.plans.plan_cache import Plan
 from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.prepared_read import NOTHING, PreparedRead
@@ -57,7 +59,25 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
         rows = await _analyze(running, plan)
         elapsed_ms = (utc_now() - planned).total_seconds() * 1000
     planning_ms = (planned - began).total_seconds() * 1000
-    return _report(running, statement, tree, read, rows, planning_ms, elapsed_ms)
+    views = await _views_read(running, plan)
+    return _report(running, statement, tree, read, rows, planning_ms, elapsed_ms, views)
+
+
+async def _views_read(running: Running, plan: Plan) -> list[tuple[str, str]]:
+    """The materialized views that the query reads, by name, and what it reads of each."""
+    found = []
+    for view in plan.relied_on:
+        if not isinstance(view, Relation) or view.materialized is None or running.transaction.snapshot is None:
+            continue
+        env, csn = running.services.env, running.transaction.snapshot.csn
+        if view.oid in running.session.expanded:
+            reason = await why_stale(env, running.transaction, plan.catalog, view)
+            found.append((view.name, f"its query ({reason})"))
+        elif view.materialized.populated:
+            stored = await last_refresh(env, view.materialized.journal, csn)
+            moment = "an earlier moment" if stored is None or stored.inputs == UNKNOWN else f"CSN {stored.frontier}"
+            found.append((view.name, f"its stored rows (of {moment})"))
+    return found
 
 
 def _tree(running: Running, plan: Plan, *, verbose: bool, paths: Mapping[int, Paths]) -> Node:
@@ -112,6 +132,7 @@ def _report(
     rows: int | None,
     planning_ms: float,
     elapsed_ms: float,
+    views: Sequence[tuple[str, str]],
 ) -> Outcome:
     note = {} if rows is None else {id(tree): f" (actual rows={rows})"}
     lines = text_lines(tree, annotations=note)
@@ -147,6 +168,9 @@ def _report(
                 }
             )
     data["Tables"] = tables
+    lines += [f"Materialized view {name}: {what}" for name, what in views]
+    if views:
+        data["Materialized Views"] = [{"Relation Name": name, "Read": what} for name, what in views]
     summary = statement.analyze if statement.summary is None else statement.summary
     if summary:
         lines.append(f"Planning Time: {planning_ms:.3f} ms")
