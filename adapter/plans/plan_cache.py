@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeGuard, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,7 +43,7 @@ from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, spli
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
-from storage.catalog.model import CatalogRecord, CatalogSnapshot
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Relation
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -106,6 +106,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     tag: str
     reads: bool
     """Whether running it reads rows, or definitions that binding it did not."""
+    reads_kept: bool = False
+    """Whether it may read a materialized view that is refreshed on commit: itself, in a function, or in a statement
+    inside."""
+    unpopulated: str | None = None
+    """The name of a materialized view that its query reads and that has no rows to be read yet."""
     key_read: KeyRead | None = None
     """`query`, where it reads the rows of one key."""
     steps: tuple[PlanStep, ...] = ()
@@ -194,7 +199,12 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
             modes[tag] = max(mode, modes.get(tag, mode))
     records = {record.oid: record for plan in (body, *(step.plan for step in steps)) for record in plan.relied_on}
     return replace(
-        body, relied_on=tuple(records.values()), locks=tuple(sorted(modes.items())), reads=True, steps=tuple(steps)
+        body,
+        reads_kept=True,
+        relied_on=tuple(records.values()),
+        locks=tuple(sorted(modes.items())),
+        reads=True,
+        steps=tuple(steps),
     )
 
 
@@ -226,6 +236,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
     if not reads and isinstance(statement, BoundInsert) and statement.returning is not None:
         inner = statement.returning.query
         reads = _reads(inner, scan_templates(inner.rel), *_asked_and_called(inner))
+    relied_on = tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None)
     return Plan(
         parsed=parsed,
         statement=statement,
@@ -236,7 +247,9 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         columns=columns,
         reg_columns=has_reg_columns([column.type for column in columns or ()]),
         templates=templates,
-        relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
+        relied_on=relied_on,
+        unpopulated=next((record.name for record in relied_on if _is_unpopulated(record)), None),
+        reads_kept=query is None or bool(query.functions) or any(map(_is_kept_exact, relied_on)),
         locks=_locks(written, query),
         session_values=values,
         acts=is_acting,
@@ -245,6 +258,16 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         reads=reads,
         key_read=_key_read(query, catalog, templates, values) if query is not None and not is_acting else None,
     )
+
+
+def _is_kept_exact(record: CatalogRecord) -> bool:
+    how = record.materialized if isinstance(record, Relation) else None
+    return how is not None and how.refresh == "on commit"
+
+
+def _is_unpopulated(record: CatalogRecord) -> TypeGuard[Relation]:
+    how = record.materialized if isinstance(record, Relation) else None
+    return how is not None and not how.populated
 
 
 def _key_read(

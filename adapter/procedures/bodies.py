@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from adapter.execution.session_settings import apply_setting
 from adapter.execution.statement import RowsOutcome, Running
+from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import Plan, describe_fields, make_plan
 from adapter.plans.row_text import literal_value
 from adapter.settings.values import IDENTITY_SETTINGS
@@ -66,7 +67,8 @@ async def run_body(
         statements = statements_of(record.body, record.sql_body)
         for place, parsed in enumerate(statements, 1):
             if record.volatility == "v":
-                await running.transaction.begin_statement(running.services.env)
+                catalog = await running.transaction.begin_statement(running.services.env)
+                running.session.expanded = await stale_views(running.services.env, running.transaction, catalog)
             context = with_arguments(record, running.session.bind_context(running.transaction.catalog), values)
             with types_of(context.catalog, context.search_path):
                 plan = make_plan(parsed, context, ())
@@ -123,7 +125,7 @@ async def _rows(outcome: RowsOutcome, types: Sequence[SqlType]) -> list[tuple[An
 def _as_declared(running: Running, record: Function) -> Iterator[None]:
     """The function's settings and its user hold for the length of the block."""
     session = running.session
-    values = session.values
+    values, expanded = session.values, session.expanded
     try:
         for setting in record.settings:
             name, _, value = setting.partition("=")
@@ -137,3 +139,4 @@ def _as_declared(running: Running, record: Function) -> Iterator[None]:
     finally:
         if record.settings or record.security_definer:
             session.values = values
+        session.expanded = expanded

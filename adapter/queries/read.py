@@ -7,7 +7,7 @@ engine starts when the first batch is asked for. Rows of constants come straight
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -43,7 +43,7 @@ from adapter.transactions.transaction import UNREAD, NeedsSnapshot
 from planner.errors import ObjectNotInPrerequisiteState
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, Relation
+from storage.catalog.model import CatalogSnapshot
 
 _ONLY_READING = frozenset({"select_stmt", "declare_cursor_stmt", "copy_stmt", "explain_stmt"})
 """Statements that may see rows that are not durable: what they read goes nowhere."""
@@ -228,8 +228,9 @@ async def prepare_plan(
 ) -> PreparedRead:
     """`prepare_read` of a plan's query."""
     assert plan.query is not None
-    if record:
-        require_populated(plan.relied_on)
+    if record and plan.unpopulated is not None:
+        raise _not_populated(plan.unpopulated)
+    if record and plan.reads_kept:
         record_inputs(running.transaction, plan.catalog, plan.relied_on, running.session.expanded)
     by = None
     may_look_up = plan.key_read is not None and not at_hand and may_read_by_index(running)
@@ -259,14 +260,11 @@ async def prepare_plan(
     )
 
 
-def require_populated(records: Iterable[CatalogRecord]) -> None:
-    """55000 for a materialized view among them that has not been filled yet."""
-    for record in records:
-        if isinstance(record, Relation) and record.materialized is not None and not record.materialized.populated:
-            raise ObjectNotInPrerequisiteState(
-                f'materialized view "{record.name}" has not been populated',
-                hint="Use the REFRESH MATERIALIZED VIEW command.",
-            )
+def _not_populated(name: str) -> ObjectNotInPrerequisiteState:
+    """55000 for a materialized view that has not been filled yet."""
+    return ObjectNotInPrerequisiteState(
+        f'materialized view "{name}" has not been populated', hint="Use the REFRESH MATERIALIZED VIEW command."
+    )
 
 
 def _over(running: Running, read: KeyRead) -> Callable[[Any], RecordBatch | None] | None:

@@ -12,7 +12,7 @@ from adapter.execution.guards import prevent_in_block, require_block
 from adapter.execution.relation_locks import lock_definition, lock_tables
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Outcome, Running
-from adapter.materialized.freshness import stale_views, views_on_commit
+from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
 from adapter.queries.read import run_query
 from adapter.queries.session_functions import notify
@@ -66,6 +66,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     if transaction.looks_back or running.session.values.flat["tidegate.as_of"]:
         await running.session.look_back()
     plan: Plan | None = None
+    running.session.expanded = frozenset()
     if not parsed.is_brief:
         if not running.params and "$" in parsed.text:
             await running.services.plans.aside(_refuse_parameters, parsed)
@@ -85,9 +86,13 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         await transaction.refresh_catalog(env)
     for _ in range(MAX_BEGINNINGS):
         catalog = await transaction.begin_statement(env, reads=reads)
-        before, running.session.expanded = running.session.expanded, await _stale_views(running, catalog)
-        if plan is None or plan.catalog is not catalog or running.session.expanded != before:
+        if plan is None or plan.catalog is not catalog or running.session.expanded:
+            running.session.expanded = frozenset()
             plan = _plan(running, parsed, catalog)
+        if plan.reads_kept:
+            running.session.expanded = await stale_views(env, transaction, catalog)
+            if running.session.expanded:
+                plan = _plan(running, parsed, catalog)
         try:
             return await run_rows(running, plan)
         except BeginAgain:
@@ -101,13 +106,6 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
                 await transaction.settled()
             raise
     raise serialization_failure(CONCURRENT_UPDATE)
-
-
-async def _stale_views(running: Running, catalog: CatalogSnapshot) -> frozenset[int]:
-    """The materialized views whose queries stand in for their stored rows while the statement runs."""
-    if not views_on_commit(catalog):
-        return frozenset()
-    return await stale_views(running.services.env, running.transaction, catalog)
 
 
 async def _what_is_durable_is_visible(env: Environment) -> None:

@@ -120,9 +120,9 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
     if not isinstance(found, Relation):
         raise WrongObjectType(f'cannot change sequence "{found.name}"')
     if found.kind in ("v", "m") and verb == "merge":
-        views = "views" if found.kind == "v" else "materialized views"
+        kinds = "views" if found.kind == "v" else "materialized views"
         raise FeatureNotSupported(
-            f'cannot execute MERGE on relation "{found.name}"', detail=f"This operation is not supported for {views}."
+            f'cannot execute MERGE on relation "{found.name}"', detail=f"This operation is not supported for {kinds}."
         )
     if found.kind == "m":
         raise WrongObjectType(f'cannot change materialized view "{found.name}"')
