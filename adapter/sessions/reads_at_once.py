@@ -88,6 +88,8 @@ def reading(state: SessionState, text: str, parsed: Parsed, declared: tuple[int,
         return None
     if plan.key_read is None or plan.columns is None or plan.reg_columns or plan.steps:
         return None
+    if plan.reads_kept or plan.unpopulated is not None:
+        return None
     return ReadAtOnce(
         state=state, plan=plan, key_read=plan.key_read, text=text, columns=plan.columns, param_types=plan.param_types
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.clients_basic.client import PROJECTS, Check, Client, Gap, Place, run_tool
+from tests.clients_basic.client import PROJECTS, Check, Client, Place, run_tool
 from tests.clients_basic.installing import python_packages
 
 _WITHOUT = ("--exclude", "config.materialized:materialized_view")
