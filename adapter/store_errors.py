@@ -21,7 +21,20 @@ from storage.errors import (
     UnknownDatabase,
     UnknownShard,
 )
+from storage.lake.troubles import FileTrouble, TroubleKind
 from storage.timestamps.csn import Csn, csn_ms
+
+_TROUBLES: dict[TroubleKind, type[SqlError]] = {
+    "forbidden": sql.InsufficientPrivilege,
+    "relative": sql.InvalidName,
+    "missing": sql.UndefinedFile,
+    "changed": IoError,
+    "malformed": sql.BadCopyFileFormat,
+    "mismatch": sql.DatatypeMismatch,
+    "unreachable": sql.SqlclientUnableToEstablishSqlconnection,
+    "unreadable": IoError,
+    "exists": sql.DuplicateFile,
+}
 
 log = structlog.get_logger(__name__)
 
@@ -70,6 +83,8 @@ def sql_error(error: StorageError) -> SqlError:
             return sql.UndefinedObject(f'prepared transaction with identifier "{error}" does not exist')
         case PreparedAlready():
             return sql.DuplicateObject(f'transaction identifier "{error}" is already in use')
+        case FileTrouble():
+            return _TROUBLES[error.kind](error.message, hint=error.hint)
         case AsOfNotReadable() | UnknownShard():
             return serialization_failure(CONCURRENT_DDL)
         case _:

@@ -57,6 +57,10 @@ class InternalError(SqlError):
     sqlstate = "XX000"
 
 
+class SqlclientUnableToEstablishSqlconnection(SqlError):
+    sqlstate = "08001"
+
+
 class ProtocolViolation(SqlError):
     sqlstate = "08P01"
 
@@ -563,6 +567,14 @@ class CannotConnectNow(OperatorIntervention):
 
 class IoError(SqlError):
     sqlstate = "58030"
+
+
+class UndefinedFile(SqlError):
+    sqlstate = "58P01"
+
+
+class DuplicateFile(SqlError):
+    sqlstate = "58P02"
 
 
 class DataCorrupted(SqlError):

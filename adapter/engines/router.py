@@ -34,7 +34,7 @@ def choose(
 ) -> Route:
     """The engine for `query` over the pruned `tables`. `fast_path_limit` is in bytes. `spark` is None when the server
     runs without it. Raises FeatureNotSupported (0A000) when the engine asked for, or every engine, cannot run it."""
-    read_bytes = sum(table.bytes for table in tables.values())
+    read_bytes = sum(table.bytes for table in tables.values()) + sum(table.bytes for table in query.files.values())
     if query.system:
         return _only(local, query, "it reads the system catalogs")
     if engine == "local":

@@ -15,6 +15,7 @@ from adapter.execution.notifications import NotificationHub
 from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
+from adapter.threads import Workers
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.between_workers import BetweenWorkers
 from adapter.transactions.locks.lock_table import LockTable
@@ -32,6 +33,8 @@ from storage.catalog.model import CatalogSnapshot
 from storage.catalog.sequences import SequenceStore
 from storage.catalog.temporary import FIRST_TEMPORARY_OID, LAST_TEMPORARY_OID
 from storage.environment.environment import Environment
+from storage.lake.places import Places
+from storage.lake.tables import LakeTables
 from storage.reading.outcomes import TxidStatus
 from storage.timestamps.csn import Csn, csn_ms
 from storage.transactions.txns_state import Prepared
@@ -43,11 +46,17 @@ RETAIN_EVERY = 256
 """Transaction ids between two looks for finished transactions that may be forgotten."""
 
 
+FILE_THREADS = 16
+"""Statements whose files are looked at, copied or written at once; more wait."""
+
+
 class Services:
     """See the module's contract."""
 
-    def __init__(self, env: Environment, colleagues: Colleagues | None = None) -> None:
+    def __init__(self, env: Environment, colleagues: Colleagues | None = None, *, places: Places | None = None) -> None:
         self.env = env
+        self.lake = LakeTables(places or Places())
+        self.file_threads = Workers(FILE_THREADS, "files")
         self.colleagues = colleagues or Colleagues()
         self.plans = PlanCache()
         self.templates = Templates(self.plans)

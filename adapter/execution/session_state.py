@@ -9,15 +9,20 @@ are planned with the session's settings. Everything belongs to the event loop.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from adapter.access.roles import role_name
+from adapter.access.membership import has_privileges_of
+from adapter.access.roles import require_role, role_name
 from adapter.execution.notifications import Listener
 from adapter.execution.portals import PortalTable
 from adapter.execution.prepared import PreparedStatements
 from adapter.execution.services import Services
+from adapter.lake.file_tables import READING_ROLE, looked_up
 from adapter.plans.lifted_constants import Lifted
 from adapter.plans.plan_cache import Plan
 from adapter.results import Notice
@@ -34,6 +39,8 @@ from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
 from planner.errors import SqlError, StatementCompletionUnknown
+from planner.files.read_calls import file_requests
+from planner.ir.file_rows import FileRequest, FileTable
 from planner.syntax.parse import Parsed
 from planner.types.type_scope import TYPE_SCOPE, TypeScope
 from planner.types.types import declared_as
@@ -41,6 +48,8 @@ from storage.catalog.model import CatalogSnapshot
 from storage.catalog.temporary import TEMPORARY_SCHEMA, TemporaryObjects
 from storage.errors import UnknownDatabase
 from storage.timestamps.csn import Csn
+
+NO_FILES: Mapping[FileRequest, FileTable | SqlError] = MappingProxyType({})
 
 _LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 """The values of client_min_messages, from all messages to few."""
@@ -95,6 +104,8 @@ class SessionState:
         self.expanded: frozenset[int] = frozenset()
         """The materialized views (oids) that what runs computes, because their stored rows are not those of its
         snapshot."""
+        self.files: Mapping[FileRequest, FileTable | SqlError] = NO_FILES
+        """What the latest statement that reads files reads."""
         self._planned: tuple[Parsed, tuple[int, ...], BindContext, Plan] | None = None
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
         self._unsettled: asyncio.Future[Csn] | None = None
@@ -302,7 +313,13 @@ class SessionState:
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""
         known = self._context
-        if known is not None and known[0] is catalog and known[1] is self.values and known[2].expanded == self.expanded:
+        if (
+            known is not None
+            and known[0] is catalog
+            and known[1] is self.values
+            and known[2].expanded == self.expanded
+            and known[2].files is self.files
+        ):
             # NOTE: each statement of each session comes by here.
             TYPE_SCOPE.set(known[3])
             return known[2]
@@ -316,6 +333,7 @@ class SessionState:
             database=self.database,
             system_relations=self.services.system_relations,
             expanded=self.expanded,
+            files=self.files,
         )
         scope = TypeScope(catalog=catalog, search_path=context.search_path)
         self._context = (catalog, self.values, context, scope)
@@ -366,9 +384,28 @@ class SessionState:
             return None
         return self.services.templates.lift(text, self.bind_context(self.newest_catalog()))
 
+    def has_privileges_of(self, role: str) -> bool:
+        """Whether the session acts with the privileges of the predefined `role`."""
+        catalog = self.newest_catalog()
+        return has_privileges_of(catalog, self.values.identity.current, require_role(catalog, role).oid)
+
+    async def look_up_files(self, parsed: Parsed, *, anew: bool = False) -> None:
+        """Find the files that a statement, or one inside it, reads by functions; with `anew` as they are now, otherwise
+        unless they are known. Raises nothing: who binds it says what is wrong."""
+        if parsed.is_brief:
+            return
+        requests = await self.services.plans.aside(file_requests, parsed)
+        if not requests:
+            self.files = NO_FILES if anew else self.files
+        elif anew or not requests <= self.files.keys():
+            allowed = self.has_privileges_of(READING_ROLE)
+            work = partial(looked_up, self.services.lake, requests, allowed=allowed)
+            self.files = await self.services.file_threads.run(work)
+
     async def plan_ahead(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> None:
         """Let `plan` have its answer at hand for a statement that is not brief, made on a thread. Raises nothing:
         `plan` says what is wrong."""
+        await self.look_up_files(parsed)
         context = self.bind_context(catalog)
         known = self._planned
         if known is not None and known[0] is parsed and known[2] is context and known[1] == declared:

@@ -173,6 +173,11 @@ def _reads(
     return bool(templates) or query.system or "current_snapshot" in asked or not called.isdisjoint(SIZE_FUNCTIONS)
 
 
+def _reads_files(plan: Plan) -> bool:
+    """Whether `plan` holds for the files as they were when it was made, and no longer."""
+    return any(part.query is not None and part.query.files for part in (plan, *(step.plan for step in plan.steps)))
+
+
 def is_definition(statement: object) -> bool:
     """Whether `statement` changes definitions."""
     return isinstance(statement, _DEFINITIONS)
@@ -349,7 +354,7 @@ class PlanCache:
             return known
         self.misses += 1
         plan = make(parsed, context, declared)
-        if not parsed.is_long:
+        if not parsed.is_long and not _reads_files(plan):
             self._plans.put(key, plan)
         return plan
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
+from adapter.lake.file_rows import checked, rows_of_files
 from adapter.materialized.freshness import record_inputs
 from adapter.plans.constant_rows import constant_batch
 from adapter.plans.key_reads import KeyRead
@@ -86,6 +87,9 @@ async def prepare_read(
     Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it, and what waiting for a lock raises.
     """
     session = running.session
+    files = rows_of_files(query.files) if query.files else {}
+    if files:
+        at_hand = {**at_hand, **files}
     acts = has_acting_calls(query) if acts is None else acts
     if acts and record and has_functions_to_run(query.rel):
         query = await with_rows_of_functions(running, query, carry_out_calls)
@@ -176,6 +180,9 @@ async def prepare_read(
                     reason="it reads by a key", paths=paths, stream=partial(batches_of, *found_rows),
                 )  # fmt: skip
     engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values.flat)
+    stream = partial(engine.execute, query, resolved.inputs, running.params, context, extra=at_hand)
+    if files:
+        stream = partial(checked, stream, tuple(files.values()), running.services.file_threads)
     return PreparedRead(
         query=query,
         params=running.params,
@@ -187,7 +194,7 @@ async def prepare_read(
         writer=engine if engine.name == "spark" and not at_hand else None,
         at_hand=at_hand,
         paths=paths,
-        stream=partial(engine.execute, query, resolved.inputs, running.params, context, extra=at_hand),
+        stream=stream,
     )
 
 

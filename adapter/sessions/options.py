@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from msgspec import Struct, field
 
 from adapter.workers.colleagues import WorkerPlace
 from storage.environment.named_stores import StoreNames
 from storage.errors import InvalidStore
+from storage.lake.places import Places
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
@@ -23,8 +25,14 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     warm_spark: bool = True
     worker: WorkerPlace | None = None
     """Which of the server's workers this process is; None when it is the whole server."""
+    allow_paths: tuple[Path, ...] = ()
+    """Local folders below which statements may read and write files."""
     pruning_audit: float | None = None
     """Share of the parts that reads leave out which are audited; None: as the environment has it."""
+
+    def places(self) -> Places:
+        """Where statements may read and write files."""
+        return Places(self.allow_paths, self.stores.blob_options)
 
 
 def check_spark_reaches(options: ServerOptions) -> None:

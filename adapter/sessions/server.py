@@ -106,7 +106,9 @@ class Server:
             spark_conf=options.spark_conf,
             worker=options.worker,
         )
-        server = Server(env, Services(env, Colleagues(options.worker)), engines, options, scratch)
+        server = Server(
+            env, Services(env, Colleagues(options.worker), places=options.places()), engines, options, scratch
+        )
         env.keys.use_scratch(scratch.path)
         indexes = ShardIndexes(env.catalog, lambda: engines.row_values)
         env.keys.provide(indexes, indexes.changed)
@@ -151,6 +153,7 @@ class Server:
         await self.services.committer.close()
         await self.engines.close()
         await asyncio.to_thread(self.services.plans.close)
+        await asyncio.to_thread(self.services.file_threads.close)
         await self.env.close()
         await asyncio.to_thread(self._scratch.remove)
 

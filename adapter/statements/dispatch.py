@@ -54,6 +54,7 @@ async def dispatch(running: Running) -> Outcome:
     """Carry out the statement that runs. Raises `SqlError`."""
     parsed = running.parsed
     if parsed.kind == "prepare_stmt":
+        await running.session.look_up_files(parsed, anew=True)
         await running.session.refresh_catalog()
     elif parsed.kind not in WITHOUT_CATALOG:
         return await _begin_and_run(running, parsed)
@@ -68,6 +69,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     plan: Plan | None = None
     running.session.expanded = frozenset()
     if not parsed.is_brief:
+        await running.session.look_up_files(parsed, anew=True)
         if not running.params and "$" in parsed.text:
             await running.services.plans.aside(_refuse_parameters, parsed)
         await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)

@@ -171,6 +171,10 @@ def _report(
     lines += [f"Materialized view {name}: {what}" for name, what in views]
     if views:
         data["Materialized Views"] = [{"Relation Name": name, "Read": what} for name, what in views]
+    if read is not None and read.query.files:
+        found = [{"Files": len(table.content.files), "Bytes": table.bytes} for table in read.query.files.values()]
+        lines += [f"Files: {each['Files']}, {each['Bytes']} bytes" for each in found]
+        data["File Tables"] = found
     summary = statement.analyze if statement.summary is None else statement.summary
     if summary:
         lines.append(f"Planning Time: {planning_ms:.3f} ms")

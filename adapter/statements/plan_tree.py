@@ -15,6 +15,8 @@ from adapter.plans.predicates import Computed, Condition, bind_pattern, conditio
 from planner.definitions.expression_columns import with_expressions
 from planner.definitions.expression_text import expression_text
 from planner.ir import nodes as ir
+from planner.ir.bound import WITH_ROWS
+from planner.ir.file_rows import FILE_ROWS
 from planner.ir.physical import ELEMENT_ARRAYS, array_type
 from planner.ir.rewrite import RELATIONS, column_ids, outermost_relations, walk
 from planner.syntax.identifiers import quote_identifier
@@ -164,6 +166,8 @@ class PlanTree:
                 return Node(title=title, type="SetOp", inputs=[self._node(rel.left), self._node(rel.right)])
             case ir.With():
                 return self._with(rel)
+            case ir.CteScan() if WITH_ROWS < rel.cte <= FILE_ROWS:
+                return Node(title="File Scan", type="File Scan")
             case ir.CteScan():
                 return Node(title=f"CTE Scan on {self._tables[rel.cte]}", type="CTE Scan")
 

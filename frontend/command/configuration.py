@@ -62,6 +62,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """PEM file with the certificate's private key."""
     event_loop: Literal["uvloop", "asyncio"] = "uvloop"
     """Which event loop serves."""
+    allow_path: list[str] = []
+    """Local folders below which statements may read and write files; none without it."""
     pruning_audit: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.001
     """Share of the files that reads leave out by statistics which are read all the same, to check the statistics."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -69,6 +71,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 _PAIR_OPTIONS = ("spark_conf", "settings", "blob_options")
+_LIST_OPTIONS = ("allow_path",)
 STORE_OPTIONS = ("data_dir", "consensus", "blob", "blob_options")
 """The options that say where an environment is; `tidegate admin` takes them too."""
 
@@ -107,6 +110,8 @@ def _from_variables(environment: Mapping[str, str]) -> dict[str, tuple[Any, str]
         if text is None or text == "":
             continue
         value: Any = text
+        if name in _LIST_OPTIONS:
+            value = [item.strip() for item in text.split(",") if item.strip()]
         if name in _PAIR_OPTIONS:
             value = parse_pairs([item for item in text.split(",") if item.strip()], variable)
         found[name] = (value, variable)

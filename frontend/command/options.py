@@ -40,6 +40,12 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--tls-cert", metavar="FILE", help="PEM file with the certificate chain; with --tls-key turns TLS on")
     add("--tls-key", metavar="FILE", help="PEM file with the private key")
     add("--event-loop", metavar="NAME", help="uvloop or asyncio (default uvloop)")
+    add(
+        *("--allow-path",),
+        metavar="DIR",
+        action="append",
+        help="local folder below which statements of superusers may read and write files; may be repeated",
+    )
     add("--pruning-audit", metavar="SHARE", help="share of the files left out by statistics to check (default 0.001)")
     add("--log-level", metavar="LEVEL", help="debug, info, warning or error (default info)")
 

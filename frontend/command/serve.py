@@ -13,6 +13,7 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -95,6 +96,7 @@ async def _serve(
         warm_spark=configuration.spark_start == "eager" and (worker is None or worker.number == 0),
         settings=configuration.settings,
         worker=None if worker is None else worker.place,
+        allow_paths=tuple(Path(folder) for folder in configuration.allow_path),
         pruning_audit=configuration.pruning_audit,
     )
     try:

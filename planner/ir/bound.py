@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from msgspec import Struct, field
 
+from planner.ir.file_rows import FileTable
 from planner.ir.nodes import Rel, Scalar
 from planner.types.types import SqlType
 
@@ -15,7 +17,8 @@ class BoundQuery(Struct, frozen=True, kw_only=True):
     $i+1. `relations` are the oids of all user tables and views read (views are expanded); `system` is true when a
     system relation is read. `locking` is the first clause that locks rows, as messages name it ("FOR UPDATE").
     `functions` are the oids of the functions of users that it calls. With `validated` what it reads is held at the
-    commit against what others have written, at every isolation level."""
+    commit against what others have written, at every isolation level. `files` are the rows of files that it reads, by
+    the `CteScan.cte` through which it does."""
 
     rel: Rel
     param_types: tuple[SqlType, ...] = ()
@@ -25,6 +28,7 @@ class BoundQuery(Struct, frozen=True, kw_only=True):
     locking: str | None = None
     validated: bool = False
     functions: frozenset[int] = field(default_factory=frozenset)
+    files: Mapping[int, FileTable] = field(default_factory=dict)
 
 
 class BoundInsert(Struct, frozen=True, kw_only=True):

@@ -14,8 +14,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from planner.common_errors import missing_parameter
-from planner.errors import AmbiguousParameter, IndeterminateDatatype
+from planner.errors import AmbiguousParameter, IndeterminateDatatype, SqlError
 from planner.ir.bound import BoundStatement, WithStep
+from planner.ir.file_rows import FileRequest, FileTable
 from planner.ir.nodes import (
     AggregateCall,
     ColumnRef,
@@ -60,7 +61,8 @@ class Arguments(Struct, frozen=True, kw_only=True):
 class BindContext(Struct, frozen=True, kw_only=True):
     """What binding depends on besides the text. `search_path` holds schema names as `current_schemas(true)` lists
     them: pg_catalog is searched first when it is not mentioned. `settings` are TimeZone, DateStyle, IntervalStyle and
-    the like, which decide what literals mean. `arguments` are those of the function whose statement it is."""
+    the like, which decide what literals mean. `arguments` are those of the function whose statement it is. `files`:
+    what was found, or what went wrong, when the files that the statement reads were looked up."""
 
     catalog: CatalogSnapshot
     search_path: tuple[str, ...]
@@ -73,6 +75,7 @@ class BindContext(Struct, frozen=True, kw_only=True):
     """Materialized views (oids) in whose place their queries are bound."""
     numbered: int | None = None
     """The relation (oid) that offers its row ids, as a column ``_row_id``."""
+    files: Mapping[FileRequest, FileTable | SqlError] = field(default_factory=dict)
 
     def searched_schemas(self) -> tuple[str, ...]:
         """The schemas in which an unqualified name is looked up, in order."""
@@ -260,6 +263,8 @@ class Statement:
         self.relations: set[int] = set()
         self.functions: set[int] = set()
         """The functions of users that it calls, also inside of these."""
+        self.files: dict[int, FileTable] = {}
+        """The rows of files that it reads, by the id of their `CteScan`."""
         self.read_inside: set[int] = set()
         """The relations that bodies of functions read."""
         self.arguments = context.arguments

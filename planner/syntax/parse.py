@@ -35,6 +35,9 @@ BRIEF_TEXT_CHARS = 1000
 """Texts up to this length are parsed and planned in a few milliseconds at most; longer ones may hold up an event loop,
 and are worked on in a thread unless their plan is known."""
 
+_READS_FILES = re.compile(r"\bread_(?:parquet|csv|json)\b", re.IGNORECASE)
+"""Functions in FROM whose files are looked at before a statement is planned."""
+
 MAX_CHAIN = 15_000
 """Operators in a row that the parser's recursion survives on a stack of 8 MiB."""
 
@@ -65,7 +68,7 @@ class Parsed:
     kind: str
     ascii: bool = True
     is_brief: bool = field(default=True, compare=False, repr=False)
-    """Whether the text is short enough to be planned on an event loop."""
+    """Whether it can be planned on an event loop: the text is short, and no files have to be looked at."""
     is_long: bool = field(default=False, compare=False, repr=False)
     """Whether the text is so long that it carries data: its plan is not kept."""
 
@@ -180,7 +183,7 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
                 tree=getattr(raw.stmt, kind),
                 kind=kind,
                 ascii=is_ascii,
-                is_brief=len(text) <= BRIEF_TEXT_CHARS,
+                is_brief=len(text) <= BRIEF_TEXT_CHARS and not _READS_FILES.search(text),
                 is_long=len(text) > LONG_TEXT_CHARS,
             )
         )

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from msgspec import Struct, field
@@ -34,17 +33,11 @@ from storage.stores.blob_local import LocalBlob
 from storage.stores.blob_object import ObjectBlob
 from storage.stores.consensus import Consensus
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.stores.object_options import OBJECT_SCHEMES, store_options
 from storage.upkeep.retention import DEFAULT_RETAIN_MS
 
 POSTGRES_SCHEMES = ("postgres", "postgresql")
 DEFAULT_SCHEMA = "tidegate"
-
-OBJECT_SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"})
-"""Object stores that keep what they have acknowledged and decide conditional writes. The library knows more schemes,
-such as the memory of a process."""
-
-CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
-"""Options of the connection and not of the store."""
 
 
 class StoreNames(Struct, frozen=True, kw_only=True):
@@ -153,18 +146,8 @@ def _open_blob(names: StoreNames) -> Blob:
     assert names.blob is not None
     if urlsplit(names.blob).scheme not in OBJECT_SCHEMES:
         raise InvalidStore(f"cannot use the blob store {names.blob}: expected a folder, s3://, gs:// or az://")
-    own: dict[str, Any] = {key: value for key, value in names.blob_options.items() if key not in CLIENT_OPTIONS}
-    client: dict[str, Any] = {
-        key: value == "true" if key.startswith("allow_") else value
-        for key, value in names.blob_options.items()
-        if key in CLIENT_OPTIONS
-    }
-    if own.get("endpoint", "").startswith("http://"):
-        client.setdefault("allow_http", True)
-    if client:
-        own["client_options"] = client
     try:
-        return ObjectBlob(names.blob, own)
+        return ObjectBlob(names.blob, store_options(names.blob_options))
     except Exception as error:
         # The library adds its internals after an empty line.
         what = str(error).partition("\n\n")[0]

@@ -142,9 +142,11 @@ async def open_server(
     background: bool = True,
     shared: bool = False,
     retain_ms: int = 0,
+    allow_paths: tuple[Path, ...] = (),
+    blob_options: dict[str, str] | None = None,
 ) -> AsyncIterator[Server]:
     """A server over stores in memory (or those given), without Spark; `shared` with other processes. `retain_ms`: how
-    much of the past it keeps."""
+    much of the past it keeps; `allow_paths`: folders whose files statements use; `blob_options`: of object stores."""
     env = await open_on_stores(
         blob=blob or MemoryBlob(),
         consensus=consensus or MemoryConsensus(),
@@ -156,7 +158,8 @@ async def open_server(
         retain_ms=retain_ms,
     )
     options = ServerOptions(
-        stores=StoreNames(data_dir=Path("unused")),
+        stores=StoreNames(data_dir=Path("unused"), blob_options=blob_options or {}),
+        allow_paths=allow_paths,
         warm_spark=False,
         settings={"engine": "local", **(settings or {})},
         pruning_audit=1.0,

@@ -26,9 +26,9 @@ class Step:
     expected: list[str] = field(default_factory=list)
 
 
-def tour() -> Iterator[Step]:
-    """The steps of all transcripts in the README, in order."""
-    for block in re.findall(r"```psql\n(.*?)```", README, re.DOTALL):
+def tour(text: str = README) -> Iterator[Step]:
+    """The steps of all transcripts in a document, in order."""
+    for block in re.findall(r"```psql\n(.*?)```", text, re.DOTALL):
         step: Step | None = None
         for line in block.splitlines():
             if match := PROMPT.match(line):

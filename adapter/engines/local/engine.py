@@ -45,6 +45,7 @@ from adapter.engines.local.scans import (
 )
 from adapter.engines.local.small_tables import SmallTables
 from adapter.execution_context import ExecutionContext
+from adapter.lake.file_rows import FileRows
 from adapter.settings.values import number_of
 from adapter.system_catalogs.local_engine import LocalCatalog, Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
@@ -112,6 +113,7 @@ class _Execution(Struct, eq=False):
     ended: bool = False
     scans: dict[int, LocalScan] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
+    files: list[FileRows] = field(default_factory=list)
     scope: Scope | None = None
     reader: Any = None
     step: asyncio.Future[Any] | None = None
@@ -213,7 +215,7 @@ class LocalEngine:
         known = self._known.of(query)
         shape = known.shape
         plans = {oid: plan_local(tables[oid], row_ids=row_ids) for oid, row_ids in known.needs.tables.items()}
-        small = all(map(is_small, plans.values()))
+        small = all(map(is_small, plans.values())) and not query.files
         if small and len(plans) == 1:
             answer = await self._answer(known, tables, plans, params)
             if answer is not None:
@@ -396,6 +398,12 @@ class LocalEngine:
                 tables.update(self._entered(execution, context, system).sources)
             for key, rows in (extra or {}).items():
                 name = f"extra{next(_extra_names)}"
+                if isinstance(rows, FileRows):
+                    cursor.register(name, rows.dataset())
+                    execution.resources.callback(cursor.unregister, name)
+                    execution.files.append(rows)
+                    tables[key] = ScanSource(rows.local_select(name))
+                    continue
                 cursor.register(name, rows.rename_columns([f"c{index + 1}" for index in range(rows.num_columns)]))
                 execution.resources.callback(cursor.unregister, name)
                 tables[key] = ScanSource(name)
@@ -460,6 +468,10 @@ class LocalEngine:
                 raise canceled() from error
             if execution.scope is not None and execution.scope.context.error is not None:
                 raise execution.scope.context.error from error
+            for rows in execution.files:
+                trouble = rows.trouble(error)
+                if trouble is not None:
+                    raise trouble from error
             translated = translate("local", str(error))
             limit_kb = execution.opened.limit_kb
             if limit_kb is not None and isinstance(translated, DiskFull):

@@ -37,6 +37,7 @@ from adapter.engines.spark.runtime import Profile, Spark, SparkRuntime, SparkSet
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
+from adapter.lake.file_rows import FileRows
 from planner.common_errors import canceled
 from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, SqlError
 from planner.functions.engines.spark import used
@@ -317,18 +318,21 @@ class SparkEngine:
     ) -> Iterator[_Statement]:
         """Inside, the statement may run on this thread; blocks."""
         read = [part for scan in scans.values() for part in scan.inserts]
-        profile = profile_for(
-            sum(part.bytes for part in read), sum(part.rows for part in read), generates=generates_rows(query.rel)
-        )
+        size = sum(part.bytes for part in read) + sum(table.bytes for table in query.files.values())
+        profile = profile_for(size, sum(part.rows for part in read), generates=generates_rows(query.rel))
         views, plans = self._prepared(spark)
         single = profile is Profile.TINY and not self._folds(query, scans)
         registered: list[str] = []
+        scratch = self._shared_scratch() / f"files-{next(self._numbers)}" if query.files else None
         try:
             spark.enter(profile, execution.group)
             try:
                 sources = {oid: ScanSource(views.view(scan, profile, single=single)) for oid, scan in scans.items()}
                 for key, rows in (extra or {}).items():
-                    name = views.register(rows, _spark_columns(rows), profile)
+                    if isinstance(rows, FileRows):
+                        name = views.register_files(rows, profile, scratch)
+                    else:
+                        name = views.register(rows, _spark_columns(rows), profile)
                     registered.append(name)
                     sources[key] = ScanSource(name)
                 sql = self._known.of(query).text(sources, params, context).sql
@@ -345,12 +349,18 @@ class SparkEngine:
             finally:
                 for name in registered:
                     views.drop(name, profile)
+                if scratch is not None:
+                    shutil.rmtree(scratch, ignore_errors=True)
                 spark.leave()
         except (SqlError, ResultTooLarge):
             raise
         except Exception as error:
             if execution.canceled.is_set():
                 raise canceled() from error
+            for rows in (extra or {}).values():
+                trouble = rows.trouble(error) if isinstance(rows, FileRows) else None
+                if trouble is not None:
+                    raise trouble from error
             broken = spark.give_up_if_broken()
             if broken and "java.lang.OutOfMemoryError" not in str(error):
                 raise ObjectNotInPrerequisiteState(

@@ -35,6 +35,7 @@ from adapter.engines.common.scan_sources import (
     without_deleted,
 )
 from adapter.engines.spark.runtime import Profile, Spark
+from adapter.lake.file_rows import FileRows
 from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
 from planner.types.types import is_wide
@@ -142,6 +143,14 @@ class SparkViews:
         name = f"rows{next(self._names)}"
         frame = self._local_relation(rows, columns, profile)
         (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
+        return name
+
+    def register_files(self, rows: FileRows, profile: Profile, folder: Path | None) -> str:
+        """A view of rows of files; `drop` it afterwards. `folder` takes what has to be copied for Spark."""
+        name = f"files{next(self._names)}"
+        assert folder is not None
+        session = self._spark.sessions[profile]._jsparkSession
+        rows.spark_view(session, self._spark.jvm.PythonUtils.toSeq, folder / name).createOrReplaceTempView(name)
         return name
 
     def drop(self, name: str, profile: Profile) -> None:

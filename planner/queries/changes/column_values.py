@@ -13,6 +13,7 @@ from typing import TypeVar
 from planner.errors import DatatypeMismatch, GeneratedAlways, InvalidObjectDefinition
 from planner.expressions.bind import DEFAULT_CLAUSE, GENERATION_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
+from planner.ir.file_rows import FileTable
 from planner.ir.nodes import (
     RETURNING_ROWS,
     Call,
@@ -54,7 +55,13 @@ def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
         volatile=statement.volatile,
         locking=statement.locking,
         functions=frozenset(statement.functions),
+        files=_files_read(statement, rel) if statement.files else {},
     )
+
+
+def _files_read(statement: Statement, rel: Rel) -> dict[int, FileTable]:
+    scans = {node.cte for node in walk(rel) if isinstance(node, CteScan)}
+    return {id: table for id, table in statement.files.items() if id in scans}
 
 
 def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) -> Scalar:

@@ -1,0 +1,187 @@
+"""Rows of files for engines: in place of an Arrow table, an Arrow dataset or the files themselves.
+
+Both engines see the columns ``c1``, ``c2``, ... in the physical types of the columns' SQL types. The local engine scans
+the dataset, and hands its conditions and the columns that it needs on to Arrow. Spark reads Parquet files of the
+server's file systems itself; what it would read in another way than Arrow does (text files, some types, objects of a
+store) Arrow copies to Parquet files first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adapter.results import RecordBatch
+from adapter.store_errors import sql_error
+from adapter.threads import Workers
+from planner.dialects.of_engine import dialect_of
+from planner.errors import SqlError
+from planner.ir.file_rows import FileTable
+from planner.ir.physical import arrow_type
+from planner.types.types import SqlType
+from storage.lake.formats import malformed
+from storage.lake.places import is_url
+from storage.lake.tables import LakeColumn, LakeTable
+from storage.lake.troubles import FileTrouble
+
+COPY_ROWS = 1 << 16
+"""Rows of a row group of what is copied."""
+
+
+class FileRows:
+    """The rows of one table of files."""
+
+    def __init__(self, table: FileTable) -> None:
+        self.table: LakeTable = table.content
+        self.types: tuple[SqlType, ...] = tuple(type for _, type in table.columns)
+
+    @property
+    def bytes(self) -> int:
+        """What all files have together."""
+        return self.table.bytes
+
+    # ------------------------------------------------------------ the local engine
+
+    def dataset(self) -> Any:
+        """What the local engine scans, by the files' own names and types."""
+        return self.table.dataset()
+
+    def local_select(self, name: str) -> str:
+        """A FROM item over the dataset that is known as `name`."""
+        local = dialect_of("local")
+        items = []
+        for number, (column, type) in enumerate(zip(self.table.columns, self.types, strict=True), 1):
+            read = local.quoted_name(column.name)
+            if column.type != arrow_type(type):
+                read = local.cast(read, type)
+            items.append(f"{read} AS c{number}")
+        return f"(SELECT {', '.join(items)} FROM {name})"
+
+    # ------------------------------------------------------------ Spark
+
+    @property
+    def native(self) -> bool:
+        """Whether Spark reads the files as they are."""
+        table = self.table
+        if table.format.name != "parquet" or any(is_url(file.path) or not file.size for file in table.files):
+            return False
+        if any(column.partition for column in table.columns) and table.root is None:
+            return False
+        return all(column.partition or (column.uniform and _is_common(column.type)) for column in table.columns)
+
+    def spark_view(self, session: Any, to_seq: Callable[[list[str]], Any], folder: Path) -> Any:
+        """A data frame of the rows; files that Spark needs besides go to `folder`. Blocks."""
+        spark = dialect_of("spark")
+        reader = session.read().option("__globPaths__", "false")
+        if not self.native:
+            ddl = ", ".join(f"c{number} {spark.type_name(type)}" for number, type in enumerate(self.types, 1))
+            path = folder / "rows.parquet"
+            self._copy(path)
+            return reader.schema(ddl).parquet(to_seq([str(path)]))
+        columns = list(zip(self.table.columns, self.types, strict=True))
+        ddl = ", ".join(f"{spark.quoted_name(column.name)} {_stored(column, type)}" for column, type in columns)
+        if self.table.root is not None:
+            reader = reader.option("basePath", self.table.root)
+        frame = reader.schema(ddl).parquet(to_seq([file.path for file in self.table.files]))
+        items = [
+            f"CAST({spark.quoted_name(column.name)} AS {spark.type_name(type)}) AS c{number}"
+            for number, (column, type) in enumerate(columns, 1)
+        ]
+        return frame.selectExpr(to_seq(items))
+
+    def _copy(self, path: Path) -> None:
+        schema = pa.schema([pa.field(f"c{number}", arrow_type(type)) for number, type in enumerate(self.types, 1)])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with pq.ParquetWriter(path, schema, compression="snappy") as writer:
+                for batch in self.batches():
+                    writer.write_batch(batch.rename_columns(schema.names), row_group_size=COPY_ROWS)
+        except (pa.ArrowException, OSError) as error:
+            raise self.trouble(error) or error from error
+
+    def batches(self) -> Iterable[pa.RecordBatch]:
+        """All rows in the physical types, by the files' names; blocks. Raises what reading raises: see `trouble`."""
+        types = [arrow_type(type) for type in self.types]
+        names = [column.name for column in self.table.columns]
+        for batch in self.table.batches():
+            arrays = [_converted(array, type) for array, type in zip(batch.columns, types, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, names)
+
+    # ------------------------------------------------------------ what goes wrong
+
+    def trouble(self, error: BaseException) -> SqlError | None:
+        """What `error`, which reading has raised, says of a file; None when it is about none. Blocks: to name a file
+        that cannot be read it is read again."""
+        table = self.table
+        if table.opened.trouble is not None:
+            return sql_error(table.opened.trouble)
+        found: BaseException | None = error
+        while found is not None:
+            if isinstance(found, FileTrouble):
+                return sql_error(found)
+            found = found.__cause__
+        for path, fragment in table.fragments():
+            try:
+                for _ in fragment.to_batches(schema=table.schema):
+                    pass
+            except (pa.ArrowException, OSError) as broken:
+                return sql_error(malformed(path, broken))
+        return None
+
+
+def rows_of_files(files: Mapping[int, FileTable]) -> dict[int, FileRows]:
+    """What engines read of the `files` of a query."""
+    return {id: FileRows(table) for id, table in files.items()}
+
+
+async def checked(
+    stream: Callable[[], AsyncIterator[RecordBatch]], files: Iterable[FileRows], threads: Workers
+) -> AsyncIterator[RecordBatch]:
+    """The batches of `stream`, which reads `files`. Raises 58030 or 58P01 at the end when one of them has changed."""
+    batches: Any = stream()
+    async with aclosing(batches) as running:
+        async for batch in running:
+            yield batch
+    for rows in files:
+        try:
+            await threads.run(rows.table.check_unchanged)
+        except FileTrouble as trouble:
+            raise sql_error(trouble) from trouble
+
+
+def _converted(array: pa.Array, type: pa.DataType) -> pa.Array:
+    if array.type == type:
+        return array
+    if isinstance(array.type, pa.UuidType):
+        import uuid
+
+        return pa.array([None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()])
+    return array.cast(type, safe=pa.types.is_decimal(type))
+
+
+_COMMON = frozenset(
+    {
+        pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.float32(),
+        pa.float64(), pa.string(), pa.binary(), pa.date32(),
+    }
+)  # fmt: skip
+"""Plain types that Spark reads from Parquet files as Arrow does."""
+
+
+def _is_common(type: pa.DataType) -> bool:
+    if pa.types.is_list(type):
+        return type.value_type in _COMMON
+    return type in _COMMON or pa.types.is_decimal(type) or (pa.types.is_timestamp(type) and type.unit in ("us", "ms"))
+
+
+_STORED = {pa.int8(): "TINYINT", pa.uint8(): "SMALLINT", pa.uint16(): "INT", pa.uint32(): "BIGINT"}
+
+
+def _stored(column: LakeColumn, type: SqlType) -> str:
+    """Spark's name of the type in which it reads `column`."""
+    return _STORED.get(column.type) or dialect_of("spark").type_name(type)

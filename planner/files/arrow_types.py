@@ -1,0 +1,70 @@
+"""The PostgreSQL types of columns of files, by the Arrow types in which files are read.
+
+What has no counterpart is refused by name: nested values other than lists of plain ones, durations, and numbers that no
+type holds.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from planner.errors import FeatureNotSupported
+from planner.ir.physical import ELEMENT_ARRAYS
+from planner.types import types as t
+from planner.types.types import SqlType, column_type, numeric_typmod
+
+MAX_PRECISION = 38
+"""Digits of a decimal that engines compute with."""
+
+_PLAIN: dict[pa.DataType, int] = {
+    pa.bool_(): t.BOOL,
+    pa.int8(): t.INT2,
+    pa.uint8(): t.INT2,
+    pa.int16(): t.INT2,
+    pa.uint16(): t.INT4,
+    pa.int32(): t.INT4,
+    pa.uint32(): t.INT8,
+    pa.int64(): t.INT8,
+    pa.float16(): t.FLOAT4,
+    pa.float32(): t.FLOAT4,
+    pa.float64(): t.FLOAT8,
+    pa.string(): t.TEXT,
+    pa.binary(): t.BYTEA,
+    pa.date32(): t.DATE,
+    pa.date64(): t.DATE,
+    pa.null(): t.TEXT,
+}
+
+
+def sql_type(type: pa.DataType, column: str) -> SqlType:
+    """The type of values that files hold as `type`. Raises 0A000, naming the `column`."""
+    found = _of(type)
+    if found is None and pa.types.is_list(type):
+        element = _of(type.value_type)
+        if element is not None and element.oid in ELEMENT_ARRAYS:
+            found = SqlType(ELEMENT_ARRAYS[element.oid], element.typmod, element.shape)
+    if found is None:
+        raise FeatureNotSupported(
+            f'column "{column}" has type {type}, which is not supported',
+            hint="Write the files with a plain type for it, or without it.",
+        )
+    return found
+
+
+def _of(type: pa.DataType) -> SqlType | None:
+    plain = _PLAIN.get(type)
+    if plain is not None:
+        return column_type(plain)
+    if type == pa.uint64():
+        return column_type(t.NUMERIC, numeric_typmod(20, 0))
+    if pa.types.is_decimal(type) and 0 <= type.scale <= type.precision <= MAX_PRECISION:
+        return column_type(t.NUMERIC, numeric_typmod(type.precision, type.scale))
+    if pa.types.is_timestamp(type):
+        return column_type(t.TIMESTAMP if type.tz is None else t.TIMESTAMPTZ)
+    if pa.types.is_time(type):
+        return column_type(t.TIME)
+    if pa.types.is_fixed_size_binary(type):
+        return column_type(t.BYTEA)
+    if isinstance(type, pa.UuidType):
+        return column_type(t.UUID)
+    return None

@@ -1,0 +1,155 @@
+"""The formats of files: their suffixes, the columns of one file, and its rows as Arrow reads them.
+
+Whatever a library says of a file that it cannot read becomes a FileTrouble that names the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+from msgspec import Struct
+
+from storage.lake.troubles import FileTrouble, trouble_of
+
+FormatName: TypeAlias = Literal["parquet", "csv", "json"]
+
+_CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+"""By the end of a text file's name: how it is packed."""
+
+_COMPRESSED = ("", *_CODECS)
+
+_ARROW_NAMES = {".zst": ".zstd", ".lz4": ".lz4_frame"}
+"""What Arrow's datasets expect at the end of a name that they have to unpack, where that differs."""
+
+SUFFIXES: dict[FormatName, tuple[str, ...]] = {
+    "parquet": (".parquet", ".parq", ".pq"),
+    "csv": tuple(f".{name}{packed}" for name in ("csv", "tsv") for packed in _COMPRESSED),
+    "json": tuple(f".{name}{packed}" for name in ("json", "jsonl", "ndjson") for packed in _COMPRESSED),
+}
+"""What names of files of a format end in."""
+
+BLOCK_BYTES = 1 << 20
+"""A text file's columns are inferred from so much of its beginning, and it is read in such pieces."""
+
+
+class FileFormat(Struct, frozen=True, kw_only=True):
+    """A format with its options; all but `name` are about CSV. `null` is the text that means NULL unless it is
+    quoted."""
+
+    name: FormatName
+    header: bool = True
+    delimiter: str = ","
+    quote: str | None = '"'
+    escape: str | None = None
+    null: str = ""
+
+    def schema(self, path: str, files: Any, size: int) -> pa.Schema | None:
+        """The columns of a file of the file system `files`, None for a text file without any content. Raises
+        FileTrouble (malformed and what opening raises)."""
+        if self.name != "parquet" and not size:
+            return None
+        with reading(path), files.open_input_file(path) as file:
+            if self.name == "parquet":
+                import pyarrow.parquet as pq
+
+                return pq.ParquetFile(file).schema_arrow.remove_metadata()
+            stream = _unpacked(path, file)
+            if self.name == "csv":
+                return self._csv_schema(stream)
+            import pyarrow.json as pj
+
+            return pj.open_json(stream, pj.ReadOptions(block_size=BLOCK_BYTES)).schema
+
+    def _csv_schema(self, stream: Any) -> pa.Schema | None:
+        import pyarrow.csv as pc
+
+        try:
+            return pc.open_csv(stream, self._csv_read(), self._csv_parse(), self._csv_convert(None)).schema
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" in str(error):
+                return None
+            raise
+
+    def dataset_format(self, schema: pa.Schema) -> Any:
+        """What reads files as `schema`."""
+        import pyarrow.dataset as ds
+
+        if self.name == "parquet":
+            return ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True))
+        if self.name == "csv":
+            options = ds.CsvFragmentScanOptions(self._csv_convert(schema), self._csv_read())
+            return ds.CsvFileFormat(self._csv_parse(), options)
+        import pyarrow.json as pj
+
+        return ds.JsonFileFormat(
+            parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            read_options=pj.ReadOptions(block_size=BLOCK_BYTES),
+        )
+
+    def _csv_read(self) -> Any:
+        import pyarrow.csv as pc
+
+        return pc.ReadOptions(block_size=BLOCK_BYTES, autogenerate_column_names=not self.header)
+
+    def _csv_parse(self) -> Any:
+        import pyarrow.csv as pc
+
+        doubled = self.escape is None or self.escape == self.quote
+        return pc.ParseOptions(
+            delimiter=self.delimiter,
+            quote_char=self.quote if self.quote is not None else False,
+            double_quote=doubled,
+            escape_char=False if doubled else self.escape,
+            newlines_in_values=True,
+        )
+
+    def _csv_convert(self, schema: pa.Schema | None) -> Any:
+        import pyarrow.csv as pc
+
+        options: dict[str, Any] = {"column_types": schema} if schema is not None else {}
+        return pc.ConvertOptions(
+            null_values=[self.null], strings_can_be_null=True, quoted_strings_can_be_null=False, **options
+        )
+
+
+def arrow_name(path: str) -> str:
+    """`path` as a dataset knows it, so that it unpacks the file: see `real_path`."""
+    return path + _ARROW_NAMES.get("." + path.rpartition(".")[2].lower(), "")
+
+
+def real_path(name: str) -> str:
+    """The path that `arrow_name` made `name` of."""
+    for ending, added in _ARROW_NAMES.items():
+        if name.lower().endswith(ending + added):
+            return name[: -len(added)]
+    return name
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turns what reading the file at `path` raises into FileTrouble."""
+    try:
+        yield
+    except FileTrouble:
+        raise
+    except pa.ArrowException as error:
+        raise malformed(path, error) from error
+    except OSError as error:
+        if error.errno is None:
+            raise malformed(path, error) from error
+        raise trouble_of(path, error) from error
+
+
+def malformed(path: str, error: Exception) -> FileTrouble:
+    """The content of the file at `path` is not what its format asks for, as `error` says."""
+    what = re.sub(r"\s+", " ", str(error)).strip().rstrip(".")
+    return FileTrouble("malformed", f'could not read file "{path}": {what}')
+
+
+def _unpacked(path: str, file: Any) -> Any:
+    codec = _CODECS.get("." + path.rpartition(".")[2].lower())
+    return file if codec is None else pa.CompressedInputStream(file, codec)

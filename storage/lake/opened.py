@@ -1,0 +1,176 @@
+"""Listed files as a file system of Arrow's: each is opened only while it is the file that was listed.
+
+Counts the files opened and, of objects, the bytes read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from storage.lake.formats import real_path
+from storage.lake.places import LakeFile, Places, is_url
+from storage.lake.troubles import FileTrouble, trouble_of
+
+
+class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
+    """The file system of `files`, by path. Thread-safe."""
+
+    def __init__(self, places: Places, files: Mapping[str, LakeFile]) -> None:
+        self._places = places
+        self._files = files
+        self.opened: set[str] = set()
+        """The paths of the files that have been opened."""
+        self.bytes_read = 0
+        """Bytes asked of object stores."""
+        self.trouble: FileTrouble | None = None
+        """The first that a read has run into: a library that reads may tell its own caller less."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def get_type_name(self) -> str:
+        """See FileSystemHandler."""
+        return "listed"
+
+    def normalize_path(self, path: str) -> str:
+        """See FileSystemHandler."""
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        """See FileSystemHandler."""
+        known = [self._files.get(real_path(path)) for path in paths]
+        return [
+            fs.FileInfo(path, fs.FileType.NotFound)
+            if file is None
+            else fs.FileInfo(path, fs.FileType.File, size=file.size)
+            for path, file in zip(paths, known, strict=True)
+        ]
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        """See FileSystemHandler."""
+        inside = selector.base_dir.rstrip("/") + "/"
+        return self.get_file_info([path for path in self._files if path.startswith(inside)])
+
+    def open_input_stream(self, path: str) -> Any:
+        """See FileSystemHandler."""
+        return self.open_input_file(path)
+
+    def open_input_file(self, path: str) -> Any:
+        """See FileSystemHandler. Raises FileTrouble."""
+        with self.noted():
+            return self._open(real_path(path))
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Remembers a FileTrouble that is raised inside."""
+        try:
+            yield
+        except FileTrouble as trouble:
+            self.trouble = self.trouble or trouble
+            raise
+
+    def _open(self, path: str) -> Any:
+        file = self._files[path]
+        self.opened.add(path)
+        if is_url(path):
+            store, key = self._places.store(path)
+            return pa.PythonFile(_Object(self, store, key, file), mode="r")
+        try:
+            opened = pa.OSFile(path)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError):
+                raise FileTrouble("missing", f'file "{path}" has vanished while it was read') from error
+            raise trouble_of(path, error) from error
+        found = os.fstat(opened.fileno())
+        if f"{found.st_mtime_ns}-{found.st_ino}" != file.version or found.st_size != file.size:
+            opened.close()
+            raise changed(path)
+        return opened
+
+    def _read_only(self, *_: object, **__: object) -> Any:
+        raise NotImplementedError
+
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _read_only
+    move = copy_file = open_output_stream = open_append_stream = _read_only
+
+
+def changed(path: str) -> FileTrouble:
+    """The file at `path` is not the one that was listed."""
+    return FileTrouble("changed", f'file "{path}" has changed while it was read')
+
+
+class _Object:
+    """An object as a file of Python's, read in ranges of one version."""
+
+    def __init__(self, counts: OpenedFiles, store: Any, key: str, file: LakeFile) -> None:
+        self._counts = counts
+        self._store = store
+        self._key = key
+        self._file = file
+        self._place = 0
+        self.closed = False
+        self.mode = "rb"
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def size(self) -> int:
+        return self._file.size
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._place = offset + (0, self._place, self._file.size)[whence]
+        return self._place
+
+    def read(self, length: int = -1) -> bytes:
+        left = self._file.size - self._place
+        length = left if length is None or length < 0 else min(length, left)
+        if length <= 0:
+            return b""
+        with self._counts.noted():
+            data = self._range(self._place, length)
+        self._place += len(data)
+        self._counts.bytes_read += len(data)
+        return data
+
+    def _range(self, start: int, length: int) -> bytes:
+        from obstore import exceptions
+
+        options: dict[str, Any] = {"range": (start, start + length)}
+        if self._file.version.startswith('"'):
+            options["if_match"] = self._file.version
+        path = self._file.path
+        try:
+            return bytes(self._store.get(self._key, options=options).bytes())
+        except exceptions.PreconditionError as error:
+            raise changed(path) from error
+        except (FileNotFoundError, exceptions.NotFoundError) as error:
+            raise FileTrouble("missing", f'file "{path}" has vanished while it was read') from error
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+            raise FileTrouble("forbidden", f'the object store refuses access to "{path}"') from error
+        except Exception as error:
+            what = str(error).partition("\n\n")[0]
+            raise FileTrouble("unreachable", f'could not read "{path}" from its object store: {what}') from error
+
+    def close(self) -> None:
+        self.closed = True
+
+    def flush(self) -> None:
+        pass

@@ -1,0 +1,318 @@
+"""Files read as one table: the columns of all of them, and their rows as an Arrow dataset.
+
+Every file's own columns are looked at before a row is read (and remembered for as long as the file does not change), so
+that a file which does not fit the others is named. The table has the columns of all files, in the order in which they
+are met; a file that lacks one has NULL there. Columns of one name have types that one of them holds, or the files do
+not fit together. Names that differ in case alone do not fit either: engines do not agree on what they mean.
+
+Folders called ``name=value`` on the way to the files are columns too (Hive's layout): all files have the same ones. The
+values of such a column are numbers, dates or texts, whatever fits all; those of files that are left out are never read.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from functools import cached_property
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import pyarrow as pa
+from msgspec import Struct
+from pyarrow import fs
+
+from storage.bounded_map import BoundedMap
+from storage.lake.formats import SUFFIXES, FileFormat, arrow_name
+from storage.lake.opened import OpenedFiles
+from storage.lake.places import LakeFile, Places
+from storage.lake.troubles import FileTrouble
+
+LOOKING_THREADS = 8
+"""Files looked at beside each other: the waiting is for disks and object stores."""
+
+MAX_KNOWN = 20_000
+"""Files whose columns are remembered."""
+
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+Values: TypeAlias = tuple[tuple[str, str | None], ...]
+"""The columns that a file's folders give, with their values as texts."""
+
+
+class LakeColumn(Struct, frozen=True, kw_only=True):
+    """A column of files. `uniform`: every file has it in this very type."""
+
+    name: str
+    type: pa.DataType
+    partition: bool = False
+    uniform: bool = True
+
+
+class LakeTable:
+    """Files of one format as a table, as they were listed."""
+
+    def __init__(
+        self, places: Places, format: FileFormat, files: tuple[LakeFile, ...], columns: tuple[LakeColumn, ...],
+        values: dict[str, Values],
+    ) -> None:  # fmt: skip
+        self.places = places
+        self.format = format
+        self.files = files
+        self.columns = columns
+        self._values = values
+        self.opened = OpenedFiles(places, {file.path: file for file in files})
+
+    @property
+    def bytes(self) -> int:
+        """What all files have together."""
+        return sum(file.size for file in self.files)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+
+    def dataset(self) -> Any:
+        """The rows: an Arrow dataset, which reads only the columns and files that a scan needs."""
+        import pyarrow.dataset as ds
+
+        fragments = [fragment for _, fragment in self.fragments()]
+        format = self._dataset_format()
+        return ds.FileSystemDataset(fragments, self.schema, format, fs.PyFileSystem(self.opened))
+
+    def _dataset_format(self) -> Any:
+        own = [pa.field(column.name, column.type) for column in self.columns if not column.partition]
+        return self.format.dataset_format(pa.schema(own))
+
+    def fragments(self) -> Iterator[tuple[str, Any]]:
+        """The path of each file that is not empty, and the file as a part of the dataset."""
+        import pyarrow.dataset as ds
+
+        types = {column.name: column.type for column in self.columns if column.partition}
+        system, format = fs.PyFileSystem(self.opened), self._dataset_format()
+        for file in self.files:
+            if not file.size:
+                continue
+            condition = None
+            for name, text in self._values.get(file.path, ()):
+                here = ds.field(name)
+                value = _value(text, types[name])
+                one = here.is_null() if value is None else here == pa.scalar(value, types[name])
+                condition = one if condition is None else condition & one
+            yield file.path, format.make_fragment(arrow_name(file.path), system, partition_expression=condition)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows."""
+        yield from self.dataset().to_batches(batch_size=1 << 14, batch_readahead=2, fragment_readahead=1)
+
+    @cached_property
+    def root(self) -> str | None:
+        """The folder below which the folders are columns, if there are any and they have one place."""
+        roots = {_root(file.path) for file in self.files}
+        return roots.pop() if len(roots) == 1 and self._values else None
+
+    def check_unchanged(self) -> None:
+        """Raises FileTrouble when a file that was read is not the one that was listed any more."""
+        with ThreadPoolExecutor(LOOKING_THREADS) as threads:
+            list(threads.map(self.places.check_unchanged, self.files))
+
+
+class LakeTables:
+    """Looks at files, and remembers what is in them. Thread-safe; everything blocks."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self._lock = threading.Lock()
+        self._known: BoundedMap[tuple[LakeFile, FileFormat], tuple[pa.Schema | None]] = BoundedMap(
+            max_entries=MAX_KNOWN
+        )
+
+    def table(self, patterns: Sequence[str], format: FileFormat, *, hive: bool = True) -> LakeTable:
+        """The table of the files that `patterns` mean; `hive`: folders are columns. Raises FileTrouble."""
+        files = self.places.files(patterns, SUFFIXES[format.name])
+        opened = OpenedFiles(self.places, {file.path: file for file in files})
+        with ThreadPoolExecutor(min(LOOKING_THREADS, len(files))) as threads:
+            schemas = list(threads.map(lambda file: self._schema(file, format, opened), files))
+        values = {file.path: found for file in files if (found := _folders(file.path))} if hive else {}
+        partitions = _partitions(files, values)
+        columns = _united(files, schemas, format, {column.name for column in partitions})
+        if not columns:
+            raise FileTrouble("malformed", f'cannot tell the columns of "{patterns[0]}": its files are empty')
+        named = {column.name.lower(): column.name for column in columns}
+        for column in partitions:
+            other = named.get(column.name.lower())
+            if other is not None:
+                raise FileTrouble("mismatch", f'folder column "{column.name}" differs from "{other}" only in case')
+        return LakeTable(self.places, format, files, (*columns, *partitions), values)
+
+    def _schema(self, file: LakeFile, format: FileFormat, opened: OpenedFiles) -> pa.Schema | None:
+        known = self._known.get((file, format))
+        if known is None:
+            known = (format.schema(file.path, opened, file.size),)
+            with self._lock:
+                self._known.put((file, format), known)
+        return known[0]
+
+
+def _united(
+    files: Sequence[LakeFile], schemas: Sequence[pa.Schema | None], format: FileFormat, but: set[str]
+) -> tuple[LakeColumn, ...]:
+    """The columns of all files but those called as `but`."""
+    types: dict[str, pa.DataType] = {}
+    held: dict[str, int] = {}
+    by_case: dict[str, tuple[str, str]] = {}
+    various: set[str] = set()
+    with_content = 0
+    for file, schema in zip(files, schemas, strict=True):
+        if schema is None:
+            continue
+        with_content += 1
+        seen: set[str] = set()
+        for field in schema:
+            if field.name in seen:
+                raise FileTrouble("mismatch", f'file "{file.path}" has two columns "{field.name}"')
+            seen.add(field.name)
+            if field.name in but:
+                continue
+            name, first = by_case.setdefault(field.name.lower(), (field.name, file.path))
+            if name != field.name:
+                raise FileTrouble(
+                    "mismatch",
+                    f'column "{field.name}" of file "{file.path}" differs only in case from "{name}" of "{first}"',
+                )
+            type = _plain(field.type)
+            known = types.get(field.name)
+            held[field.name] = held.get(field.name, 0) + 1
+            if known is None:
+                types[field.name] = type
+            elif known != type:
+                both = _common(known, type, format)
+                if both is None:
+                    raise FileTrouble(
+                        "mismatch",
+                        f'column "{field.name}" of file "{file.path}" has type {type}, but {known} in "{first}"',
+                    )
+                types[field.name] = both
+                various.add(field.name)
+            if field.type != type:
+                various.add(field.name)
+    return tuple(
+        LakeColumn(name=name, type=type, uniform=name not in various and held[name] == with_content)
+        for name, type in types.items()
+    )
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    """`type` without what only says how values are laid out."""
+    if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
+        return _plain(type.value_type)
+    if pa.types.is_large_string(type) or type == pa.string_view():
+        return pa.string()
+    if pa.types.is_large_binary(type) or type == pa.binary_view():
+        return pa.binary()
+    if pa.types.is_large_list(type):
+        return pa.list_(_plain(type.value_type))
+    if pa.types.is_list(type):
+        return pa.list_(_plain(type.value_type))
+    return type
+
+
+_INTEGERS = (
+    pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(),
+)  # fmt: skip
+_FLOATS = (pa.float16(), pa.float32(), pa.float64())
+
+
+def _common(one: pa.DataType, other: pa.DataType, format: FileFormat) -> pa.DataType | None:
+    """The type that holds values of both, if one of them does."""
+    if pa.types.is_null(one):
+        return other
+    if pa.types.is_null(other):
+        return one
+    if one in _INTEGERS and other in _INTEGERS:
+        small, large = sorted((one, other), key=_INTEGERS.index)
+        if pa.types.is_unsigned_integer(large) and pa.types.is_signed_integer(small):
+            return _INTEGERS[_INTEGERS.index(large) + 1]
+        return large
+    if one in _FLOATS and other in _FLOATS:
+        return max((one, other), key=_FLOATS.index)
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other) and (one.tz is None) == (other.tz is None):
+        units = ("s", "ms", "us", "ns")
+        return max((one, other), key=lambda type: units.index(type.unit))
+    if format.name == "csv":
+        numbers = {one, other}
+        return pa.float64() if numbers == {pa.int64(), pa.float64()} else pa.string()
+    if format.name == "json" and {one, other} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    return None
+
+
+# ---------------------------------------------------------------- folders that are columns
+
+
+def _parts(path: str) -> list[str]:
+    return path.split("://", 1)[-1].split("/")[:-1]
+
+
+def _folders(path: str) -> Values:
+    found = []
+    for part in _parts(path):
+        name, equals, value = part.partition("=")
+        if equals and name:
+            text = unquote(value)
+            found.append((unquote(name), None if text == _HIVE_NULL else text))
+    return tuple(found)
+
+
+def _root(path: str) -> str:
+    place = re.search(r"/[^/=]+=[^/]*/", path)
+    return path if place is None else path[: place.start()]
+
+
+def _partitions(files: Sequence[LakeFile], values: dict[str, Values]) -> tuple[LakeColumn, ...]:
+    if not values:
+        return ()
+    first = next(iter(values.values()))
+    names = [name for name, _ in first]
+    texts: dict[str, set[str]] = {name: set() for name in names}
+    for file in files:
+        found = values.get(file.path, ())
+        if [name for name, _ in found] != names or len(set(names)) != len(names):
+            raise FileTrouble("mismatch", f'file "{file.path}" is not in folders {"/".join(f"{n}=..." for n in names)}')
+        for name, text in found:
+            if text is not None:
+                texts[name].add(text)
+    return tuple(LakeColumn(name=name, type=_type_of(texts[name]), partition=True) for name in names)
+
+
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _type_of(texts: set[str]) -> pa.DataType:
+    if texts and all(map(_WHOLE.fullmatch, texts)):
+        return pa.int32() if all(-(2**31) <= int(text) < 2**31 for text in texts) else pa.int64()
+    if texts and all(map(_is_date, texts)):
+        return pa.date32()
+    return pa.string()
+
+
+def _is_date(text: str) -> bool:
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _value(text: str | None, type: pa.DataType) -> Any:
+    if text is None:
+        return None
+    if pa.types.is_integer(type):
+        return int(text)
+    return date.fromisoformat(text) if pa.types.is_date(type) else text

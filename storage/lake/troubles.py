@@ -1,0 +1,34 @@
+"""What can be wrong with files of others. Each trouble names the file, and says what kind it is."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from storage.errors import StorageError
+
+TroubleKind: TypeAlias = Literal[
+    "forbidden", "relative", "missing", "changed", "malformed", "mismatch", "unreachable", "unreadable", "exists"
+]
+"""forbidden: the place may not be used. relative: a path that begins nowhere. missing: nothing is there. changed: the
+file is not the one that was listed. malformed: its content is not of the format. mismatch: its columns are not those of
+the other files. unreachable: the object store does not answer. unreadable: the system refuses. exists: there is
+something where a new file was to be."""
+
+
+class FileTrouble(StorageError):
+    """A file, or several, cannot be used. `hint` is a whole sentence, or None."""
+
+    def __init__(self, kind: TroubleKind, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.kind: TroubleKind = kind
+        self.message = message
+        self.hint = hint
+
+
+def trouble_of(path: str, error: OSError) -> FileTrouble:
+    """What the system's `error` about `path` says."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return FileTrouble("missing", f'could not open file "{path}": No such file or directory')
+    if isinstance(error, PermissionError):
+        return FileTrouble("forbidden", f'could not open file "{path}": {error.strerror}')
+    return FileTrouble("unreadable", f'could not read file "{path}": {error.strerror or error}')

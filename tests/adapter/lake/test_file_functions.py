@@ -1,0 +1,145 @@
+"""read_parquet, read_csv and read_json in FROM, on the local engine."""
+
+from __future__ import annotations
+
+import gzip
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.adapter.harness import Client
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "name": ["a", None, "c"],
+        "price": pa.array([Decimal("1.50"), None, Decimal("3.25")], pa.decimal128(10, 2)),
+        "tags": pa.array([[1, 2], None, []], pa.list_(pa.int32())),
+    }
+)
+
+
+def _folder(lake: Path, name: str) -> Path:
+    folder = lake / name
+    folder.mkdir(parents=True)
+    return folder
+
+
+async def test_a_file_is_a_table_of_its_columns(lake: Path, reader: Client) -> None:
+    pq.write_table(ROWS, lake / "a.parquet")
+    rows = await reader.rows(f"SELECT * FROM read_parquet('{lake}/a.parquet') WHERE id <> 2 ORDER BY id")
+    assert rows == [(1, "a", Decimal("1.50"), [1, 2]), (3, "c", Decimal("3.25"), [])]
+    await reader.run(f"CREATE TABLE t AS SELECT * FROM read_parquet('{lake}/a.parquet')")
+    types = await reader.rows(
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+        " WHERE attrelid = 't'::regclass AND attnum > 0 ORDER BY attnum"
+    )
+    assert types == [("id", "bigint"), ("name", "text"), ("price", "numeric(10,2)"), ("tags", "integer[]")]
+
+
+async def test_files_that_differ_in_width_and_columns_are_one_table(lake: Path, reader: Client) -> None:
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), lake / "a.parquet")
+    pq.write_table(pa.table({"id": pa.array([2**40], pa.int64()), "more": ["x"]}), lake / "b.parquet")
+    rows = await reader.rows(f"SELECT id, more FROM read_parquet('{lake}/*.parquet') ORDER BY id")
+    assert rows == [(1, None), (2**40, "x")]
+
+
+async def test_folders_are_columns_and_prune(lake: Path, reader: Client) -> None:
+    for day in ("2024-01-01", "2024-01-02"):
+        pq.write_table(pa.table({"id": [1]}), _folder(lake, f"sales/day={day}") / "x.parquet")
+    (lake / "sales/day=2024-01-02/x.parquet").write_bytes(
+        _damaged_pages((lake / "sales/day=2024-01-02/x.parquet").read_bytes())
+    )
+    text = f"SELECT id, day::text FROM read_parquet('{lake}/sales')"
+    assert await reader.rows(f"{text} WHERE day = '2024-01-01'") == [(1, "2024-01-01")]
+    error = await reader.error(text)
+    assert (error.sqlstate, "day=2024-01-02/x.parquet" in error.message) == ("22P04", True)
+
+
+def _damaged_pages(data: bytes) -> bytes:
+    """A Parquet file whose footer is whole and whose first page is not."""
+    return data[:4] + b"\xff" * 30 + data[34:]
+
+
+async def test_text_files_packed_or_not_are_read_by_their_options(lake: Path, reader: Client) -> None:
+    (lake / "a.csv").write_text('id;name\n1;"x;y"\n2;\n3;""\n')
+    with gzip.open(lake / "b.csv.gz", "wt") as file:
+        file.write("id;name\n4;z\n")
+    rows = await reader.rows(
+        f"SELECT id, name FROM read_csv(ARRAY['{lake}/a.csv', '{lake}/b.csv.gz'], delimiter => ';') ORDER BY id"
+    )
+    assert rows == [(1, "x;y"), (2, None), (3, ""), (4, "z")]
+    with pa.CompressedOutputStream(str(lake / "c.json.zst"), "zstd") as packed:
+        packed.write(b'{"id": 1, "on": true}\n{"id": 2, "x": 1.5}\n')
+    rows = await reader.rows(f"SELECT * FROM read_json('{lake}/c.json.zst') ORDER BY id")
+    assert rows == [(1, True, None), (2, None, 1.5)]
+
+
+async def test_files_join_tables_and_fill_them(lake: Path, reader: Client) -> None:
+    pq.write_table(ROWS, lake / "a.parquet")
+    await reader.run("CREATE TABLE t (id bigint PRIMARY KEY, name text)")
+    assert await reader.tag(f"INSERT INTO t SELECT id, name FROM read_parquet('{lake}/a.parquet')") == "INSERT 0 3"
+    found = f"read_parquet('{lake}/a.parquet') f JOIN t USING (id)"
+    assert await reader.value(f"SELECT sum(id) FROM {found}") == 6
+    assert await reader.tag(f"DELETE FROM t USING read_parquet('{lake}/a.parquet') f WHERE f.id = t.id") == "DELETE 3"
+
+
+async def test_a_prepared_statement_reads_the_files_of_each_execution(lake: Path, reader: Client) -> None:
+    pq.write_table(ROWS, lake / "a.parquet")
+    await reader.run(f"PREPARE p AS SELECT count(*) FROM read_parquet('{lake}/*.parquet')")
+    assert await reader.value("EXECUTE p") == 3
+    pq.write_table(ROWS, lake / "b.parquet")
+    assert await reader.value("EXECUTE p") == 6
+
+
+@pytest.mark.parametrize(
+    ("call", "sqlstate", "said"),
+    [
+        ("read_parquet('LAKE/none.parquet')", "58P01", 'no files match "LAKE/none.parquet"'),
+        ("read_parquet('LAKE/text.parquet')", "22P04", 'could not read file "LAKE/text.parquet"'),
+        ("read_parquet('LAKE/cut.parquet')", "22P04", 'could not read file "LAKE/cut.parquet"'),
+        ("read_parquet('LAKE/mixed/*')", "42804", 'column "id" of file "LAKE/mixed/b.parquet" has type string'),
+        ("read_parquet('LAKE/case/*')", "42804", 'column "ID" of file "LAKE/case/b.parquet" differs only in case'),
+        ("read_parquet('LAKE/../other.parquet')", "42501", "permission denied for path"),
+        ("read_parquet('LAKE/link.parquet')", "42501", "permission denied for path"),
+        ("read_parquet('/etc/passwd')", "42501", 'permission denied for path "/etc/passwd"'),
+        ("read_parquet('a.parquet')", "42602", 'relative path not allowed: "a.parquet"'),
+        ("read_parquet('LAKE/a.parquet', few => 1)", "42601", 'option "few" not recognized'),
+        (
+            "read_csv('LAKE/a.csv', delimiter => ';;')",
+            "22023",
+            'option "delimiter" must be a single one-byte character',
+        ),
+        ("read_csv(current_user)", "0A000", "the files of read_csv must be constants"),
+    ],
+)
+async def test_what_cannot_be_read_is_named(lake: Path, reader: Client, call: str, sqlstate: str, said: str) -> None:
+    pq.write_table(ROWS, lake / "whole.parquet")
+    (lake / "text.parquet").write_text("not Parquet at all")
+    (lake / "cut.parquet").write_bytes((lake / "whole.parquet").read_bytes()[:200])
+    (lake / "link.parquet").symlink_to("/etc/passwd")
+    for name, column in (("mixed", "id"), ("case", "ID")):
+        folder = _folder(lake, name)
+        pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+        pq.write_table(pa.table({column: ["x"] if column == "id" else [1]}), folder / "b.parquet")
+    error = await reader.error(f"SELECT * FROM {call.replace('LAKE', str(lake))}")
+    assert error.sqlstate == sqlstate
+    assert said.replace("LAKE", str(lake)) in error.message
+
+
+async def test_only_roles_that_may_read_files_do(lake: Path, reader: Client) -> None:
+    pq.write_table(ROWS, lake / "a.parquet")
+    text = f"SELECT count(*) FROM read_parquet('{lake}/a.parquet')"
+    await reader.run("CREATE ROLE clerk; SET ROLE clerk")
+    assert (await reader.error(text)).sqlstate == "42501"
+    await reader.run("RESET ROLE; GRANT pg_read_server_files TO clerk; SET ROLE clerk")
+    assert await reader.value(text) == 3
+
+
+async def test_a_view_reads_no_files(lake: Path, reader: Client) -> None:
+    pq.write_table(ROWS, lake / "a.parquet")
+    error = await reader.error(f"CREATE VIEW v AS SELECT * FROM read_parquet('{lake}/a.parquet')")
+    assert (error.sqlstate, error.message) == ("0A000", "read_parquet cannot be used in a stored definition")

@@ -1,0 +1,1 @@
+"""Files of others: places, formats and tables."""
