@@ -136,7 +136,7 @@ StatementResult: TypeAlias = Rows | Command | Empty | CopyOut | CopyIn
 
 class StartupParameters(Struct, frozen=True, kw_only=True):
     """What a client said at start-up: `settings` are all other parameters (options already split into name and
-    value). `remote_address` is the client's IP address and port, with a colon between them."""
+    value). `remote_address` is the client's IP address and port, with a colon between them; None on a Unix socket."""
 
     user: str
     database: str

@@ -7,9 +7,11 @@ One `Services` serves all sessions of a process. It knows no session: what needs
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import count
+from typing import Any
 
 from adapter.execution.notifications import NotificationHub
 from adapter.plans.constant_rows import ConstantRows
@@ -75,6 +77,10 @@ class Services:
         blocks = None if place is None else BlockFiles(place.folder / "sequences", env.clock)
         self.sequence_store = SequenceStore(env.consensus, env.clock, blocks)
         self.started_at = utc_now()
+        self.reload: Callable[[], None] = lambda: None
+        """Has the server read its configuration again."""
+        self.authentication_rows: Callable[[str], Sequence[Mapping[str, Any]]] = lambda relation: ()
+        """The rows of pg_hba_file_rules, by column name; what the server's files say."""
         self._temporary_oid = FIRST_TEMPORARY_OID
         self._temporary_spaces: set[int] = set()
         """The numbers of sessions that have temporary objects."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from adapter.access.passwords import without_passwords
 from adapter.execution.session_registry import Backend, SessionRegistry
 from adapter.execution.session_settings import current_value, setting_rows
 from adapter.execution.session_state import SessionState
@@ -98,6 +99,8 @@ class Facts:
                     }
                     for record, note, _ in self._session.services.prepared.all()
                 ]
+            case "pg_hba_file_rules":
+                return self._session.services.authentication_rows(relation)
             case "pg_settings":
                 return setting_rows(self._session)
             case _:
@@ -189,7 +192,7 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
         "wait_event": wait[1],
         "state": state,
         "backend_xid": None if transaction is None else transaction.id,
-        "query": session.query_text[:MAX_QUERY_CHARS],
+        "query": without_passwords(session.query_text)[:MAX_QUERY_CHARS],
         "backend_type": "client backend",
     }
 

@@ -285,6 +285,11 @@ def _timeofday(running: Running) -> str:
     return utc_now().strftime("%a %b %d %H:%M:%S.%f %Y UTC")
 
 
+def _reload_configuration(running: Running) -> bool:
+    running.services.reload()
+    return True
+
+
 _ACTS: Mapping[str, Callable[..., Any]] = {
     "set_config": _set_config,
     "pg_notify": _notify,
@@ -300,7 +305,7 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "pg_xact_commit_timestamp": lambda running, xid: running.services.committed_at(int(xid)),
     "pg_export_snapshot": _export_snapshot,
     **ADVISORY_LOCKS,
-    "pg_reload_conf": lambda running: True,
+    "pg_reload_conf": _reload_configuration,
     "timeofday": _timeofday,
     "current_csn": _current_csn,
     "csn_at": lambda running, time: csn_at(time),

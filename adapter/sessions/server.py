@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from adapter.access.logins import Login, is_guarded
 from adapter.access.membership import is_member_of
 from adapter.access.roles import role_called
 from adapter.engines.engines import Engines
@@ -28,9 +29,10 @@ from adapter.sessions.options import ServerOptions, check_spark_reaches
 from adapter.sessions.scratch import Scratch
 from adapter.sessions.session import Session
 from adapter.sessions.statement_life import StatementLife
-from adapter.sessions.upgrade import upgrade
+from adapter.sessions.upgrade import give_password, upgrade
 from adapter.settings.identity import Identity
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
+from adapter.wall_clock import utc_now
 from adapter.workers.colleagues import Colleagues
 from planner.common_errors import missing_database, shut_down
 from planner.errors import (
@@ -157,6 +159,24 @@ class Server:
         await self.env.close()
         await asyncio.to_thread(self._scratch.remove)
 
+    async def login(self, user: str) -> Login:
+        """What the newest catalog says of a role as which a client wants to come in."""
+        if self._closing:
+            raise CannotConnectNow("the database system is shutting down", fatal=True)
+        await self.env.oracle.read_ts("catalog")
+        catalog = self.env.catalog.current()
+        now_us = int(utc_now().timestamp() * 1_000_000)
+        return Login(user=user, role=role_called(catalog, user), catalog=catalog, now_us=now_us)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the environment's first superuser has a password."""
+        return is_guarded(self.env.catalog.current())
+
+    async def give_first_password(self, password: str) -> bool:
+        """Give the first superuser this password if it has none; whether it had none. ValueError: it cannot be had."""
+        return await give_password(self.services, password)
+
     async def open_session(
         self,
         startup: StartupParameters,
@@ -196,18 +216,21 @@ class Server:
         return Session(life)
 
     async def _admit(self, database: Database, role: Role) -> None:
-        """Raises (fatal) 55000 for a database that takes no connections, 53300 when it has as many as it may have."""
+        """Raises (fatal) 55000 for a database that takes no connections, 53300 when the role or the database has as
+        many as it may have."""
         if not database.allows_connections:
             raise ObjectNotInPrerequisiteState(
                 f'database "{database.name}" is not currently accepting connections', fatal=True
             )
-        if database.connection_limit < 0 or role.superuser:
+        if role.superuser or (role.connection_limit < 0 and database.connection_limit < 0):
             return
         rows = [
             *own_rows("pg_stat_activity", self.sessions, self.services.locks),
             *await self.colleagues.rows("pg_stat_activity"),
         ]
-        if sum(row["datid"] == database.oid for row in rows) >= database.connection_limit:
+        if 0 <= role.connection_limit <= sum(row["usesysid"] == role.oid for row in rows):
+            raise TooManyConnections(f'too many connections for role "{role.name}"', fatal=True)
+        if 0 <= database.connection_limit <= sum(row["datid"] == database.oid for row in rows):
             raise TooManyConnections(f'too many connections for database "{database.name}"', fatal=True)
 
     def _session_defaults(

@@ -38,6 +38,8 @@ application_name|string|user||-|-|-|reported|Reporting and Logging / What to Log
     Sets the application name to be reported in statistics and logs.
 array_nulls|bool|user|on|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
     Enable input of NULL elements in arrays.
+authentication_timeout|integer|sighup|60|s|1..600|-|-|Connections and Authentication / Authentication
+    Sets the maximum allowed time to complete client authentication.
 backend_flush_after|integer|user|0|8kB|0..256|-|-|Resource Usage / Asynchronous Behavior
     Number of pages after which previously performed writes are flushed to disk.
 backslash_quote|enum|user|safe_encoding|-|-|safe_encoding,on,off|-|Version and Platform Compatibility / Previous PostgreSQL Versions
@@ -170,6 +172,8 @@ gin_pending_list_limit|integer|user|4096|kB|64..2147483647|-|-|Client Connection
     Sets the maximum size of the pending list for GIN index.
 hash_mem_multiplier|real|user|2|-|1..1000|-|-|Resource Usage / Memory
     Multiple of work_mem to use for hash tables.
+hba_file|string|postmaster||-|-|-|-|File Locations
+    Sets the server's "hba" configuration file.
 idle_in_transaction_session_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
     Sets the maximum allowed idle time between queries, when in a transaction.
 idle_session_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
@@ -324,6 +328,8 @@ session_authorization|string|user||-|-|-|reported,hidden|Reporting and Logging /
     Sets the session user name.
 session_replication_role|enum|superuser|origin|-|-|origin,replica,local|-|Client Connection Defaults / Statement Behavior
     Sets the session's behavior for triggers and rewrite rules.
+ssl|bool|sighup|off|-|-|-|-|Connections and Authentication / SSL
+    Enables SSL connections.
 standard_conforming_strings|bool|user|on|-|-|-|reported|Version and Platform Compatibility / Previous PostgreSQL Versions
     Causes '...' strings to treat backslashes literally.
 statement_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior

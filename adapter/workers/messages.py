@@ -34,6 +34,13 @@ class Notified(Question, frozen=True):
     notifications: tuple[tuple[str, str], ...]
 
 
+class AuthenticationFailed(Question, frozen=True):
+    """A client at this IP address, None on a Unix socket, has failed to come in as this role. Answer: None."""
+
+    address: str | None
+    user: str
+
+
 class SessionRows(Question, frozen=True):
     """What you contribute to this system relation. Answer: rows, by column name."""
 
@@ -54,4 +61,6 @@ class HoldersOf(Question, frozen=True):
     tags: tuple[tuple[str, int, int | tuple[int, int, int]], ...]
 
 
-AnyQuestion: TypeAlias = CancelByKey | Signal | Notified | SessionRows | LetGo | Waits | HoldersOf
+AnyQuestion: TypeAlias = (
+    AuthenticationFailed | CancelByKey | Signal | Notified | SessionRows | LetGo | Waits | HoldersOf
+)

@@ -56,6 +56,13 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Longest query, parameter list or piece of COPY data that a client may send."""
     drain_timeout_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """How long running transactions may take when the server stops."""
+    hba_file: str | None = None
+    """File with the rules of authentication, in pg_hba.conf's format; without it loopback is trusted until the first
+    superuser has a password, and everything else asks for SCRAM."""
+    superuser_password_file: str | None = None
+    """File whose first line is the password of the first superuser, which it gets if it has none."""
+    authentication_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 60.0
+    """How long a client may take to come in."""
     tls_cert: str | None = None
     """PEM file with the server's certificate chain; together with tls_key it turns TLS on."""
     tls_key: str | None = None

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from frontend.authentication.rules import BadRules
+from frontend.command.authentication import rule_book
 from frontend.command.configuration import (
     Configuration,
     ConfigurationError,
@@ -27,7 +29,6 @@ from frontend.command.configuration import (
     unknown_variables,
 )
 from frontend.command.options import configure_admin, configure_serve
-from frontend.server.authentication import ListenRefused, check_trust
 from frontend.server.listening import listening
 
 if TYPE_CHECKING:
@@ -62,9 +63,8 @@ def _run_serve(arguments: argparse.Namespace) -> int:
     try:
         configuration = load_configuration(vars(arguments), os.environ)
         wanted = addresses(configuration)
-        for host, _ in wanted:
-            check_trust(host)
-    except (ConfigurationError, ListenRefused) as error:
+        rule_book(configuration)
+    except (ConfigurationError, BadRules) as error:
         return _complain(error, EXIT_USAGE)
     with contextlib.ExitStack() as stack:
         # Hardly anything that start-up makes is garbage; `serve` turns the collector on again when it has started.

@@ -17,7 +17,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--config", metavar="FILE", help="TOML file with the same options (data_dir = ...); variable TIDEGATE_CONFIG")
     add_store_options(parser)
-    add("--listen", metavar="HOST:PORT", help=f"address to listen on, loopback only (default {defaults.listen})")
+    add("--listen", metavar="HOST:PORT", help=f"addresses to listen on (default {defaults.listen})")
     add(
         "--workers",
         metavar="N",
@@ -37,6 +37,17 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--max-connections", metavar="N", help=f"clients served at once (default {defaults.max_connections})")
     add("--max-message-bytes", metavar="N", help=f"longest message (default {defaults.max_message_bytes})")
     add("--drain-timeout-s", metavar="S", help=f"patience at a stop (default {defaults.drain_timeout_s:g})")
+    add("--hba-file", metavar="FILE", help="rules of authentication, in the format of pg_hba.conf")
+    add(
+        "--superuser-password-file",
+        metavar="FILE",
+        help="file with the password that the superuser postgres gets if it has none",
+    )
+    add(
+        "--authentication-timeout-s",
+        metavar="S",
+        help=f"how long a client may take to come in (default {defaults.authentication_timeout_s:g})",
+    )
     add("--tls-cert", metavar="FILE", help="PEM file with the certificate chain; with --tls-key turns TLS on")
     add("--tls-key", metavar="FILE", help="PEM file with the private key")
     add("--event-loop", metavar="NAME", help="uvloop or asyncio (default uvloop)")

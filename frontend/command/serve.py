@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 import ssl
@@ -20,6 +21,15 @@ import structlog
 
 from adapter.sessions import server as sessions
 from adapter.sessions.options import ServerOptions
+from frontend.authentication.login import Authenticator
+from frontend.authentication.rules import BadRules
+from frontend.command.authentication import (
+    BadPasswordFile,
+    give_first_password,
+    make_authenticator,
+    shown_rules,
+    shown_settings,
+)
 from frontend.command.configuration import Configuration, ConfigurationError
 from frontend.command.logs import configure_logging, say_how_to_connect, warn_of_unknown
 from frontend.command.store_names import store_names
@@ -94,7 +104,7 @@ async def _serve(
         spark_conf=tuple(configuration.spark_conf.items()),
         # The JVM of one worker is enough until another one needs its own.
         warm_spark=configuration.spark_start == "eager" and (worker is None or worker.number == 0),
-        settings=configuration.settings,
+        settings={**configuration.settings, **shown_settings(configuration)},
         worker=None if worker is None else worker.place,
         allow_paths=tuple(Path(folder) for folder in configuration.allow_path),
         pruning_audit=configuration.pruning_audit,
@@ -107,18 +117,29 @@ async def _serve(
         raise StartFailed(f"settings: {error.message}") from error
     except OSError as error:
         raise StartFailed(f"cannot open the data directory {configuration.data_dir}: {error}") from error
+    try:
+        authenticator = make_authenticator(configuration, backend.colleagues)
+        if worker is None or worker.number == 0:
+            await give_first_password(configuration, backend)
+    except (BadRules, BadPasswordFile) as error:
+        await backend.close()
+        raise StartFailed(str(error)) from error
+    backend.services.authentication_rows = partial(shown_rules, authenticator.book, backend)
     server = Server(
         backend,
+        authenticator=authenticator,
         limits=ServerLimits(
             max_connections=configuration.max_connections,
             max_message_bytes=configuration.max_message_bytes,
+            authentication_timeout_s=configuration.authentication_timeout_s,
             drain_timeout_s=configuration.drain_timeout_s,
         ),
         tls=tls,
         colleagues=backend.colleagues,
     )
     orders: asyncio.Queue[Order] = asyncio.Queue()
-    hang_up = partial(_reload, backend, reload)
+    hang_up = partial(_reload, backend, authenticator, reload)
+    backend.services.reload = partial(os.kill, os.getpid() if worker is None else os.getppid(), signal.SIGHUP)
     try:
         if worker is None:
             _obey_signals(orders, hang_up)
@@ -173,20 +194,24 @@ def _obey_supervisor(
         loop.add_signal_handler(number, lambda: None)
 
 
-def _reload(backend: sessions.Server, reload: Callable[[], Configuration] | None) -> None:
-    """Read the configuration again: new sessions begin with its settings, and the log has its level. The rest of it
-    holds from the next start. A configuration that is wrong changes nothing, and the log says why."""
+def _reload(backend: sessions.Server, authenticator: Authenticator, reload: Callable[[], Configuration] | None) -> None:
+    """Read the configuration again: new sessions begin with its settings and come in by the rules of its files, and the
+    log has its level. The rest of it holds from the next start. What is wrong changes nothing, and the log says why."""
     if reload is None:
         return
     try:
         configuration = reload()
-        backend.use_settings(configuration.settings)
+        backend.use_settings({**configuration.settings, **shown_settings(configuration)})
     except ConfigurationError as error:
         log.error("the configuration was not read again", error=str(error))
     except SqlError as error:
         log.error("the configuration was not read again", error=f"settings: {error.message}")
     else:
         configure_logging(configuration.log_level)
+    try:
+        authenticator.book.reload()
+    except BadRules as error:
+        log.error("the rules of authentication were not read again", error=str(error))
         log.info("the configuration was read again")
 
 

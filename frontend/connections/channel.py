@@ -11,6 +11,7 @@ import asyncio
 from time import monotonic
 from typing import Any, cast
 
+from frontend.connections.addresses import IpAddress, ip_address
 from frontend.connections.connection import ConnectionLost
 from frontend.protocol.codec import Decoder, FramingError
 from frontend.protocol.messages import FrontendMessage, StartupMessage
@@ -18,6 +19,8 @@ from planner.errors import SqlError
 
 READ_AHEAD_BYTES = 4 << 20
 """What a pipelining client may be ahead of us; beyond it TCP holds it back."""
+STRANGER_BYTES = 64 << 10
+"""What a client may be ahead of us while nobody knows who it is."""
 WRITE_HIGH_BYTES = 1 << 20
 """What may wait in the transport for a slow reader."""
 TURN_S = 0.005
@@ -49,8 +52,11 @@ class ClientProtocol(asyncio.Protocol):
         self._end_of_stream = False
         self._lost = False
         self._reading_paused = False
+        self._read_ahead_bytes = STRANGER_BYTES
         self.on_vanished: Any = None
         """Called when the client is gone without having said Terminate."""
+        self.certificate_hash: bytes | None = None
+        """What SCRAM-SHA-256-PLUS binds to."""
 
     # ------------------------------------------------------------ asyncio's side
 
@@ -65,7 +71,7 @@ class ClientProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._decoder.feed(data)
-        if self._decoder.buffered > READ_AHEAD_BYTES and not self._reading_paused and self._waiter is None:
+        if self._decoder.buffered > self._read_ahead_bytes and not self._reading_paused and self._waiter is None:
             self._reading_paused = True
             assert self._transport is not None
             self._transport.pause_reading()
@@ -110,6 +116,16 @@ class ClientProtocol(asyncio.Protocol):
         peer = self._transport.get_extra_info("peername") if self._transport is not None else None
         return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else None
 
+    @property
+    def address(self) -> IpAddress | None:
+        """The client's IP address; None on a Unix socket."""
+        peer = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return ip_address(peer[0]) if isinstance(peer, tuple) else None
+
+    def trust(self) -> None:
+        """The client is known now, and may send ahead as much as it likes."""
+        self._read_ahead_bytes = READ_AHEAD_BYTES
+
     async def _wait(self) -> None:
         """Until more has come in."""
         if self._reading_paused and self._transport is not None:
@@ -129,6 +145,16 @@ class ClientProtocol(asyncio.Protocol):
                 return message
             if self._end_of_stream:
                 return None
+            await self._wait()
+
+    async def receive_answer(self, expected: str, max_bytes: int) -> bytes:
+        """The answer to an authentication request. Raises 08P01 for another message, FramingError, ConnectionLost."""
+        while True:
+            answer = self._decoder.next_answer(expected, max_bytes)
+            if answer is not None:
+                return answer
+            if self._end_of_stream:
+                raise self.lost()
             await self._wait()
 
     @property

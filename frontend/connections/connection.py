@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import structlog
 from msgspec import Struct
 
+from adapter.access.passwords import without_passwords
 from adapter.execution.statement import select_tag
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, Empty, RecordBatch, Rows, StatementResult
 from adapter.store_errors import sql_error
@@ -215,7 +216,9 @@ class Connection:
         return InternalError(f"internal error: {type(error).__name__}: {error}")
 
     def _log(self, error: Exception) -> None:
-        log.error("internal error", exc_info=error, statement=self._session.query_text[:MAX_LOGGED_CHARS])
+        log.error(
+            "internal error", exc_info=error, statement=without_passwords(self._session.query_text)[:MAX_LOGGED_CHARS]
+        )
 
     async def _report(self, error: SqlError) -> None:
         """Tells the client."""

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from adapter.access.logins import Login
 from adapter.results import ColumnDescription, Notice, StartupParameters, StatementDescription, StatementResult
 from adapter.sessions.reads_at_once import ReadAtOnce
 from planner.errors import SqlError
@@ -89,7 +90,10 @@ class Session(Protocol):
 
 
 class SessionFactory(Protocol):
-    """Opens sessions; raises fatal SqlErrors (unknown database, unknown role, bad setting)."""
+    """Knows roles, and opens sessions for clients that have shown that they are one. Raises fatal SqlErrors (unknown
+    database, unknown role, bad setting)."""
+
+    async def login(self, user: str) -> Login: ...
 
     async def open_session(
         self,

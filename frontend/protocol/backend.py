@@ -17,6 +17,7 @@ from planner.types.type_names import type_length
 from planner.types.types import SqlType
 
 AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"
+AUTHENTICATION_CLEARTEXT_PASSWORD = b"R\0\0\0\x08\0\0\0\x03"
 PARSE_COMPLETE = b"1\0\0\0\x04"
 BIND_COMPLETE = b"2\0\0\0\x04"
 CLOSE_COMPLETE = b"3\0\0\0\x04"
@@ -34,6 +35,26 @@ def message(code: str, body: bytes) -> bytes:
 
 def _string(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass").replace(b"\0", b"") + b"\0"
+
+
+def authentication_sasl(mechanisms: Sequence[str]) -> bytes:
+    """Asks for one of these mechanisms."""
+    return message("R", (10).to_bytes(4, "big") + b"".join(_string(name) for name in mechanisms) + b"\0")
+
+
+def authentication_sasl_continue(data: bytes) -> bytes:
+    """The server's turn in a SASL exchange."""
+    return message("R", (11).to_bytes(4, "big") + data)
+
+
+def authentication_sasl_final(data: bytes) -> bytes:
+    """The server's last word in a SASL exchange that has succeeded."""
+    return message("R", (12).to_bytes(4, "big") + data)
+
+
+def authentication_md5_password(salt: bytes) -> bytes:
+    """Asks for the password, digested with its role's name and this salt of four bytes."""
+    return message("R", (5).to_bytes(4, "big") + salt)
 
 
 def parameter_status(name: str, value: str) -> bytes:

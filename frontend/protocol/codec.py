@@ -66,6 +66,7 @@ DESCRIBED_EXECUTION = b"D\0\0\0\x06P\0" + EXECUTION
 """The same after Describe of that portal."""
 _COMPACT_FROM_BYTES = 1 << 16
 _BIND = ord("B")
+_ANSWER = ord("p")
 LONG_VALUE_BYTES = 1 << 20
 """A value of so many bytes is not copied on the event loop, which would take a millisecond for a few of them."""
 
@@ -380,6 +381,26 @@ class Decoder:
         body = bytes(self._buffer[self._position + 4 : self._position + length])
         self._advance(length)
         return decode_startup(body)
+
+    def next_answer(self, expected: str, max_bytes: int) -> bytes | None:
+        """The body of the next message, which must answer an authentication request, or None until it is complete.
+        Raises 08P01 for one of another type, FramingError for one that is longer."""
+        if not self.buffered:
+            return None
+        start = self._position
+        code = self._buffer[start]
+        if code != _ANSWER:
+            raise ProtocolViolation(f"expected {expected} response, got message type {code}", fatal=True)
+        if self.buffered < 5:
+            return None
+        length = int.from_bytes(self._buffer[start + 1 : start + 5], "big")
+        if length < 4 or length - 4 > max_bytes:
+            raise FramingError(None)
+        if self.buffered < length + 1:
+            return None
+        body = bytes(self._buffer[start + 5 : start + length + 1])
+        self._advance(length + 1)
+        return body
 
     def next_message(self) -> FrontendMessage | None:
         """The next typed message, or None until it is complete."""

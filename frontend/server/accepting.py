@@ -1,8 +1,8 @@
 """The listener: accepts connections, brings each through start-up, and drains them at a stop.
 
 Every connection is a task of its own; a CancelRequest comes on a fresh connection and is served while the main one is
-busy. Authentication is trust, for loopback addresses only: `Server.start` refuses to listen elsewhere. A stop accepts
-no more, lets running transactions finish for a while, and tells idle clients 57P01.
+busy. Until a client has shown who it is (`frontend.authentication`) it has no place among the clients, little memory
+and little time. A stop accepts no more, lets running transactions finish for a while, and tells idle clients 57P01.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import structlog
 from msgspec import Struct
 
 from adapter.workers.colleagues import Colleagues
-from adapter.workers.messages import CancelByKey
+from adapter.workers.messages import AuthenticationFailed, CancelByKey
+from frontend.authentication.login import Authenticator
+from frontend.connections.addresses import ip_address
 from frontend.connections.cancel_keys import CancelRegistry
 from frontend.connections.channel import ClientProtocol
 from frontend.connections.connection import Connection, ConnectionLost
@@ -29,11 +31,13 @@ from frontend.protocol.codec import FramingError
 from frontend.protocol.messages import PROTOCOL_3_2 as NEWEST_PROTOCOL
 from frontend.protocol.messages import CancelRequest, GssEncRequest, SslRequest, Startup
 from frontend.server.listening import BACKLOG, listening
+from frontend.server.strangers import Strangers
 from planner.common_errors import canceled, shut_down
 from planner.errors import (
     CannotConnectNow,
     InternalError,
     ProtocolViolation,
+    QueryCanceled,
     SqlError,
     TooManyConnections,
 )
@@ -41,6 +45,8 @@ from planner.errors import (
 log = structlog.get_logger("frontend")
 
 _DRAIN_POLL_S = 0.02
+_STRANGERS_PER_PLACE = 2
+"""Clients that nobody knows yet, for each place among the clients: as many as PostgreSQL lets in."""
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True):
@@ -50,8 +56,8 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     """Clients served at once; PostgreSQL's default is 100, and ours cost less."""
     max_message_bytes: int = 256 << 20
     """The longest Query, Bind or CopyData taken in."""
-    startup_timeout_s: float = 60.0
-    """PostgreSQL's authentication_timeout."""
+    authentication_timeout_s: float = 60.0
+    """How long a client may take to come in."""
     drain_timeout_s: float = 30.0
     """How long running transactions may take at a stop."""
 
@@ -63,6 +69,7 @@ class Server:
         self,
         factory: SessionFactory,
         *,
+        authenticator: Authenticator,
         limits: ServerLimits | None = None,
         tls: ssl.SSLContext | None = None,
         colleagues: Colleagues | None = None,
@@ -70,11 +77,14 @@ class Server:
         """`colleagues`: the other workers, when this is one of several."""
         self._factory = factory
         self._limits = limits or ServerLimits()
+        self._authenticator = authenticator
+        self._strangers = Strangers(_STRANGERS_PER_PLACE * self._limits.max_connections)
         self._tls = tls
         self._cancels = CancelRegistry()
         self._colleagues = colleagues or Colleagues()
         if self._colleagues.mesh is not None:
             self._colleagues.mesh.answer(CancelByKey, lambda asked: self._cancels.cancel(asked.pid, asked.secret))
+            self._colleagues.mesh.answer(AuthenticationFailed, self._note_failure)
         self._sessions = 0
         """Clients that have a place, or are about to get one."""
         self._taking: set[asyncio.Task[Any]] = set()
@@ -89,7 +99,7 @@ class Server:
         return len(self._connections)
 
     async def start(self, host: str, port: int) -> int:
-        """Listens on host:port (port 0 lets the system choose) and returns the port. Raises ListenRefused, OSError."""
+        """Listens on host:port (port 0 lets the system choose) and returns the port. Raises OSError."""
         sockets = listening(host, port)
         bound: int = sockets[0].getsockname()[1]
         await self.serve_on(sockets)
@@ -139,6 +149,10 @@ class Server:
         if not task.cancelled() and task.exception() is not None:
             log.error("connection failed", exc_info=task.exception())
 
+    def _note_failure(self, seen: AuthenticationFailed) -> None:
+        address = None if seen.address is None else ip_address(seen.address)
+        self._authenticator.note_failure(address, seen.user)
+
     # ------------------------------------------------------------ one connection
 
     async def _serve(self, client: ClientProtocol) -> None:
@@ -158,18 +172,43 @@ class Server:
             client.close()
 
     async def _serve_client(self, client: ClientProtocol) -> None:
-        async with asyncio.timeout(self._limits.startup_timeout_s):
-            startup = await self._startup(client)
+        with self._strangers.one_more(client.address, self._turning_away(client)):
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + self._limits.authentication_timeout_s
+            async with asyncio.timeout_at(deadline):
+                startup = await self._startup(client)
             if startup is None:
                 return
             negotiated = negotiate(startup, client.remote_address)
+            if self._stopping:
+                raise CannotConnectNow("the database system is shutting down", fatal=True)
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._authenticate(client, negotiated)
+            except TimeoutError:
+                raise QueryCanceled("canceling authentication due to timeout", fatal=True) from None
+        client.trust()
         with self._room():
             await self._serve_session(client, negotiated)
 
+    async def _authenticate(self, client: ClientProtocol, negotiated: Negotiated) -> None:
+        if negotiated.must_negotiate:
+            client.write(backend.negotiate_protocol_version(NEWEST_PROTOCOL, negotiated.unrecognized))
+        login = await self._factory.login(negotiated.parameters.user)
+        await self._authenticator.authenticate(client, negotiated.parameters, login)
+
+    def _turning_away(self, client: ClientProtocol) -> Callable[[], None]:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def turn_away() -> None:
+            client.send_last(backend.error_response(_too_many()))
+            task.cancel()
+
+        return turn_away
+
     async def _serve_session(self, client: ClientProtocol, negotiated: Negotiated) -> None:
-        async with asyncio.timeout(self._limits.startup_timeout_s):
-            if negotiated.must_negotiate:
-                client.write(backend.negotiate_protocol_version(NEWEST_PROTOCOL, negotiated.unrecognized))
+        async with asyncio.timeout(self._limits.authentication_timeout_s):
             client.write(backend.AUTHENTICATION_OK)
             session = await self._open_session(client, negotiated)
         task = asyncio.current_task()
@@ -201,7 +240,7 @@ class Server:
             place = self._colleagues.place
             taken = self._sessions if place is None else place.memory.sessions.total()
             if taken > self._limits.max_connections:
-                raise TooManyConnections("sorry, too many clients already", fatal=True)
+                raise _too_many()
             yield
         finally:
             self._change_sessions(-1)
@@ -280,3 +319,7 @@ class Server:
                 for task in list(self._clients):
                     task.cancel()
             await asyncio.sleep(_DRAIN_POLL_S)
+
+
+def _too_many() -> SqlError:
+    return TooManyConnections("sorry, too many clients already", fatal=True)

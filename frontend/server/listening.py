@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import socket
 
-from frontend.server.authentication import check_trust
-
 BACKLOG = 512
 
 
 def listening(host: str, port: int) -> list[socket.socket]:
     """Sockets that listen on every address of `host`, on `port` (0 lets the system choose it, one for all of them).
 
-    Raises ListenRefused for an address that is not for trust authentication, OSError when it cannot be had.
+    Raises OSError when the address cannot be had.
     """
-    check_trust(host)
     found = dict.fromkeys(
         (family, address[0])
         for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

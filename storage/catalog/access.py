@@ -24,7 +24,21 @@ class Role(Record, frozen=True, kw_only=True, tag="role"):
     replication: bool = False
     bypass_rls: bool = False
     password: str | None = None
-    """SCRAM verifier as PostgreSQL stores it, never clear text."""
+    """SCRAM or md5 verifier as PostgreSQL stores it, never clear text."""
+    connection_limit: int = -1
+    """How many sessions it may have at once; -1: as many as it likes."""
+    valid_until_us: int | None = None
+    """Until when the password counts, microseconds since 1970; `FOREVER_US` for 'infinity'."""
+
+
+AUTHENTICATION_SECRET_OID = 9000
+FOREVER_US = 2**63 - 1
+
+
+class AuthenticationSecret(Record, frozen=True, kw_only=True, tag="authentication_secret"):
+    """What salts are made of for roles that have none: 32 random bytes in hexadecimal, one record for all servers."""
+
+    value: str
 
 
 class Membership(Record, frozen=True, kw_only=True, tag="membership"):

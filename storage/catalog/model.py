@@ -21,7 +21,7 @@ from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
-from storage.catalog.access import Membership, Role, Roles
+from storage.catalog.access import AuthenticationSecret, Membership, Role, Roles
 from storage.catalog.extensions import Extension
 from storage.catalog.materialized import Materialized
 from storage.catalog.record import Record
@@ -303,7 +303,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
-    | Function | Membership | Extension
+    | Function | Membership | Extension | AuthenticationSecret
 )  # fmt: skip
 
 
@@ -551,7 +551,7 @@ def _database_of(
             # The object may be gone by now, or be derived from one that has another oid.
             owner = touched.get(record.object_oid) or known.get(record.object_oid)
             return WHOLE if isinstance(owner, (Role, Database)) else record.database
-        case Database() | Role() | Setting() | Membership():
+        case Database() | Role() | Setting() | Membership() | AuthenticationSecret():
             return WHOLE
         case _:
             assert_never(record)

@@ -24,6 +24,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "command",
         "workers",
         "server",
+        "authentication",
         "connections",
         "copy",
         "decoding",

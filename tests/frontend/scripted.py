@@ -10,10 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from adapter.access.logins import Login
+from adapter.access.roles import role_called
 from adapter.results import (
     ColumnDescription,
     Command,
@@ -27,9 +30,14 @@ from adapter.results import (
     StatementDescription,
     StatementResult,
 )
+from frontend.authentication.login import Authenticator
+from frontend.authentication.rules import RuleBook
 from planner.errors import InvalidCursorName, InvalidSqlStatementName, SqlError
 from planner.ir.nodes import Literal
 from planner.types.types import SqlType
+from storage.catalog.access import AUTHENTICATION_SECRET_OID, AuthenticationSecret, Role
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogRecord, CatalogSnapshot, CatalogUpdate
+from storage.timestamps.csn import Csn
 
 Outcome = Callable[[], StatementResult | BaseException]
 
@@ -127,6 +135,17 @@ def copy_in(relation: str, columns: Sequence[tuple[str, SqlType]], format: CopyF
     )
 
 
+def catalog_with(*records: CatalogRecord) -> CatalogSnapshot:
+    """The catalog of these records, and the secret that every environment has."""
+    secret = AuthenticationSecret(oid=AUTHENTICATION_SECRET_OID, value="5ec7e7" * 10)
+    return CatalogSnapshot.empty().apply([CatalogUpdate(record, 1) for record in (*records, secret)], Csn(1))
+
+
+def authenticator(hba: Path | None = None) -> Authenticator:
+    """What lets clients in by the rules of this file; without one, every client of a test."""
+    return Authenticator(RuleBook(hba, tls=False), clock=lambda: asyncio.get_running_loop().time())
+
+
 @dataclass
 class Script:
     """What sessions answer, and what they were told."""
@@ -137,6 +156,12 @@ class Script:
     on_execute: dict[str, Callable[[ScriptedSession], Any]] = field(default_factory=dict)
     refuse: SqlError | None = None
     sessions: list[ScriptedSession] = field(default_factory=list)
+
+    catalog: CatalogSnapshot = field(default_factory=lambda: catalog_with(Role(oid=BOOTSTRAP_SUPERUSER_OID, name="u")))
+    now_us: int = 0
+
+    async def login(self, user: str) -> Login:
+        return Login(user=user, role=role_called(self.catalog, user), catalog=self.catalog, now_us=self.now_us)
 
     async def open_session(
         self,

@@ -14,7 +14,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from planner.types import derived_oids
-from storage.catalog.access import Membership, Role
+from storage.catalog.access import AuthenticationSecret, Membership, Role
 from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     PUBLIC_SCHEMA_OID,
@@ -174,7 +174,7 @@ class Copies:
             case Extension():
                 members = self._all(record.members)
                 return replace(record, oid=oid, schema=self._oid(record.schema), members=members)
-            case Role() | Membership() | Database() | Setting():
+            case Role() | Membership() | Database() | Setting() | AuthenticationSecret():
                 raise ValueError(f"a database has no {type(record).__name__} of its own")
             case _:
                 assert_never(record)

@@ -7,24 +7,28 @@ password.
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
+from datetime import UTC, datetime
 
 import msgspec
 
 from adapter.access.membership import is_superuser
+from adapter.access.passwords import SALT_BYTES, is_md5, verifier_to_store
 from adapter.access.roles import require_role, role_called, role_with
 from adapter.definitions.common.catalog_changes import change, named_role, new_oid
 from adapter.definitions.roles.memberships import add_members
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.results import Notice
-from planner.errors import DuplicateObject, FeatureNotSupported, InsufficientPrivilege, ReservedName
+from planner.errors import (
+    DuplicateObject,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    ReservedName,
+)
 from planner.statements import records as st
-from storage.catalog.access import Role
-
-SCRAM_ITERATIONS = 4096
+from planner.values.datetime_text import parse_timestamptz
+from storage.catalog.access import FOREVER_US, Role
 
 
 def may_create_roles(running: Running) -> bool:
@@ -114,7 +118,12 @@ def rename_role(running: Running, name: str, new_name: str) -> None:
         _require(running, "must be superuser to rename superusers")
     elif not may_create_roles(running):
         raise InsufficientPrivilege("permission denied to rename role")
-    change(running, removed=[role], added=[msgspec.structs.replace(role, name=new_name)])
+    password = role.password
+    if password is not None and is_md5(password):
+        password = None  # The name is part of what was digested.
+        message = "MD5 password cleared because of role rename"
+        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+    change(running, removed=[role], added=[msgspec.structs.replace(role, name=new_name, password=password)])
 
 
 def commented_role(running: Running, name: str) -> Role:
@@ -138,22 +147,33 @@ async def _with_options(running: Running, role: Role, options: st.RoleOptions) -
         value = getattr(options, name)
         if value is not None:
             changes[name] = value
+    if options.connection_limit is not None:
+        if options.connection_limit < -1:
+            raise InvalidParameterValue(f"invalid connection limit: {options.connection_limit}")
+        changes["connection_limit"] = options.connection_limit
+    if options.valid_until is not None:
+        changes["valid_until_us"] = _moment_us(running, options.valid_until)
     if options.password_null:
         changes["password"] = None
     elif options.password is not None:
         changes["password"] = await asyncio.to_thread(
-            scram_verifier, options.password, running.services.env.random.randbytes(16)
+            verifier_to_store,
+            options.password,
+            role=role.name,
+            encryption=running.session.values["password_encryption"],
+            salt=running.services.env.random.randbytes(SALT_BYTES),
         )
+        if changes["password"] is None:
+            message = "empty string is not a valid password, clearing password"
+            running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
     return msgspec.structs.replace(role, **changes)
 
 
-def scram_verifier(password: str, salt: bytes) -> str:
-    """What pg_authid stores for a password (RFC 5803); a string that is a verifier already stays."""
-    if password.startswith("SCRAM-SHA-256$"):
-        return password
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, SCRAM_ITERATIONS)
-    client_key = hmac.digest(salted, b"Client Key", "sha256")
-    stored_key = hashlib.sha256(client_key).digest()
-    server_key = hmac.digest(salted, b"Server Key", "sha256")
-    encoded = [base64.b64encode(part).decode() for part in (salt, stored_key, server_key)]
-    return f"SCRAM-SHA-256${SCRAM_ITERATIONS}:{encoded[0]}${encoded[1]}:{encoded[2]}"
+def _moment_us(running: Running, text: str) -> int:
+    """The moment that VALID UNTIL names, in microseconds since 1970. Raises what the input of timestamptz raises."""
+    values = running.session.values
+    moment = parse_timestamptz(text, values["DateStyle"], values["TimeZone"])
+    if isinstance(moment, str):
+        return FOREVER_US if moment == "infinity" else -FOREVER_US
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

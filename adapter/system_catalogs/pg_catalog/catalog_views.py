@@ -186,6 +186,7 @@ def _users(objects: CatalogObjects) -> Iterator[Row]:
                 "userepl": row["rolreplication"],
                 "usebypassrls": row["rolbypassrls"],
                 "passwd": row.get("rolpassword"),
+                "valuntil": row.get("rolvaliduntil"),
                 "useconfig": _role_config(objects, row["oid"]),
             }
 

@@ -72,8 +72,9 @@ def pg_authid(objects: CatalogObjects) -> Content:
             "rolcanlogin": role.login,
             "rolreplication": role.replication,
             "rolbypassrls": role.bypass_rls,
-            "rolconnlimit": -1,
+            "rolconnlimit": role.connection_limit,
             "rolpassword": role.password,
+            "rolvaliduntil": role.valid_until_us,
         }
         for role in objects.roles
     )

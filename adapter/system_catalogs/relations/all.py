@@ -137,6 +137,7 @@ def is_static(schema: str, name: str) -> bool:
 SESSION_RELATIONS = frozenset(
     {
         "pg_cursors",
+        "pg_hba_file_rules",
         "pg_locks",
         "pg_prepared_statements",
         "pg_prepared_xacts",

@@ -22,7 +22,6 @@ from frontend.command.configuration import (
 from frontend.command.logs import psql_command
 from frontend.command.main import build_parser, main
 from frontend.command.store_names import store_names
-from frontend.server.authentication import ListenRefused, check_trust
 from storage.environment.named_stores import StoreNames
 
 
@@ -133,17 +132,6 @@ def test_addresses() -> None:
     assert addresses(Configuration(listen="127.0.0.1:1, localhost:2")) == [("127.0.0.1", 1), ("localhost", 2)]
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "[::1]"])
-def test_trust_on_loopback(host: str) -> None:
-    check_trust(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "*", ""])
-def test_no_trust_elsewhere(host: str) -> None:
-    with pytest.raises(ListenRefused, match="loopback"):
-        check_trust(host)
-
-
 def test_every_option_has_a_flag_with_help() -> None:
     serve = next(action for action in build_parser()._actions if hasattr(action, "choices") and action.choices).choices[
         "serve"
@@ -162,9 +150,13 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("tidegate ")
 
 
-def test_usage_errors_have_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--listen", "0.0.0.0:5433"]) == 2
-    assert "trusted without a password" in capsys.readouterr().err
+def test_usage_errors_have_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = tmp_path / "hba"
+    rules.write_text("host all all 1.2.3.4 trust\n")
+    assert main(["serve", "--hba-file", str(rules)]) == 2
+    assert "line 1 of the authentication rules: invalid IP mask" in capsys.readouterr().err
+    assert main(["serve", "--hba-file", str(tmp_path / "missing")]) == 2
+    assert "could not open configuration file" in capsys.readouterr().err
     assert main(["serve", "--max-connections", "x"]) == 2
     assert capsys.readouterr().err == "tidegate: error: --max-connections: expected an integer, got 'x'\n"
 

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 
 from adapter.results import CopyFormat, Notice
 from frontend.protocol import messages as m
 from frontend.server.accepting import Server, ServerLimits
-from frontend.server.authentication import ListenRefused
 from planner.errors import DivisionByZero, InvalidCatalogName, QueryCanceled, SqlError, UndefinedColumn
 from planner.types.types import SqlType
 from tests.frontend import raw_client as raw
@@ -25,6 +25,7 @@ from tests.frontend.scripted import (
     CopySink,
     Script,
     ScriptedSession,
+    authenticator,
     command,
     copy_in,
     copy_out,
@@ -56,7 +57,11 @@ def script() -> Script:
 
 @pytest.fixture
 async def server(script: Script) -> AsyncIterator[tuple[Server, int]]:
-    server = Server(script, limits=ServerLimits(max_connections=3, max_message_bytes=1 << 16, drain_timeout_s=0.5))
+    server = Server(
+        script,
+        authenticator=authenticator(),
+        limits=ServerLimits(max_connections=3, max_message_bytes=1 << 16, drain_timeout_s=0.5),
+    )
     port = await server.start("127.0.0.1", 0)
     yield server, port
     await server.stop(drain=False)
@@ -431,10 +436,26 @@ async def test_a_stop_tells_idle_clients_and_lets_busy_ones_finish(
 
 
 async def test_trust_is_for_loopback(script: Script) -> None:
-    server = Server(script)
-    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org", ""):
-        with pytest.raises(ListenRefused, match="loopback"):
-            await server.start(host, 0)
+    """The server listens anywhere; who does not come over loopback is asked for a password."""
+    server = Server(script, authenticator=authenticator())
+    port = await server.start("0.0.0.0", 0)
+    try:
+        for host, first in (("127.0.0.1", b"\0\0\0\0"), (own_address(), b"\0\0\0\x0a")):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(raw.startup({"user": "u"}))
+            assert (await reader.readexactly(9))[5:] == first
+            writer.close()
+    finally:
+        await server.stop(drain=False)
+
+
+def own_address() -> str:
+    """An address of this host that is not for loopback."""
+    addresses = [str(each.address) for found in psutil.net_if_addrs().values() for each in found]
+    address = next((each for each in addresses if each.count(".") == 3 and not each.startswith("127.")), None)
+    if address is None:
+        pytest.skip("the host has no address but loopback")
+    return address
 
 
 # ---------------------------------------------------------------- COPY
@@ -549,7 +570,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 async def test_tls(script: Script, certificate: tuple[Path, Path]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
-    server = Server(script, tls=context)
+    server = Server(script, authenticator=authenticator(), tls=context)
     port = await server.start("127.0.0.1", 0)
     client = await RawClient.open(port)
     client.send(raw.request(m.SSL_REQUEST))
