@@ -23,6 +23,7 @@ from planner.errors import (
     DatatypeMismatch,
     DatetimeFieldOverflow,
     InvalidBinaryRepresentation,
+    InvalidTimeZoneDisplacementValue,
     ProgramLimitExceeded,
     ProtocolViolation,
     UndefinedFunction,
@@ -37,9 +38,13 @@ from planner.types.types import SqlType
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
 from planner.values.address_text import show_address, show_lsn
+from planner.values.money_text import show_money
 from planner.values.range_sets import normalized
+from planner.values.timetz import DAY_MICROS, show_timetz
 from planner.values.user_values import enum_position
 
+MAX_ZONE_SECONDS = 16 * 3600
+"""PostgreSQL's TZDISP_LIMIT."""
 _EPOCH_DATE = dt.date(2000, 1, 1)
 _EPOCH = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a timestamp without time zone
 _EPOCH_UTC = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
@@ -111,6 +116,20 @@ def _address(width: int) -> Callable[[_Input], object]:
 def _lsn(source: _Input) -> object:
     (position,) = source.unpack(">Q")
     return show_lsn(position)
+
+
+def _money(source: _Input) -> object:
+    (cents,) = source.unpack(">q")
+    return show_money(cents)
+
+
+def _timetz(source: _Input) -> object:
+    micros, west = source.unpack(">qi")
+    if not 0 <= micros <= DAY_MICROS:
+        raise DatetimeFieldOverflow("time out of range")
+    if not -MAX_ZONE_SECONDS < west < MAX_ZONE_SECONDS:
+        raise InvalidTimeZoneDisplacementValue("time zone displacement out of range")
+    return show_timetz(micros, -west)
 
 
 def _date(source: _Input) -> object:
@@ -306,6 +325,8 @@ _READERS: dict[int, Callable[[_Input], object]] = {
     types.MACADDR: _address(6),
     types.MACADDR8: _address(8),
     types.PG_LSN: _lsn,
+    types.MONEY: _money,
+    types.TIMETZ: _timetz,
     types.BIT: _bits,
     types.VARBIT: _bits,
     types.JSONB: _jsonb,

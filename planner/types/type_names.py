@@ -23,21 +23,32 @@ from planner.syntax.names import qualifier
 from planner.syntax.parse import Parsed, Tree
 from planner.types.types import (
     BIT,
+    BOX,
     BPCHAR,
     CHAR,
+    CIRCLE,
+    GTSVECTOR,
     INT2,
     INT2VECTOR,
     INT4,
     INT8,
     INTERVAL,
+    LINE,
+    LSEG,
     NUMERIC,
     OIDVECTOR,
+    PATH,
+    POINT,
+    POLYGON,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     TIMETZ,
+    TSQUERY,
+    TSVECTOR,
     VARBIT,
     VARCHAR,
+    XML,
     SqlType,
     column_type,
     numeric_precision_scale,
@@ -213,6 +224,8 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> Sq
     if row is None or (row.type == "p" and row.name == "unknown" and len(names) == 0):
         text = ".".join(names) + "[]" * bounds
         raise UnknownName(f'type "{text}" does not exist', names, position)
+    if row.oid in _NOT_HELD or row.elem in _NOT_HELD:
+        raise FeatureNotSupported(f"type {'.'.join(names[-1:])} is not supported", position=position)
     if row.type == "d" and not is_user_type(row.oid):
         base = types()[row.basetype]
         domain_typmod = row.typmod
@@ -233,6 +246,9 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> Sq
 
 
 _PLAIN: dict[tuple[str, ...], SqlType] = {}
+
+_NOT_HELD = frozenset({XML, POINT, LSEG, PATH, BOX, POLYGON, LINE, CIRCLE, TSVECTOR, GTSVECTOR, TSQUERY})
+"""Types without input here. No column and no cast is of them, lest any text be taken for a value."""
 
 
 def lookup_type(names: tuple[str, ...]) -> TypeRow | None:

@@ -8,7 +8,7 @@ range; infinity and -infinity are the strings themselves.
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from planner.errors import (
     InvalidTimeZoneDisplacementValue,
 )
 from planner.values.time_zones import Zone, fixed, setting_zone, written_zone
+from planner.values.timetz import show_timetz
 
 _MONTHS = {
     name: number
@@ -120,17 +121,22 @@ def parse_time(text: str, date_style: str) -> time:
     return (_midnight(date(2000, 1, 1)) + timedelta(microseconds=micros)).time()
 
 
-def parse_timetz(text: str, date_style: str, zone: str) -> time:
-    """A time of day with its offset from UTC (the session's when the text has none)."""
+def parse_timetz(text: str, date_style: str, zone: str) -> str:
+    """A time of day with its offset from UTC (the session's when the text has none), as `timetz` shows it. Raises 22007
+    also for a zone whose offset changes, when the text has no date."""
     fields = _checked(text, "time with time zone", date_style)
     if fields.special == "allballs":
-        return time(0, tzinfo=UTC)
-    if fields.time is None:
+        return show_timetz(0, 0)
+    if fields.time is None or (fields.zone is not None and fields.day is None and fields.zone.offset is None):
         raise invalid("time with time zone", text)
-    micros = _micros(fields.time) % 86_400_000_000
-    wall = _midnight(date(2000, 1, 1)) + timedelta(microseconds=micros)
+    micros = _micros(fields.time)
     found = fields.zone or setting_zone(zone)
-    return wall.time().replace(tzinfo=timezone(found.offset_at(found.moment(wall))))
+    if fields.day is None:
+        day = datetime.now(UTC).date()
+    else:
+        day = date(fields.year or 1, fields.month or 1, fields.day)
+    wall = _midnight(day) + timedelta(microseconds=micros)
+    return show_timetz(micros, int(found.offset_at(found.moment(wall)).total_seconds()))
 
 
 def parse_timestamp(text: str, date_style: str) -> datetime | str:

@@ -41,9 +41,11 @@ from planner.values.datetime_text import (
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
+from planner.values.money_text import parse_money
 from planner.values.network_text import parse_cidr, parse_inet
 from planner.values.range_text import parse_ranges, show_ranges
 from planner.values.time_zones import setting_zone
+from planner.values.timetz import rounded_timetz
 from planner.values.user_values import format_user_value, parse_user_value
 
 _EMPTY: Mapping[str, str] = {}
@@ -243,7 +245,8 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.INTERVAL: _interval,
     t.DATE: lambda text, type, settings: parse_date(text, date_style(settings)),
     t.TIME: lambda text, type, settings: parse_time(text, date_style(settings)),
-    t.TIMETZ: lambda text, type, settings: _format_time(parse_timetz(text, date_style(settings), _zone(settings))),
+    t.TIMETZ: lambda text, type, settings: parse_timetz(text, date_style(settings), _zone(settings)),
+    t.MONEY: lambda text, type, settings: parse_money(text),
     t.TIMESTAMP: lambda text, type, settings: parse_timestamp(text, date_style(settings)),
     t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, date_style(settings), _zone(settings)),
     t.BIT: lambda text, type, settings: parse_bits(text),
@@ -293,10 +296,7 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
         base = value - timedelta(microseconds=extra)
         return base + timedelta(microseconds=step) if extra * 2 >= step else base
     if type.oid == t.TIMETZ and isinstance(value, str) and typmod < 6:
-        exact = parse_timetz(value, "ISO", "UTC")
-        rounded_time = apply_typmod(exact.replace(tzinfo=None), SqlType(t.TIME, typmod), explicit=explicit)
-        assert isinstance(rounded_time, time)
-        return _format_time(rounded_time.replace(tzinfo=exact.tzinfo))
+        return rounded_timetz(value, typmod)
     if type.oid == t.TIME and isinstance(value, time) and typmod < 6:
         moment = apply_typmod(
             datetime.combine(date(2000, 1, 1), value), SqlType(t.TIMESTAMP, typmod), explicit=explicit

@@ -20,7 +20,7 @@ from planner.functions.families import (
 from planner.functions.families.datetime import arithmetic as datetime_arithmetic
 from planner.functions.families.datetime import construction as datetime_construction
 from planner.functions.families.datetime import fields as datetime_fields
-from planner.functions.families.opaque import addresses, bits, jsonpath, network, ranges, snapshots
+from planner.functions.families.opaque import addresses, bits, jsonpath, money, network, ranges, snapshots, timetz
 from planner.functions.forms.form import Form
 
 FAMILIES = (
@@ -37,6 +37,8 @@ FAMILIES = (
     sets,
     json,
     addresses,
+    money,
+    timetz,
     bits,
     jsonpath,
     network,

@@ -92,6 +92,8 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         return ctx.python("tg_macaddr8_of({0})")
     if (source.oid, target.oid) == (types.MACADDR8, types.MACADDR):
         return ctx.python("tg_macaddr_of({0})")
+    if target.oid == types.MONEY:
+        return _to_money(ctx, source)
     chrono = _CHRONO.get((source.oid, target.oid))
     if chrono is not None:
         return chrono(ctx)
@@ -156,6 +158,8 @@ def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
         return plain
     if is_wide(source):
         wide = "{0}"
+    elif source.oid == types.MONEY:
+        wide = "translate({0}, '$,', '')"
     elif source.oid in FLOATS:
         wide = ctx.dialect.python(
             "tg_numeric_of_float", "CAST({0} AS DOUBLE)", "15" if source.oid == types.FLOAT8 else "6"
@@ -177,6 +181,13 @@ def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
     if ctx.engine == "spark":
         return fitted
     return f"coalesce(try_cast({wide} AS {ctx.dialect.type_name(target)}), {fitted})"
+
+
+def _to_money(ctx: Context, source: SqlType) -> str:
+    if source.oid in INTEGERS:
+        return ctx.dialect.python("tg_money_show", "CAST({0} AS DECIMAL(36,0)) * 100")
+    number = "{0}" if is_wide(source) else ctx.dialect.shown("{0}", source)
+    return ctx.dialect.python("tg_money_of_numeric", number)
 
 
 def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> str:
@@ -244,7 +255,12 @@ _PARSED_NAMES = {
 }  # fmt: skip
 
 
-_ADDRESS_INPUTS = {types.MACADDR: "tg_macaddr_in", types.MACADDR8: "tg_macaddr8_in", types.PG_LSN: "tg_lsn_in"}
+_ADDRESS_INPUTS = {
+    types.MACADDR: "tg_macaddr_in",
+    types.MACADDR8: "tg_macaddr8_in",
+    types.PG_LSN: "tg_lsn_in",
+    types.MONEY: "tg_money_in",
+}
 
 
 def _from_text(ctx: Context, target: SqlType) -> str:
@@ -267,6 +283,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         return ctx.python(f"tg_{'inet' if target.oid == types.INET else 'cidr'}_in({{0}})")
     if target.oid == types.JSONPATH:
         return ctx.python("tg_jsonpath_in({0})")
+    if target.oid == types.TIMETZ:
+        return ctx.python(f"tg_timetz_in({{0}}, {text_settings(ctx)})")
     if target.oid in _ADDRESS_INPUTS:
         return ctx.python(f"{_ADDRESS_INPUTS[target.oid]}({{0}})")
     if ctx.dialect.reads_catalog and target.oid in REG_TYPES:
@@ -380,6 +398,15 @@ _CHRONO: dict[tuple[int, int], Callable[[Context], str]] = {
     (types.TIMESTAMPTZ, types.DATE): lambda ctx: f"CAST({_to_local(ctx)} AS DATE)",
     (types.TIMESTAMPTZ, types.TIME): lambda ctx: ctx.dialect.time_of_timestamp(_to_local(ctx)),
     (types.TIME, types.INTERVAL): _time_interval,
+    (types.TIME, types.TIMETZ): lambda ctx: ctx.dialect.python(
+        "tg_timetz_of_time", ctx.dialect.time_micros("{0}"), quoted(ctx.dialect.string(ctx.settings.timezone))
+    ),
+    (types.TIMESTAMPTZ, types.TIMETZ): lambda ctx: ctx.dialect.python(
+        "tg_timetz_of_moment",
+        ctx.dialect.moment_micros("{0}", types.TIMESTAMPTZ),
+        quoted(ctx.dialect.string(ctx.settings.timezone)),
+    ),
+    (types.TIMETZ, types.TIME): lambda ctx: ctx.dialect.time_of_micros(ctx.dialect.python("tg_timetz_micros", "{0}")),
     (types.INTERVAL, types.TIME): lambda ctx: ctx.dialect.time_of_micros(
         f"((({{0}}.micros % {_DAY_MICROS}) + {_DAY_MICROS}) % {_DAY_MICROS})"
     ),
@@ -399,6 +426,8 @@ def _modifier(ctx: Context, source: SqlType, target: SqlType, explicit: bool) ->
         return None if source.oid in INTEGERS else ctx.python(f"{name}({{0}}, {target.typmod}, {explicit})")
     if oid in (types.TIMESTAMP, types.TIMESTAMPTZ, types.TIME) and target.typmod < 6 and source.typmod != target.typmod:
         return _rounded_time(ctx, target)
+    if oid == types.TIMETZ and target.typmod < 6 and source.typmod != target.typmod:
+        return ctx.python(f"tg_timetz_rounded({{0}}, {target.typmod})")
     if oid == types.INTERVAL and source.typmod != target.typmod:
         return _interval_fields(ctx, target)
     if target.dimensioned:

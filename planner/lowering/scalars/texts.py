@@ -21,7 +21,8 @@ from storage.catalog.model import EnumType
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
      types.JSONB, types.RECORD, types.PG_NODE_TREE, types.CSTRING, types.ACLITEM, types.TID, types.CIDR,
-     types.BIT, types.VARBIT, types.JSONPATH, types.MACADDR, types.MACADDR8, types.PG_LSN}
+     types.BIT, types.VARBIT, types.JSONPATH, types.MACADDR, types.MACADDR8, types.PG_LSN,
+     types.MONEY, types.TIMETZ}
 )  # fmt: skip
 
 

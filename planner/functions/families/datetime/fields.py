@@ -10,7 +10,7 @@ from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.intervals import unless_null
 from planner.functions.forms.zones import moment_in, wall_in
-from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, is_wide
+from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, is_wide
 
 _UNIT_ALIASES = {
     "years": "year",
@@ -66,6 +66,7 @@ _UNITS = _TRUNC_UNITS | {
 _TYPE_NAMES = {
     DATE: "date",
     TIME: "time without time zone",
+    TIMETZ: "time with time zone",
     TIMESTAMP: "timestamp without time zone",
     TIMESTAMPTZ: "timestamp with time zone",
     INTERVAL: "interval",
@@ -102,6 +103,8 @@ def _extract(site: CallSite) -> str | None:
         value = _interval_field(site, field)
     elif type == TIME:
         value = _clock_field(site, field, site.dialect.time_micros("{1}"))
+    elif type == TIMETZ:
+        value = _zoned_clock_field(site, field)
     elif type == DATE and field in ("hour", "minute", "second", "millisecond", "microsecond"):
         value = None
     else:
@@ -137,6 +140,22 @@ def _clock_field(site: CallSite, field: str, micros: str) -> str | None:
     if field == "epoch":
         return _decimal(micros, 1_000_000)
     return None
+
+
+def _zoned_clock_field(site: CallSite, field: str) -> str | None:
+    micros, east = (site.dialect.python(f"tg_timetz_{part}", "{1}") for part in ("micros", "east"))
+    div = site.dialect.whole_division
+    match field:
+        case "timezone":
+            return east
+        case "timezone_hour":
+            return f"({east} {div} 3600)"
+        case "timezone_minute":
+            return f"(({east} {div} 60) % 60)"
+        case "epoch":
+            return _decimal(f"({micros} - {east} * 1000000)", 1_000_000)
+        case _:
+            return _clock_field(site, field, micros)
 
 
 def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | None:
@@ -325,7 +344,7 @@ def _any_field(template: Callable[[CallSite], str | None]) -> Callable[[CallSite
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
-    for type in ("date", "time", "timestamp", "timestamptz", "interval"):
+    for type in ("date", "time", "timetz", "timestamp", "timestamptz", "interval"):
         given[f"extract(text,{type})"] = both(_any_field(_extract))
         given[f"date_part(text,{type})"] = both(_any_field(_extract))
     for type in ("timestamp", "timestamptz", "interval", "timestamptz,text"):
