@@ -37,10 +37,10 @@ from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
-from planner.values.address_text import show_address, show_lsn
-from planner.values.money_text import show_money
+from planner.values.opaque.address_text import show_address, show_lsn
+from planner.values.opaque.money_text import show_money
+from planner.values.opaque.timetz import DAY_MICROS, show_timetz
 from planner.values.range_sets import normalized
-from planner.values.timetz import DAY_MICROS, show_timetz
 from planner.values.user_values import enum_position
 
 MAX_ZONE_SECONDS = 16 * 3600

@@ -27,9 +27,9 @@ from frontend.encoding.columns import (
     without_nulls,
 )
 from planner.types.user_types import enum_of
-from planner.values.address_text import lsn_of, octets_of
-from planner.values.money_text import cents_of
-from planner.values.timetz import fields_of
+from planner.values.opaque.address_text import lsn_of, octets_of
+from planner.values.opaque.money_text import cents_of
+from planner.values.opaque.timetz import fields_of
 
 _HEX_DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _HEX_PAIRS: ByteMatrix = np.stack([_HEX_DIGITS[np.arange(256) >> 4], _HEX_DIGITS[np.arange(256) & 15]], axis=1)

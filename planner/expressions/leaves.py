@@ -39,7 +39,7 @@ from planner.types.types import (
     UNKNOWN,
     SqlType,
 )
-from planner.values.bit_text import parse_bits
+from planner.values.opaque.bit_text import parse_bits
 
 
 def _constant(level: Level, tree: Tree) -> Scalar:

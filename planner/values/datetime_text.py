@@ -18,8 +18,8 @@ from planner.errors import (
     InvalidDatetimeFormat,
     InvalidTimeZoneDisplacementValue,
 )
+from planner.values.opaque.timetz import show_timetz
 from planner.values.time_zones import Zone, fixed, setting_zone, written_zone
-from planner.values.timetz import show_timetz
 
 _MONTHS = {
     name: number

@@ -27,9 +27,7 @@ from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
 from planner.types.user_types import is_user_type
-from planner.values.address_text import parse_lsn, parse_macaddr, parse_macaddr8
 from planner.values.array_text import parse_array, quote_element, show_array
-from planner.values.bit_text import fit_bits, parse_bits
 from planner.values.bytea_text import char_text, from_escapes, from_hex
 from planner.values.datetime_text import (
     parse_date,
@@ -41,11 +39,13 @@ from planner.values.datetime_text import (
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
-from planner.values.money_text import parse_money
-from planner.values.network_text import parse_cidr, parse_inet
+from planner.values.opaque.address_text import parse_lsn, parse_macaddr, parse_macaddr8
+from planner.values.opaque.bit_text import fit_bits, parse_bits
+from planner.values.opaque.money_text import parse_money
+from planner.values.opaque.network_text import parse_cidr, parse_inet
+from planner.values.opaque.timetz import rounded_timetz
 from planner.values.range_text import parse_ranges, show_ranges
 from planner.values.time_zones import setting_zone
-from planner.values.timetz import rounded_timetz
 from planner.values.user_values import format_user_value, parse_user_value
 
 _EMPTY: Mapping[str, str] = {}

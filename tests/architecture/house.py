@@ -105,6 +105,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "functions.forms",
         "dialects",
         "values",
+        "values.opaque",
         "values.json",
         "command_tags",
         "statements",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.functions.udfs.table import Udf
-from planner.values.address_text import (
+from planner.values.opaque.address_text import (
     macaddr8_of,
     macaddr_of,
     octets_of,

@@ -1,4 +1,4 @@
-"""Functions on bit strings, held as texts of zeros and ones (`planner.values.bit_text`)."""
+"""Functions on bit strings, held as texts of zeros and ones (`planner.values.opaque.bit_text`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.errors import (
 )
 from planner.functions.udfs.table import Udf
 from planner.types.types import BIT, VARBIT
-from planner.values.bit_text import fit_bits, parse_bits
+from planner.values.opaque.bit_text import fit_bits, parse_bits
 
 _OPERATORS: Mapping[str, Callable[[int, int], int]] = {
     "AND": lambda a, b: a & b,

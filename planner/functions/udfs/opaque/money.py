@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 from planner.errors import DivisionByZero, NumericValueOutOfRange
 from planner.functions.udfs.table import Udf
-from planner.values.money_text import cents_of, checked_cents, parse_money, show_money
+from planner.values.opaque.money_text import cents_of, checked_cents, parse_money, show_money
 
 _SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",

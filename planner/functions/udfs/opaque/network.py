@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from planner.errors import InvalidParameterValue, NumericValueOutOfRange
 from planner.functions.udfs.table import Udf
-from planner.values.network_text import Network, parse_cidr, parse_inet
+from planner.values.opaque.network_text import Network, parse_cidr, parse_inet
 
 
 def _inet(made: Callable[[Network], Network]) -> Callable[[str], str]:
