@@ -15,6 +15,7 @@ from adapter.results import ColumnDescription
 from planner.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName
 from planner.syntax.parse import Parsed
 from planner.types.types import SqlType
+from storage.catalog.model import CatalogSnapshot
 
 
 class PreparedStatement(Struct, kw_only=True):
@@ -31,6 +32,8 @@ class PreparedStatement(Struct, kw_only=True):
     columns: tuple[ColumnDescription, ...] | None
     from_sql: bool
     prepared_at: datetime
+    past: CatalogSnapshot | None = None
+    """The catalog of the moment that it reads, where its text says which."""
 
 
 class PreparedStatements:

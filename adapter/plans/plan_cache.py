@@ -39,7 +39,8 @@ from planner.ir.bound import (
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import acts
 from planner.statements import records as st
-from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, split_and_parse
+from planner.syntax.extensions import parse_statements
+from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
@@ -317,13 +318,13 @@ class PlanCache:
     async def parse(self, text: str) -> tuple[Parsed, ...]:
         """The statements of a query string, parsed on a thread unless it is brief. Raises 42601."""
         if len(text) > LONG_TEXT_CHARS:
-            return await self.aside(split_and_parse, text)
+            return await self.aside(parse_statements, text)
         known = self._parsed.get(text)
         if known is not None:
             self._parsed.touch(text)
             return known
         brief = len(text) <= BRIEF_TEXT_CHARS
-        parsed = split_and_parse(text) if brief else await self.aside(split_and_parse, text)
+        parsed = parse_statements(text) if brief else await self.aside(parse_statements, text)
         self._parsed.put(text, parsed)
         return parsed
 

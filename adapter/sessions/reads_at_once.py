@@ -70,6 +70,7 @@ def reading(state: SessionState, text: str, parsed: Parsed, declared: tuple[int,
     values = state.values.flat
     if (
         parsed.kind != "select_stmt"
+        or parsed.extension is not None
         or not parsed.is_brief
         or state.transaction is not None
         or not state.is_settled

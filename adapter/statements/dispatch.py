@@ -21,13 +21,14 @@ from adapter.results import Command
 from adapter.statements import cursors as cursor_statements
 from adapter.statements import explain
 from adapter.statements import settings as settings_statements
+from adapter.statements.as_of import evaluated_moment, reading
 from adapter.statements.call import call_procedure
 from adapter.statements.prepare import prepare
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
 from planner.common_errors import missing_parameter
-from planner.errors import InsufficientPrivilege, SqlError
+from planner.errors import FeatureNotSupported, InsufficientPrivilege, SqlError
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, subtrees
@@ -42,6 +43,9 @@ _READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt",
 PG_CHECKPOINT = 4544
 """The predefined role whose members may ask for a checkpoint."""
 
+AS_OF = ("select_stmt", "explain_stmt", "declare_cursor_stmt")
+"""Statements that may end with AS OF."""
+
 PAUSES_S = (*[0.0] * 10, *[0.001] * 50)
 """Pauses of a statement that begins again while commits become visible, which takes the loop some rounds as a rule."""
 
@@ -53,6 +57,9 @@ servers, which its locks do not reach, can make it more than a few."""
 async def dispatch(running: Running) -> Outcome:
     """Carry out the statement that runs. Raises `SqlError`."""
     parsed = running.parsed
+    extension = parsed.extension
+    if extension is not None and (extension.subscription is not None or extension.timeout is not None):
+        raise FeatureNotSupported("SUBSCRIBE is not supported")
     if parsed.kind == "prepare_stmt":
         await running.session.look_up_files(parsed, anew=True)
         await running.session.refresh_catalog()
@@ -64,6 +71,12 @@ async def dispatch(running: Running) -> Outcome:
 async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
     env, transaction = running.services.env, running.transaction
+    if parsed.extension is not None and parsed.extension.as_of is not None:
+        if parsed.kind not in AS_OF:
+            raise FeatureNotSupported("AS OF is for queries")
+        csn = await evaluated_moment(running, parsed.extension.as_of)
+        async with reading(running, csn):
+            return await _run_at(running, parsed, transaction.catalog)
     if transaction.looks_back or running.session.values.flat["tidegate.as_of"]:
         await running.session.look_back()
     plan: Plan | None = None
@@ -108,6 +121,19 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
                 await transaction.settled()
             raise
     raise serialization_failure(CONCURRENT_UPDATE)
+
+
+async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) -> Outcome:
+    """Plan a statement at a snapshot that stays, which is of this catalog, and run it."""
+    session, env = running.session, running.services.env
+    session.expanded = frozenset()
+    await session.look_up_files(parsed, anew=True)
+    plan = _plan(running, parsed, catalog)
+    if plan.reads_kept:
+        session.expanded = await stale_views(env, running.transaction, catalog)
+        if session.expanded:
+            plan = _plan(running, parsed, catalog)
+    return await run_rows(running, plan)
 
 
 async def _what_is_durable_is_visible(env: Environment) -> None:
@@ -285,7 +311,11 @@ async def _execute(running: Running, statement: st.Execute) -> Outcome:
     prepared = running.session.statements.require(statement.name)
     if prepared.parsed is None:
         return Command(tag="EXECUTE")
-    await bind_execute_params(running, statement)
+    try:
+        await bind_execute_params(running, statement)
+    except NeedsSnapshot:
+        await running.transaction.begin_statement(running.services.env)
+        await bind_execute_params(running, statement)
     return await _begin_and_run(running, prepared.parsed)
 
 

@@ -15,6 +15,7 @@ from adapter.execution.session_settings import describe_show
 from adapter.execution.session_state import SessionState
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan
 from adapter.results import ColumnDescription, StatementDescription
+from adapter.statements.as_of import past_catalog
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from planner.errors import (
@@ -49,7 +50,8 @@ async def parse(session: SessionState, name: str, text: str, declared: tuple[int
         await session.refresh_catalog()
         if parsed and not parsed[0].is_brief:
             await session.plan_ahead(parsed[0], _catalog(session), declared)
-    prepare(session, name, text, parsed[0] if parsed else None, declared, from_sql=False)
+    past = await past_catalog(session, parsed[0]) if parsed else None
+    prepare(session, name, text, parsed[0] if parsed else None, declared, from_sql=False, past=past)
 
 
 def _tells_nothing_new(session: SessionState, parsed: Parsed, declared: tuple[int, ...]) -> bool:
@@ -67,16 +69,24 @@ def _tells_nothing_new(session: SessionState, parsed: Parsed, declared: tuple[in
 
 
 def prepare(
-    session: SessionState, name: str, text: str, parsed: Parsed | None, declared: tuple[int, ...], *, from_sql: bool
+    session: SessionState,
+    name: str,
+    text: str,
+    parsed: Parsed | None,
+    declared: tuple[int, ...],
+    *,
+    from_sql: bool,
+    past: CatalogSnapshot | None = None,
 ) -> None:
-    """Bind `parsed` and keep it as `name`. Raises 42P05, 25P02 and the binder's errors."""
+    """Bind `parsed`, against the catalog `past` if it reads that, and keep it as `name`. Raises 42P05, 25P02 and the
+    binder's errors."""
     session.statements.check_free(name)
     param_types: tuple[SqlType, ...] = ()
     columns: tuple[ColumnDescription, ...] | None = None
     if parsed is not None and parsed.kind != "transaction_stmt":
         if session.transaction is not None and session.transaction.state is State.FAILED:
             raise in_failed_transaction()
-        plan = _plan(session, parsed, declared)
+        plan = _plan(session, parsed, declared, past)
         param_types, columns = plan.param_types, _columns_of(session, plan)
         session.stands_for(parsed, plan)
     if not from_sql:
@@ -92,12 +102,15 @@ def prepare(
             columns=columns,
             from_sql=from_sql,
             prepared_at=utc_now(),
+            past=past,
         )
     )
 
 
-def _plan(session: SessionState, parsed: Parsed, declared: tuple[int, ...]) -> Plan:
-    return session.plan(parsed, _catalog(session), declared)
+def _plan(
+    session: SessionState, parsed: Parsed, declared: tuple[int, ...], past: CatalogSnapshot | None = None
+) -> Plan:
+    return session.plan(parsed, past or _catalog(session), declared)
 
 
 def _catalog(session: SessionState) -> CatalogSnapshot:
@@ -142,14 +155,14 @@ async def plan_long(session: SessionState, name: str) -> None:
     if statement is None or statement.parsed is None or statement.parsed.is_brief:
         return
     if transaction is None or transaction.state is not State.FAILED:
-        await session.plan_ahead(statement.parsed, _catalog(session), statement.param_oids)
+        await session.plan_ahead(statement.parsed, statement.past or _catalog(session), statement.param_oids)
 
 
 def _revalidated(session: SessionState, statement: PreparedStatement) -> Plan | None:
     """The statement's plan now; None when it has none. 0A000 when its columns have changed."""
     if statement.parsed is None or statement.parsed.kind == "transaction_stmt":
         return None
-    plan = _plan(session, statement.parsed, statement.param_oids)
+    plan = _plan(session, statement.parsed, statement.param_oids, statement.past)
     check_unchanged(statement.columns, _columns_of(session, plan))
     return plan
 
@@ -192,7 +205,7 @@ def bind(
     if plan is not None and any(isinstance(param.value, ArrayValue) for param in params):
         # What a value holds besides its elements is in the types of the plan for it.
         params = tuple(replace(param, type=held_type(param.value, param.type)) for param in params)
-        plan = _plan(session, plan.parsed, tuple(declared_as(param.type) for param in params))
+        plan = _plan(session, plan.parsed, tuple(declared_as(param.type) for param in params), statement.past)
         columns = plan.columns
     if portal and session.portals.by_name.get(portal) is not None:
         raise DuplicateCursor(f'cursor "{portal}" already exists')

@@ -69,6 +69,8 @@ class Parsed:
     ascii: bool = True
     is_brief: bool = field(default=True, compare=False, repr=False)
     """Whether it can be planned on an event loop: the text is short, and no files have to be looked at."""
+    extension: Extension | None = field(default=None, compare=False, repr=False)
+    """What it says beyond PostgreSQL's grammar (`planner.syntax.extensions`)."""
     is_long: bool = field(default=False, compare=False, repr=False)
     """Whether the text is so long that it carries data: its plan is not kept."""
 
@@ -93,6 +95,27 @@ class Parsed:
     def expression(self, node: Tree) -> Parsed:
         """An expression `Node` of this statement, to be bound by itself: `tree` is the node."""
         return replace(self, tree=node, kind="expression")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """SUBSCRIBE to `query`. The moments are queries of one value each."""
+
+    query: Parsed
+    snapshot: bool = True
+    progress: bool = False
+    as_of: Parsed | None = None
+    up_to: Parsed | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """What a statement says beyond PostgreSQL's grammar: the moment that it reads, as a query of one value; what it
+    subscribes to; how long FETCH waits for rows."""
+
+    as_of: Parsed | None = None
+    subscription: Subscription | None = None
+    timeout: str | None = None
 
 
 def tree_location(node: Tree) -> int:

@@ -1,0 +1,111 @@
+"""SELECT ... AS OF: one statement reads a moment of the past, with the catalog of then."""
+
+from __future__ import annotations
+
+from adapter.sessions.server import Server
+from tests.adapter.harness import Client, connect, open_server
+
+HOUR_MS = 3_600_000
+
+
+async def _history(server: Server) -> tuple[Client, int, int]:
+    """A session, the CSN before a column of its table `t` was dropped, and the CSN before the table was."""
+    client = await connect(server)
+    await client.run("CREATE TABLE t (id int PRIMARY KEY, old text)")
+    await client.run("INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 5) g")
+    then = await client.value("SELECT tidegate.current_csn()")
+    await client.run("ALTER TABLE t DROP COLUMN old")
+    await client.run("DELETE FROM t WHERE id > 2")
+    gone = await client.value("SELECT tidegate.current_csn()")
+    await client.run("DROP TABLE t")
+    return client, then, gone
+
+
+async def test_a_statement_reads_the_moment_that_it_names() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, then, gone = await _history(server)
+        assert await client.rows(f"SELECT * FROM t WHERE id = 4 AS OF {then}") == [(4, "row 4")]
+        assert await client.rows(f"TABLE t ORDER BY id AS OF {gone}") == [(1,), (2,)]
+        assert await client.value(f"SELECT count(*) FROM t AS OF '{then}'") == 5
+        assert await client.value(f"SELECT tidegate.current_csn() AS OF {then} - 0") == then
+        assert await client.value(f"SELECT sum(id) FROM t a JOIN t b USING (id) AS OF ({then})") == 15
+        assert await client.run(f"SELECT 1 AS of; SELECT count(*) FROM t AS OF {then}; SELECT 2") == [
+            [(1,)],
+            [(5,)],
+            [(2,)],
+        ]
+        assert (await client.error("SELECT * FROM t")).sqlstate == "42P01"
+
+
+async def test_a_moment_is_a_time_or_an_expression() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client = await connect(server)
+        await client.run("CREATE TABLE t (id int)")
+        await client.run("INSERT INTO t VALUES (1)")
+        await client.run("SELECT pg_sleep(0.05)")
+        await client.run("DELETE FROM t")
+        await client.run("SELECT pg_sleep(0.01)")
+        assert await client.rows("SELECT * FROM t AS OF now() - interval '50 milliseconds'") == [(1,)]
+        assert await client.rows("SELECT * FROM t") == []
+        for expression, sqlstate in (
+            ("'2999-01-01'", "22023"),
+            ("now() + interval '1 day'", "22023"),
+            ("NULL::bigint", "22023"),
+            ("'never'", "22023"),
+            ("true", "42804"),
+            ("(SELECT max(id) FROM t)", "0A000"),
+            ("1, 2", "0A000"),
+            ("nothing", "42703"),
+        ):
+            assert (await client.error(f"SELECT * FROM t AS OF {expression}")).sqlstate == sqlstate, expression
+
+
+async def test_explain_cursors_and_prepared_statements_look_back() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, then, gone = await _history(server)
+        assert await client.rows(f"EXPLAIN SELECT * FROM t AS OF {then}")
+        await client.run(f"BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id AS OF {then}")
+        assert await client.rows("FETCH 2 FROM c") == [(1,), (2,)]
+        assert await client.rows(f"SELECT count(*) FROM t AS OF {gone}") == [(2,)]
+        assert await client.rows("FETCH ALL FROM c") == [(3,), (4,), (5,)]
+        await client.run("CREATE TABLE u (id int); INSERT INTO u VALUES (1)")
+        assert (await client.error(f"SELECT * FROM t AS OF {then}")).sqlstate == "25001"
+        await client.run("ROLLBACK")
+        await client.run("CREATE TABLE u (id int)")
+        now = await client.value("SELECT tidegate.current_csn()")
+        await client.run("INSERT INTO u VALUES (1)")
+        await client.run("PREPARE p (bigint) AS SELECT count(*) FROM u AS OF $1")
+        assert await client.rows(f"EXECUTE p ({now})") == [(0,)]
+        assert await client.rows("EXECUTE p (tidegate.current_csn())") == [(1,)]
+        assert await client.rows("SELECT * FROM u AS OF tidegate.current_csn()") == [(1,)]
+
+
+async def test_a_block_goes_on_in_the_present() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, then, _ = await _history(server)
+        await client.run("CREATE TABLE u (id int)")
+        await client.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert await client.rows("SELECT * FROM u") == []
+        assert await client.value(f"SELECT count(*) FROM t AS OF {then}") == 5
+        assert (await client.tag("INSERT INTO u VALUES (1)")) == "INSERT 0 1"
+        await client.run("COMMIT")
+        assert await client.rows("SELECT * FROM u") == [(1,)]
+
+
+async def test_only_queries_look_back() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, then, _ = await _history(server)
+        await client.run("CREATE TABLE u (id int)")
+        assert (await client.error(f"INSERT INTO u SELECT id FROM t AS OF {then}")).sqlstate == "0A000"
+        assert (await client.error(f"SELECT id FROM t FOR UPDATE AS OF {then}")).sqlstate == "25006"
+        assert await client.rows("SELECT * FROM u AS OF") == []
+        assert (await client.error("SELECT * FROM u AS OF 1 2")).sqlstate == "42601"
+
+
+async def test_a_described_statement_has_the_columns_of_then() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, then, _ = await _history(server)
+        await client.session.prepare("p", f"SELECT * FROM t ORDER BY id AS OF {then}", ())
+        description = await client.session.describe_statement("p")
+        assert description.columns is not None
+        assert [column.name for column in description.columns] == ["id", "old"]
