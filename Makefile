@@ -7,7 +7,7 @@ ROUNDS ?= 50
 CLIENT_LOCKS := dbt
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit large random-changes clients-basic generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit large memory random-changes clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ audit: setup-dev ## Keys, locks and hot rows from 32 clients under kill -9, muta
 
 large: setup-dev ## Large statements on PostgreSQL and on us, what they take and who waits; writes docs/large-statements.md
 	$(PY) -m bench.large $(ARGS)
+
+memory: setup-dev ## What statements take of memory as their rows grow; writes docs/memory.md
+	$(PY) -m bench.memory $(ARGS)
 
 random-changes: setup-dev ## 50,000 random changes of tables with constraints on PostgreSQL and on us
 	$(PY) -m tests.differential.random_constraints $(ARGS)

@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from adapter.changes.constraints.statement_keys import differs
 from adapter.changes.constraints.target import Target
-from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan
 from adapter.plans.predicates import templates_of
 from adapter.queries.locked_rows import LockedRows, locked_scan, recheck
 from adapter.queries.prepared_read import PreparedRead
 from adapter.results import RecordBatch
+from adapter.spilling.row_spool import RowSpool
 from adapter.transactions.commit_request import Isolation
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import tags
@@ -87,7 +87,7 @@ async def locked_batches(
 
     Raises what `LockedRows.lock` raises, before the first batch.
     """
-    spool = RowSpool()
+    spool = RowSpool(running.session.temporary_files)
     try:
         ids, modes = [], []
         stream: Any = read.stream()
@@ -174,7 +174,7 @@ async def merged_batches(
     """
     keys, width = target.key_places, len(target.columns)
     commands = np.array(["", *(action.command for action in statement.actions)])
-    spool = RowSpool()
+    spool = RowSpool(running.session.temporary_files)
     try:
         ids, modes = [], []
         stream: Any = read.stream()

@@ -59,6 +59,7 @@ from planner.ir.physical import arrow_type
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import Sequence
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
+from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.parts import NO_COLUMNS, ROW_ID, Part, UploadedPart
 
 MAX_STATEMENTS = 1000
@@ -293,6 +294,8 @@ class Change:
                 await self._return(columns[1:])
         self._rows += batch.num_rows
         await self._txn.spill()
+        if self._keys is not None and self._keys.unspilled > AT_ONCE_ROWS:
+            await self._keys.spill()
 
     async def _upsert(self, columns: list[Any]) -> None:
         """Insert rows, but for those in conflict with others, which may change instead."""
@@ -319,6 +322,8 @@ class Change:
             merged = zip(*(new for _, new in written), strict=True)
             await self._return(taken([pa.concat_arrays(list(map(whole, pieces))) for pieces in merged], order))
         await self._txn.spill()
+        if self._keys is not None and self._keys.unspilled > AT_ONCE_ROWS:
+            await self._keys.spill()
 
     async def _merge_rows(self, batch: RecordBatch) -> None:
         """Insert, update and delete rows by the actions that MERGE gives them."""
@@ -342,6 +347,8 @@ class Change:
             self._txn.write(self.target.shard, self._batch(new))
             if self._keys is not None:
                 self._keys.add(new)
+        if self._keys is not None and self._keys.unspilled > AT_ONCE_ROWS:
+            await self._keys.spill()
         await self._return([*merged.new, *merged.joined])
 
     async def _completed(self, statement: BoundInsert, batch: RecordBatch) -> RecordBatch:
@@ -426,6 +433,8 @@ class Change:
             rows = await self._running.services.env.reader.read_part(part, self.target.names)
             for batch in rows.to_batches():
                 keys.add(batch.columns)
+                if keys.unspilled > AT_ONCE_ROWS:
+                    await keys.spill()
 
     async def _return(self, columns: SequenceOf[Any]) -> None:
         if self.returned is not None:

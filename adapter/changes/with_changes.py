@@ -18,11 +18,11 @@ import pyarrow as pa
 from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.modify_table import Change, changes_temporary_table, run_change
 from adapter.changes.rows.changed_rows import ChangedRows
-from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Outcome, RowsOutcome, Running, select_tag
 from adapter.plans.plan_cache import Plan, PlanStep, steps_read
 from adapter.queries.read import prepare_plan, run_query
 from adapter.results import RecordBatch
+from adapter.spilling.row_spool import RowSpool
 from adapter.transactions.snapshots import reading_as_before
 from adapter.transactions.transaction import BeginAgain
 from planner.ir.bound import BoundChange, BoundQuery
@@ -99,7 +99,7 @@ class _Parts:
         if not isinstance(plan.statement, BoundQuery):
             return (await self._change(plan)).outcome()
         outcome = await run_query(self._running, plan, self._rows)
-        spool = RowSpool()
+        spool = RowSpool(self._running.session.temporary_files)
         stream: Any = outcome.batches
         async with aclosing(stream) as batches:
             async for batch in batches:

@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator
 import pyarrow as pa
 from msgspec import Struct
 
-from adapter.execution.spool import RowSpool
 from adapter.results import RecordBatch
+from adapter.spilling.row_spool import RowSpool
+from adapter.spilling.temporary_files import TemporaryFiles
 from planner.errors import ObjectNotInPrerequisiteState
 from planner.statements.records import Fetch
 
@@ -79,13 +80,13 @@ class KnownRow(Struct, frozen=True, kw_only=True):
 class CursorRows:
     """A cursor's rows and position. `scroll` False forbids going back."""
 
-    def __init__(self, reader: RowReader, *, scroll: bool, hidden: int = 0) -> None:
+    def __init__(self, reader: RowReader, files: TemporaryFiles, *, scroll: bool, hidden: int = 0) -> None:
         """`hidden`: how many columns at the end are ids of rows, which clients do not see."""
         self._hidden = hidden
         self._last: tuple[int | None, ...] = ()
         self._reader = reader
         self._scroll = scroll
-        self._spool = RowSpool()
+        self._spool = RowSpool(files)
         self._read = 0
         self.position = 0
         self._after_end = False

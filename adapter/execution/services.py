@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from adapter.execution.notifications import NotificationHub
 from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
+from adapter.spilling.temporary_files import TemporaryFileCounts
 from adapter.threads import Workers
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.between_workers import BetweenWorkers
@@ -55,10 +57,20 @@ FILE_THREADS = 16
 class Services:
     """See the module's contract."""
 
-    def __init__(self, env: Environment, colleagues: Colleagues | None = None, *, places: Places | None = None) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        colleagues: Colleagues | None = None,
+        *,
+        places: Places | None = None,
+        scratch: Path | None = None,
+    ) -> None:
+        """`scratch` is a private folder of this process, for temporary files; None: the system's one."""
         self.env = env
         self.lake = LakeTables(places or Places())
         self.file_threads = Workers(FILE_THREADS, "files")
+        self.scratch = scratch
+        self.temporary_file_counts = TemporaryFileCounts()
         self.colleagues = colleagues or Colleagues()
         self.plans = PlanCache()
         self.templates = Templates(self.plans)

@@ -27,6 +27,7 @@ from adapter.plans.lifted_constants import Lifted
 from adapter.plans.plan_cache import Plan
 from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
+from adapter.spilling.temporary_files import TemporaryFiles
 from adapter.store_errors import sql_error
 from adapter.transactions.commit_request import ISOLATION_LEVELS
 from adapter.transactions.locks.lock import Owner, Patience
@@ -87,6 +88,9 @@ class SessionState:
         self.query_text = ""
         """The latest text that the client sent to be run."""
         self.transaction: Transaction | None = None
+        self.temporary_files = TemporaryFiles(
+            services.scratch, services.temporary_file_counts, database_oid, lambda: self.values.flat
+        )
         self.temporary: TemporarySpace | None = None
         """Where its temporary objects are, once it has had any."""
         self.locks = SessionLocks(services.locks, Owner(pid=backend_pid, database_oid=database_oid), self._patience)

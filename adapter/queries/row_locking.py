@@ -22,12 +22,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import constant_value
 from adapter.queries.locked_rows import SKIPPED, LockedRows, recheck
 from adapter.queries.prepared_read import PreparedRead
 from adapter.results import RecordBatch
+from adapter.spilling.row_spool import RowSpool
+from adapter.spilling.temporary_files import TemporaryFiles
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import modes
@@ -97,7 +98,7 @@ async def prepare_locking(
         first = await _first_rows(inner, node, read, count, offset, lambda query: prepare(query, at_hand))
         locking = _Locking(running, replace(node, input=inner.rel), read, first)
         stream = _columns(locking.stream(count, offset, one_by_one=lazily), places)
-        source = _or_fail(stream) if lazily else await _kept_aside(stream)
+        source = _or_fail(stream) if lazily else await _kept_aside(stream, running.session.temporary_files)
         return replace(read, query=query, rows=None, engine=None, writer=None, stream=lambda: source)
     return await prepare(*await _inner(running, query, at_hand, prepare))
 
@@ -196,9 +197,9 @@ async def _columns(stream: AsyncIterator[RecordBatch], places: Sequence[int]) ->
         yield pa.record_batch([batch.column(place) for place in places], names=names)
 
 
-async def _kept_aside(stream: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBatch]:
+async def _kept_aside(stream: AsyncIterator[RecordBatch], files: TemporaryFiles) -> AsyncIterator[RecordBatch]:
     """All of `stream`, which has ended when this returns."""
-    spool = RowSpool()
+    spool = RowSpool(files)
     try:
         async for batch in stream:
             await spool.append(batch)

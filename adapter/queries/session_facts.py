@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import Struct
 
 from adapter.access.passwords import without_passwords
+from adapter.execution.services import Services
 from adapter.execution.session_registry import Backend, SessionRegistry
 from adapter.execution.session_settings import current_value, setting_rows
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.execution_context import SessionFacts
 from adapter.queries.lock_facts import lock_rows, wait_event
-from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.snapshots import own_parts
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
@@ -26,15 +26,19 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
 from planner.types.table_indexes import constraint_of_index, indexes_of
-from storage.catalog.model import WHOLE, CatalogSnapshot, Relation
+from storage.catalog.model import WHOLE, CatalogSnapshot, Database, Relation
 from storage.catalog.temporary import is_temporary
 from storage.errors import UnknownShard
+
+TEMPORARY_FILES = "temporary files"
+"""What pg_stat_database takes from each worker about them, in place of a relation's name."""
 
 _OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
     "pg_stat_activity": ("pg_stat_activity",),
     "pg_stat_ssl": ("pg_stat_activity",),
     "pg_stat_gssapi": ("pg_stat_activity",),
     "pg_locks": ("pg_locks",),
+    "pg_stat_database": ("pg_stat_activity", TEMPORARY_FILES),
 }
 """By system relation: the relations whose rows it takes from all workers."""
 
@@ -81,9 +85,11 @@ class Facts:
         """The rows of a session relation, by column name; none for a relation there is nothing to say about."""
         match relation:
             case "pg_stat_activity" | "pg_locks":
-                own = own_rows(relation, self._sessions, self._session.services.locks)
+                own = own_rows(relation, self._sessions, self._session.services)
                 # What prepared transactions have locked, each worker knows.
                 return [*own, *(row for row in self._elsewhere.rows.get(relation, ()) if row["pid"] is not None)]
+            case "pg_stat_database":
+                return self._databases()
             case "pg_cursors":
                 return self._cursors()
             case "pg_prepared_statements":
@@ -123,6 +129,34 @@ class Facts:
         moment = utc_now() if transaction is None else transaction.started_at
         return int(moment.timestamp() * 1000)
 
+    def _databases(self) -> list[Mapping[str, Any]]:
+        """The rows of pg_stat_database, as far as something is counted."""
+
+        def of_all_workers(relation: str) -> list[Mapping[str, Any]]:
+            own = own_rows(relation, self._sessions, self._session.services)
+            return [*own, *self._elsewhere.rows.get(relation, ())]
+
+        backends = Counter(row["datid"] for row in of_all_workers("pg_stat_activity"))
+        files: Counter[int] = Counter()
+        sizes: Counter[int] = Counter()
+        for row in of_all_workers(TEMPORARY_FILES):
+            files[row["datid"]] += row["temp_files"]
+            sizes[row["datid"]] += row["temp_bytes"]
+        databases = [each for each in self._session.services.catalog().all() if isinstance(each, Database)]
+        return [
+            {"datid": 0, "numbackends": None},
+            *(
+                {
+                    "datid": database.oid,
+                    "datname": database.name,
+                    "numbackends": backends[database.oid],
+                    "temp_files": files[database.oid],
+                    "temp_bytes": sizes[database.oid],
+                }
+                for database in databases
+            ),
+        ]
+
     def _cursors(self) -> list[Mapping[str, Any]]:
         return [
             {
@@ -152,10 +186,12 @@ class Facts:
         ]
 
 
-def own_rows(relation: str, sessions: SessionRegistry, locks: LockTable) -> list[Mapping[str, Any]]:
+def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> list[Mapping[str, Any]]:
     """What this process contributes to a relation whose rows are those of all workers."""
     if relation == "pg_locks":
-        return lock_rows(locks, sessions.all())
+        return lock_rows(services.locks, sessions.all())
+    if relation == TEMPORARY_FILES:
+        return services.temporary_file_counts.rows()
     return [_activity(backend) for backend in sessions.all()]
 
 

@@ -16,7 +16,7 @@ def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry)
     """Answer for these sessions, from now on."""
     mesh.answer(Signal, lambda asked: sessions.signal(asked.pid, terminate=asked.terminate))
     mesh.answer(Notified, lambda asked: services.notifications.deliver(asked.pid, asked.database, asked.notifications))
-    mesh.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services.locks))
+    mesh.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services))
     between = services.locks.between_workers
     if between is not None:
         mesh.answer(LetGo, lambda asked: between.try_now())

@@ -108,9 +108,8 @@ class Server:
             spark_conf=options.spark_conf,
             worker=options.worker,
         )
-        server = Server(
-            env, Services(env, Colleagues(options.worker), places=options.places()), engines, options, scratch
-        )
+        services = Services(env, Colleagues(options.worker), places=options.places(), scratch=scratch.path)
+        server = Server(env, services, engines, options, scratch)
         env.keys.use_scratch(scratch.path)
         indexes = ShardIndexes(env.catalog, lambda: engines.row_values)
         env.keys.provide(indexes, indexes.changed)
@@ -225,7 +224,7 @@ class Server:
         if role.superuser or (role.connection_limit < 0 and database.connection_limit < 0):
             return
         rows = [
-            *own_rows("pg_stat_activity", self.sessions, self.services.locks),
+            *own_rows("pg_stat_activity", self.sessions, self.services),
             *await self.colleagues.rows("pg_stat_activity"),
         ]
         if 0 <= role.connection_limit <= sum(row["usesysid"] == role.oid for row in rows):

@@ -60,7 +60,9 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
             result_formats=BINARY_FORMATS if statement.binary else (),
             created_at=utc_now(),
             depth=running.transaction.savepoint_depth,
-            cursor=CursorRows(RowReader(outcome.batches), scroll=scroll, hidden=len(known)),
+            cursor=CursorRows(
+                RowReader(outcome.batches), running.session.temporary_files, scroll=scroll, hidden=len(known)
+            ),
             known_rows=known,
             csn=None if snapshot is None else snapshot.csn,
             scroll=scroll,
@@ -91,7 +93,7 @@ async def _cursor(running: Running, portal: Portal) -> CursorRows:
             outcome = await run_query(running, plan)
             running.params = params
             portal.rows, portal.tag = RowReader(outcome.batches), outcome.tag
-        portal.cursor = CursorRows(portal.rows, scroll=False)
+        portal.cursor = CursorRows(portal.rows, running.session.temporary_files, scroll=False)
     return portal.cursor
 
 

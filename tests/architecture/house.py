@@ -71,6 +71,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "system_catalogs.pg_catalog",
         "system_catalogs.objects",
         "access",
+        "spilling",
         "settings",
         "execution_context",
         "results",

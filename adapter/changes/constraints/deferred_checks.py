@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.changes.constraints.key_checks import (
-    Keys,
     check_referring,
     check_unique,
     check_unreferenced,
@@ -21,6 +20,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import constraint_index, index_definition
 from adapter.queries.by_index.key_scan import distinct_keys
+from adapter.spilling.key_runs import Keys
 from storage.catalog.model import Constraint, Index, Relation
 from storage.off_loop import computed
 from storage.shards.indexes.keys import Ints
@@ -48,7 +48,7 @@ async def check_deferred(running: Running, constraints: frozenset[int] | None = 
             relation = catalog.get(constraint.relation)
             assert isinstance(relation, Relation)
             index = constraint_index(relation, constraint)
-            await check_unique(running, relation, constraint, index, held.keys)
+            await check_unique(running, relation, constraint, index, [held.keys])
             continue
         if constraint.kind == "x":
             relation, record = catalog.get(constraint.relation), catalog.get(constraint.index or 0)
@@ -58,7 +58,7 @@ async def check_deferred(running: Running, constraints: frozenset[int] | None = 
             if record.overlapping:
                 await check_overlaps(running, relation, record, index, held.keys)
             else:
-                await check_unique(running, relation, record, index, held.keys)
+                await check_unique(running, relation, record, index, [held.keys])
             continue
         key = foreign_key(catalog, constraint)
         if held.referenced:

@@ -12,6 +12,7 @@ commits; then they are looked up in what is there at that moment.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from adapter.execution.statement import Running
 from adapter.plans.key_indexes import key_arrays
 from adapter.plans.row_text import key_text
 from adapter.queries.by_index.key_scan import distinct_keys, first_taken, rows_by_keys
+from adapter.spilling.key_runs import Keys
 from adapter.store_errors import READ_WRITE_DEPENDENCIES, serialization_failure
 from adapter.transactions.claims import Absent, Present, Violation
 from adapter.transactions.pending import DeferredKeys
@@ -36,13 +38,11 @@ from planner.errors import ExclusionViolation, ForeignKeyViolation, SqlError, Un
 from planner.types.table_indexes import constraint_of_index
 from planner.types.types import column_type, type_of_column
 from storage.catalog.model import Constraint, Index, Relation, Schema
-from storage.off_loop import computed
+from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.reading.found import Found
+from storage.shards.indexes.reading.repeats import may_repeat
 from storage.timestamps.csn import Csn
-
-Keys = tuple[pa.Array, ...]
-"""Values of some columns, row by row: one array for each column."""
 
 
 def is_deferred(running: Running, constraint: Constraint | Index) -> bool:
@@ -70,6 +70,14 @@ async def find(
     """The rows of `relation` with one of `keys` that are there at `as_of`, or that the transaction sees, its own among
     them."""
     return await rows_by_keys(running.services.env, running.transaction, relation, index, keys, columns, as_of=as_of)
+
+
+async def aside(running: Running, keys: Keys, source: Keys = ()) -> Keys:
+    """`keys`, which are kept until the commit: many of them in a temporary file, but for those of `source`, which are
+    within the budget or in one already. Raises 53400."""
+    if len(keys[0]) <= AT_ONCE_ROWS or all(any(column is known for known in source) for column in keys):
+        return keys
+    return await asyncio.to_thread(running.session.temporary_files.keep, keys)
 
 
 def _taken(keys: Keys, rows: Any) -> Keys:
@@ -198,44 +206,59 @@ async def check_unique(
     relation: Relation,
     constraint: Constraint | Index,
     index: IndexDefinition,
-    keys: Keys,
+    pieces: Sequence[Keys],
     others: Violation | None = None,
     *,
     first_rows: bool = False,
 ) -> None:
-    """23505 when a key is in more than one row. Others must not add one of them: `others` is the error when they do,
-    23505 if not given. `first_rows`: they are the keys of all rows that the transaction has added to the table."""
-    violation = duplicate(running, relation, constraint, keys)
+    """23505 when a key, of those in `pieces`, is in more than one row. Others must not add one of them: `others` is the
+    error when they do, 23505 if not given. `first_rows`: they are the keys of all rows that the transaction has added
+    to the table."""
     transaction = running.transaction
-    if not transaction.is_own_table(relation):
-        await lock_keys(running, constraint.oid, index, keys)
-    as_of = newest(running)
     # So that many new rows need not be made parts, and read again.
-    if not first_rows or await first_taken(running.services.env, transaction, relation, index, keys, as_of) is not None:
-
-        async def taken(as_of: Csn) -> Found:
-            found = await find(running, relation, index, keys, as_of=as_of)
-            if len(found.keys) < 2:
-                return replace(found, keys=found.keys[:0], row_ids=found.row_ids[:0])
-            kept = np.flatnonzero(np.bincount(found.keys)[found.keys] > 1)
-            return replace(found, keys=found.keys[kept], row_ids=found.row_ids[kept])
-
-        found, as_of = await lock_referred(running, relation, taken)
-        if len(found.keys):
-            await _refuse_unserializable(running, relation, as_of)
-            raise violation(int(found.keys.min()))
-    if not transaction.is_own_table(relation):
-        assert relation.shard is not None
-        transaction.claim(
-            Absent(
-                shard=relation.shard,
-                index=index,
-                keys=tuple(key_arrays(index, keys)),
-                as_of=as_of,
-                violation=others or violation,
-                unique=True,
+    are_new = first_rows and (len(pieces) == 1 or not await _may_repeat(running, index, pieces))
+    for keys in pieces:
+        violation = duplicate(running, relation, constraint, keys)
+        if not transaction.is_own_table(relation):
+            await lock_keys(running, constraint.oid, index, keys)
+        as_of = newest(running)
+        env = running.services.env
+        if not are_new or await first_taken(env, transaction, relation, index, keys, as_of) is not None:
+            found, as_of = await lock_referred(running, relation, partial(_found_twice, running, relation, index, keys))
+            if len(found.keys):
+                await _refuse_unserializable(running, relation, as_of)
+                raise violation(int(found.keys.min()))
+        if not transaction.is_own_table(relation):
+            assert relation.shard is not None
+            claimed = tuple(key_arrays(index, keys))
+            if len(claimed[0]) > AT_ONCE_ROWS:
+                claimed = await aside(running, claimed, keys)
+            transaction.claim(
+                Absent(
+                    shard=relation.shard,
+                    index=index,
+                    keys=claimed,
+                    as_of=as_of,
+                    violation=others or violation,
+                    unique=True,
+                )
             )
-        )
+
+
+async def _found_twice(running: Running, relation: Relation, index: IndexDefinition, keys: Keys, as_of: Csn) -> Found:
+    """The rows with those of `keys` that more than one row has."""
+    found = await find(running, relation, index, keys, as_of=as_of)
+    if len(found.keys) < 2:
+        return replace(found, keys=found.keys[:0], row_ids=found.row_ids[:0])
+    kept = np.flatnonzero(np.bincount(found.keys)[found.keys] > 1)
+    return replace(found, keys=found.keys[kept], row_ids=found.row_ids[kept])
+
+
+async def _may_repeat(running: Running, index: IndexDefinition, pieces: Sequence[Keys]) -> bool:
+    """Whether the same key may be in two of `pieces`."""
+    files = running.session.temporary_files
+    wanted = [key_arrays(index, keys) for keys in pieces]
+    return await asyncio.to_thread(may_repeat, index, wanted, files.keep_numbers)
 
 
 async def _refuse_unserializable(running: Running, relation: Relation, as_of: Csn) -> None:
@@ -283,11 +306,14 @@ async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None
     if not transaction.is_own_table(key.parent):
         assert key.parent.shard is not None
         transaction.rely_on([key.parent])
+        claimed = tuple(key_arrays(key.parent_index, wanted))
+        if len(claimed[0]) > AT_ONCE_ROWS:
+            claimed = await aside(running, claimed, keys)
         transaction.claim(
             Present(
                 shard=key.parent.shard,
                 index=key.parent_index,
-                keys=tuple(key_arrays(key.parent_index, wanted)),
+                keys=claimed,
                 as_of=as_of,
                 violation=violation,
             )
@@ -322,21 +348,24 @@ async def check_unreferenced(running: Running, key: ForeignKey, keys: Keys) -> N
     )
     if len(found.keys):
         raise violation(int(found.keys.min()))
-    claim_unreferenced(running, key, keys, violation, as_of)
+    await claim_unreferenced(running, key, keys, violation, as_of)
 
 
-def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation: Violation, as_of: Csn) -> None:
+async def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation: Violation, as_of: Csn) -> None:
     """Nobody else may add a row that refers to one of `keys` after `as_of`."""
     transaction = running.transaction
     if transaction.is_own_table(key.child):
         return
     assert key.child.shard is not None
     transaction.rely_on([key.child])
+    claimed = tuple(key_arrays(key.child_index, keys))
+    if len(claimed[0]) > AT_ONCE_ROWS:
+        claimed = await aside(running, claimed)
     transaction.claim(
         Absent(
             shard=key.child.shard,
             index=key.child_index,
-            keys=tuple(key_arrays(key.child_index, keys)),
+            keys=claimed,
             as_of=as_of,
             violation=violation,
         )

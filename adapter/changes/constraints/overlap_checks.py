@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from adapter.changes.constraints.key_checks import Keys, exclusion_violation, unique_key_text
+from adapter.changes.constraints.key_checks import exclusion_violation, unique_key_text
 from adapter.changes.constraints.key_locks import newest
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import places_in_index
 from adapter.queries.by_index.key_scan import distinct_keys, visible_parts
+from adapter.spilling.key_runs import Keys
 from adapter.transactions.claims import Disjoint, Violation
 from adapter.transactions.overlaps import (
     Conflict,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adapter.changes.constraints.key_checks import (
-    Keys,
+    aside,
     check_referring,
     check_unique,
     check_unreferenced,
@@ -38,11 +38,13 @@ from adapter.plans.constant_rows import array_of
 from adapter.plans.key_indexes import stored_columns
 from adapter.queries.single_row import evaluate
 from adapter.results import RecordBatch
+from adapter.spilling.key_runs import Keys, joined, spill, taken
 from adapter.transactions.claims import Violation
 from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import Index
+from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.parts import ROW_ID
 
 SET_DEFAULT = "d"
@@ -63,27 +65,32 @@ class StatementKeys:
         self._target = target
         self._keys = keys
         self._added = 0
+        self.unspilled = 0
+        """Rows that were noted since `spill` last looked at what they take."""
         self._own_places = [*(key.places for key in keys.unique), *(key.child_places for key in keys.foreign)]
         self._new: list[list[Keys]] = [[] for _ in self._own_places]
         """For each unique and foreign key: those of new rows."""
         self._removed: list[list[Keys]] = [[] for _ in keys.referenced]
         """For each foreign key that refers to the table: keys of rows that were deleted."""
-        self._moved: list[list[tuple[Keys, Keys]]] = [[] for _ in keys.referenced]
-        """The same for rows that were updated: keys before and after."""
+        self._moved: list[list[Keys]] = [[] for _ in keys.referenced]
+        """The same for rows that were updated: the columns of the keys before, then those after."""
 
     def add(self, columns: Sequence[Any]) -> None:
         """Rows have been inserted."""
         self._added += len(columns[0])
+        self.unspilled += len(columns[0])
         for noted, places in zip(self._new, self._own_places, strict=True):
             noted.append(_of(columns, places))
 
     def remove(self, columns: Sequence[Any]) -> None:
         """Rows have been deleted."""
+        self.unspilled += len(columns[0])
         for noted, key in zip(self._removed, self._keys.referenced, strict=True):
             noted.append(_of(columns, key.parent_places))
 
     def move(self, old: Sequence[Any], new: Sequence[Any]) -> None:
         """Rows have been updated: `old` became `new`, row by row."""
+        self.unspilled += len(new[0])
         for noted, places in zip(self._new, self._own_places, strict=True):
             _, after = _changed(_of(old, places), _of(new, places))
             if len(after[0]):
@@ -91,7 +98,14 @@ class StatementKeys:
         for moved, key in zip(self._moved, self._keys.referenced, strict=True):
             before, after = _changed(_of(old, key.parent_places), _of(new, key.parent_places))
             if len(after[0]):
-                moved.append((before, after))
+                moved.append((*before, *after))
+
+    async def spill(self) -> None:
+        """Put into files what is beyond the budget; when many rows are `unspilled`. Raises 53400."""
+        self.unspilled = 0
+        for noted in (*self._new, *self._removed, *self._moved):
+            if noted:
+                await spill(noted, self._running.session.temporary_files)
 
     async def finish(self, others: Mapping[int, Violation] | None = None) -> None:
         """The statement has written everything: check its keys, and let follow what refers to removed ones. `others`:
@@ -100,19 +114,21 @@ class StatementKeys:
         late = [number for number, unique in enumerate(keys.unique) if _is_checked_late(running, unique)]
         await self._finish_unique([number for number in range(len(keys.unique)) if number not in late], others)
         for removed, moved, key in zip(self._removed, self._moved, keys.referenced, strict=True):
-            if removed:
-                await self._deleted(key, _joined(removed))
-            if moved:
-                before, after = _joined([pair[0] for pair in moved]), _joined([pair[1] for pair in moved])
-                await self._updated(key, before, after)
-        for noted, key in zip(self._new[len(keys.unique) :], keys.foreign, strict=True):
-            if not noted:
+            for piece in taken(removed) if removed else ():
+                await self._deleted(key, piece)
+            if not moved:
                 continue
-            new = _taken_out(noted)
-            if is_deferred(running, key.constraint):
-                defer(running, key.constraint, new)
-            else:
-                await check_referring(running, key, new)
+            pieces = taken(moved)
+            # Of a cascade all keys are needed at once: rows that have followed one must not follow another.
+            for piece in [joined(pieces)] if key.constraint.on_update == "c" else pieces:
+                half = len(piece) // 2
+                await self._updated(key, piece[:half], piece[half:])
+        for noted, key in zip(self._new[len(keys.unique) :], keys.foreign, strict=True):
+            for new in taken(noted) if noted else ():
+                if is_deferred(running, key.constraint):
+                    defer(running, key.constraint, new)
+                else:
+                    await check_referring(running, key, new)
         await self._finish_unique(late, others)
         while self._is_first and self._followers:
             await self._followers.popleft().finish()
@@ -126,17 +142,20 @@ class StatementKeys:
         for unique, noted in [(self._keys.unique[number], self._new[number]) for number in numbers]:
             if not noted:
                 continue
-            new, _ = await unique.keys_of(_taken_out(noted))
+            pieces = taken(noted)
+            if unique.computed:
+                pieces = [await aside(running, (await unique.keys_of(piece))[0]) for piece in pieces]
             if is_deferred(running, unique.constraint):
-                defer(running, unique.constraint, new)
+                for new in pieces:
+                    defer(running, unique.constraint, new)
                 continue
             other = None if others is None else others.get(unique.constraint.oid)
             relation = self._target.relation
             if isinstance(unique.constraint, Index) and unique.constraint.overlapping:
-                await check_overlaps(running, relation, unique.constraint, unique.index, new, other)
+                await check_overlaps(running, relation, unique.constraint, unique.index, joined(pieces), other)
             else:
                 await check_unique(
-                    running, relation, unique.constraint, unique.index, new, other, first_rows=first_rows
+                    running, relation, unique.constraint, unique.index, pieces, other, first_rows=first_rows
                 )
 
     # ------------------------------------------------------------ referential actions
@@ -217,7 +236,7 @@ class StatementKeys:
             FOR_UPDATE if values is None else FOR_NO_KEY_UPDATE,
             lambda as_of: find(running, key.child, key.child_index, gone, columns, as_of=as_of),
         )
-        claim_unreferenced(running, key, gone, still_referenced(running, key, gone), as_of)
+        await claim_unreferenced(running, key, gone, still_referenced(running, key, gone), as_of)
         if not len(found.keys):
             return
         txn = running.transaction.writable(running.services.env, target.shard)
@@ -245,6 +264,8 @@ class StatementKeys:
         )
         await txn.spill()
         if after is not None:
+            if after.unspilled > AT_ONCE_ROWS:
+                await after.spill()
             self._followers.append(after)
 
 
@@ -266,23 +287,6 @@ def _of(columns: Sequence[Any], places: Sequence[int]) -> Keys:
 
 def _take(keys: Keys, rows: pa.Array) -> Keys:
     return tuple(column.take(rows) for column in keys)
-
-
-def _taken_out(noted: list[Keys]) -> Keys:
-    """All of `noted` together, which then holds none: a load's keys need not be in memory twice."""
-    keys = _joined(noted)
-    noted.clear()
-    return keys
-
-
-def _joined(pieces: Sequence[Keys]) -> Keys:
-    if len(pieces) == 1:
-        return pieces[0]
-    return tuple(pa.concat_arrays([_plain(piece[n]) for piece in pieces]) for n in range(len(pieces[0])))
-
-
-def _plain(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _changed(before: Keys, after: Keys) -> tuple[Keys, Keys]:

@@ -39,6 +39,7 @@ from planner.types.type_names import format_type
 from planner.types.types import SqlType, type_of_column
 from storage.catalog.model import CatalogSnapshot, Column, Sequence
 from storage.catalog.temporary import is_temporary
+from storage.off_loop import AT_ONCE_ROWS
 
 
 class _Default(Struct, frozen=True, kw_only=True):
@@ -155,6 +156,8 @@ class _Load:
             self._keys.add(rows.columns)
         self._rows += rows.num_rows
         await self._txn.spill()
+        if self._keys is not None and self._keys.unspilled > AT_ONCE_ROWS:
+            await self._keys.spill()
 
     async def _filtered(self, wanted: BoundQuery, rows: RecordBatch) -> RecordBatch:
         stream: Any = over_rows(self._running, wanted, rows, f"where{self._read}")

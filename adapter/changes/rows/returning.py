@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running, given_to
 from adapter.plans.predicates import templates_of
 from adapter.plans.row_programs import computed_columns
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context, prepare_read
 from adapter.results import ColumnDescription, RecordBatch
+from adapter.spilling.row_spool import RowSpool
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns, with_names
 from planner.ir import nodes as ir
 from planner.ir.bound import Returning
@@ -28,7 +28,7 @@ class ReturnedRows:
         self.query = returning.query
         self._templates = templates_of(returning.query)
         self._names = [f"c{number}" for number in range(1, len(returning.query.rel.fields) + 1)]
-        self._spool = RowSpool()
+        self._spool = RowSpool(running.session.temporary_files)
 
     @property
     def reads_tables(self) -> bool:

@@ -250,7 +250,7 @@ async def _end_sessions(running: Running, database: Database) -> None:
 async def _others(running: Running, database: Database) -> int:
     """How many sessions of `database` there are besides the one that runs."""
     rows = [
-        *own_rows("pg_stat_activity", running.sessions, running.services.locks),
+        *own_rows("pg_stat_activity", running.sessions, running.services),
         *await running.sessions.colleagues.rows("pg_stat_activity"),
     ]
     return sum(row["datid"] == database.oid and row["pid"] != running.session.backend_pid for row in rows)

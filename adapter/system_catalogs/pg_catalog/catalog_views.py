@@ -225,16 +225,6 @@ _COUNTERS = tuple(
     """,
     )
 )
-_DATABASE_COUNTERS = tuple(
-    re.findall(
-        r"\w+",
-        """
-    numbackends xact_commit xact_rollback blks_read blks_hit tup_returned tup_fetched tup_inserted tup_updated
-    tup_deleted conflicts temp_files temp_bytes deadlocks sessions sessions_abandoned sessions_fatal sessions_killed
-    """,
-    )
-)
-_DATABASE_TIMES = ("blk_read_time", "blk_write_time", "session_time", "active_time", "idle_in_transaction_time")
 
 
 def _table_statistics(objects: CatalogObjects, *, system: bool, user: bool) -> Content:
@@ -278,11 +268,3 @@ def system_table_statistics(objects: CatalogObjects) -> Content:
 def user_table_statistics(objects: CatalogObjects) -> Content:
     """pg_stat_user_tables and its like."""
     return _table_statistics(objects, system=False, user=True)
-
-
-def database_statistics(objects: CatalogObjects) -> Content:
-    """pg_stat_database: a row for shared objects and one for each database."""
-    zeros: Row = {**dict.fromkeys(_DATABASE_COUNTERS, 0), **dict.fromkeys(_DATABASE_TIMES, 0.0)}
-    rows: list[Row] = [{**zeros, "datid": 0, "numbackends": None}]
-    rows.extend({**zeros, "datid": database.oid, "datname": database.name} for database in objects.databases)
-    return Content(rows=rows)

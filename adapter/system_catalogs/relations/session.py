@@ -14,6 +14,15 @@ from adapter.execution_context import Row, SessionFacts
 from adapter.system_catalogs.objects.content import Content
 from planner.catalog_data import content as catalog_data
 
+# fmt: off
+_DATABASE_COUNTERS = (
+    "numbackends", "xact_commit", "xact_rollback", "blks_read", "blks_hit", "tup_returned", "tup_fetched",
+    "tup_inserted", "tup_updated", "tup_deleted", "conflicts", "temp_files", "temp_bytes", "deadlocks", "sessions",
+    "sessions_abandoned", "sessions_fatal", "sessions_killed",
+)
+# fmt: on
+_DATABASE_TIMES = ("blk_read_time", "blk_write_time", "session_time", "active_time", "idle_in_transaction_time")
+
 
 @cache
 def _settings_pattern() -> tuple[Row, ...]:
@@ -79,6 +88,9 @@ def session_content(
         return pg_timezone_abbrevs()
     if facts is None:
         return Content()
+    if name == "pg_stat_database":
+        zeros: Row = {**dict.fromkeys(_DATABASE_COUNTERS, 0), **dict.fromkeys(_DATABASE_TIMES, 0.0)}
+        return Content(rows=[{**zeros, **row} for row in facts.rows(name)])
     if name == "pg_stat_ssl":
         return Content(rows=[{"pid": row["pid"], "ssl": False} for row in facts.rows("pg_stat_activity")])
     if name == "pg_stat_gssapi":

@@ -1,4 +1,4 @@
-"""Cursors: every direction of FETCH, positions, spooling to a file."""
+"""Cursors: every direction of FETCH, positions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from adapter.execution import spool as spool_module
 from adapter.execution.cursors import CursorRows, RowReader
-from adapter.execution.spool import RowSpool
 from planner.errors import SqlError
 from planner.statements.records import Fetch
+from tests.adapter.spilling.files import temporary_files
 
 
 async def _batches(rows: int, size: int = 3) -> AsyncIterator[Any]:
@@ -21,7 +20,7 @@ async def _batches(rows: int, size: int = 3) -> AsyncIterator[Any]:
 
 
 def _cursor(rows: int = 10, *, scroll: bool = True) -> CursorRows:
-    return CursorRows(RowReader(_batches(rows)), scroll=scroll)
+    return CursorRows(RowReader(_batches(rows)), temporary_files(), scroll=scroll)
 
 
 async def _fetch(cursor: CursorRows, direction: Any, count: int | None) -> list[int]:
@@ -71,13 +70,3 @@ async def test_hold_keeps_the_rest(scroll: bool) -> None:
         assert await _fetch(cursor, "backward", 3) == [5, 4, 3]
         assert await _fetch(cursor, "absolute", 7) == [7]
     assert (await _fetch(cursor, "forward", None))[-1] == 10
-
-
-async def test_spool_beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool_module, "MEMORY_BYTES", 100)
-    spool = RowSpool()
-    async for batch in _batches(100, 7):
-        await spool.append(batch)
-    read = [v async for b in spool.read(5, 93) for v in b.column(0).to_pylist()]
-    assert read == list(range(6, 94))
-    spool.close()

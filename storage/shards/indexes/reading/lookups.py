@@ -237,7 +237,7 @@ def look_up_new(
     """See `reader.KeyReader.first_taken`."""
     if len(keys[0]) <= ONE_BY_ONE and not index.in_threads:
         return (yield from _few_new(sources, views, index, _plain_keys(index, keys), nulls_match))
-    low, high = yield from over_rows(len(keys[0]), partial(_rising_bounds, index, keys))
+    low, high = yield from over_rows(len(keys[0]), partial(rising_bounds, index, keys))
     if low <= high and not any(view.inline for view in views):
         bounds = [bound for view in views for bound in view.bounds(index)]
         if not any(lowest <= high and low <= highest for lowest, highest, _ in bounds):
@@ -252,7 +252,7 @@ def look_up_new(
     return min(taken, default=None)
 
 
-def _rising_bounds(index: IndexDefinition, keys: Sequence[pa.Array]) -> tuple[int, int]:
+def rising_bounds(index: IndexDefinition, keys: Sequence[pa.Array]) -> tuple[int, int]:
     """The lowest and the highest prefix of `keys` that are integers, each greater than the one before; of others the
     lowest is above the highest."""
     column, array = index.columns[0], keys[0]

@@ -1,47 +1,45 @@
 """Rows kept aside in order, in memory while they are few and in a temporary file beyond.
 
 A cursor keeps what it has returned here, so that it can go back; a WITH HOLD cursor keeps all of its rows. Memory is
-bounded by `MEMORY_BYTES` whatever the number of rows: the rest is in one unnamed file that vanishes with the process.
+bounded by the session's `work_mem` whatever the number of rows: the rest is in one temporary file.
 """
 
 from __future__ import annotations
 
 import asyncio
 import bisect
-import tempfile
 from collections.abc import AsyncIterator
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
 from adapter.results import RecordBatch
+from adapter.spilling.temporary_files import TemporaryFile, TemporaryFiles
 from storage.shards.parts import arrow_bytes
-
-MEMORY_BYTES = 8 * 1024 * 1024
-"""Arrow bytes of one spool that stay in memory; a few screens of rows for hundreds of cursors."""
 
 
 class RowSpool:
-    """A growing sequence of record batches of one schema, addressed by row number from 0."""
+    """A growing sequence of record batches of one schema, addressed by row number from 0; beyond the budget of `files`
+    it is in one of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: TemporaryFiles) -> None:
         self.rows = 0
+        self._files = files
         self._starts: list[int] = []
         self._batches: list[RecordBatch | tuple[int, int]] = []
         self._bytes = 0
-        self._file: IO[bytes] | None = None
+        self._file: TemporaryFile | None = None
         self._schema: Any = None
-        self._end = 0
 
     async def append(self, batch: RecordBatch) -> None:
-        """Add `batch` at the end."""
+        """Add `batch` at the end. Raises 53400 when files may not grow."""
         if batch.num_rows == 0:
             return
         self._schema = batch.schema
         self._starts.append(self.rows)
         self.rows += batch.num_rows
         size = arrow_bytes(batch)
-        if self._file is None and self._bytes + size <= MEMORY_BYTES:
+        if self._file is None and self._bytes + size <= self._files.memory_bytes:
             self._bytes += size
             self._batches.append(batch)
         else:
@@ -71,15 +69,10 @@ class RowSpool:
 
     def _write(self, batch: RecordBatch) -> tuple[int, int]:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="tidegate-spool-")  # noqa: SIM115 - lives as long as the spool
+            self._file = TemporaryFile(self._files)
         data = batch.serialize()
-        self._file.seek(self._end)
-        self._file.write(data)
-        place = (self._end, data.size)
-        self._end += data.size
-        return place
+        return self._file.append(data), data.size
 
     def _load(self, offset: int, size: int) -> RecordBatch:
         assert self._file is not None
-        self._file.seek(offset)
-        return pa.ipc.read_record_batch(pa.py_buffer(self._file.read(size)), self._schema)
+        return pa.ipc.read_record_batch(pa.py_buffer(self._file.read(offset, size)), self._schema)

@@ -1,0 +1,1 @@
+"""What statements of many rows take of memory: `make memory`."""
