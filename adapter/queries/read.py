@@ -35,7 +35,7 @@ from adapter.queries.one_key import is_found_by_key, over_rows_of_key, rows_of_k
 from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.row_locking import prepare_locking, without_locking
-from adapter.queries.session_facts import facts_for
+from adapter.queries.session_facts import facts_for, reads_own_relations
 from adapter.queries.session_functions import carry_out_calls, is_evaluated_once, with_session_values
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
@@ -129,7 +129,11 @@ async def prepare_read(
         query = await carry_out_for_rows(running, query, read_rows)
         templates = scan_templates(query.rel)
     context = execution_context(running, catalog)
-    if sizes or (running.services.colleagues.place is not None and (query.system or not templates)):
+    if (
+        sizes
+        or (query.system and reads_own_relations(query))
+        or (running.services.colleagues.place is not None and (query.system or not templates))
+    ):
         context = replace(context, facts=await facts_for(running, catalog, query, sizes=sizes))
     scanned = frozenset(template.relation_oid for template in templates)
     rows = None

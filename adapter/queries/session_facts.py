@@ -17,6 +17,7 @@ from adapter.execution.session_settings import current_value, setting_rows
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.execution_context import SessionFacts
+from adapter.materialized.shown import view_rows
 from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.transactions.snapshots import own_parts
 from adapter.transactions.transaction import State
@@ -25,6 +26,7 @@ from planner.errors import UndefinedObject
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
+from planner.types.system_relations import OWN_SCHEMA
 from planner.types.table_indexes import constraint_of_index, indexes_of
 from storage.catalog.model import WHOLE, CatalogSnapshot, Database, Relation
 from storage.catalog.temporary import is_temporary
@@ -66,12 +68,14 @@ class Facts:
         sizes: Mapping[int, int] | None = None,
         database_sizes: Mapping[int, int] | None = None,
         elsewhere: Elsewhere = NOTHING_ELSEWHERE,
+        own: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
         self._session = session
         self._sessions = sessions
         self._sizes = sizes or {}
         self._database_sizes = database_sizes or {}
         self._elsewhere = elsewhere
+        self._own = own or {}
 
     def relation_size(self, oid: int) -> int:
         """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
@@ -110,7 +114,7 @@ class Facts:
             case "pg_settings":
                 return setting_rows(self._session)
             case _:
-                return []
+                return self._own.get(relation, [])
 
     def setting(self, name: str) -> str | None:
         """The value that SHOW prints for a setting, None when there is none of that name."""
@@ -238,7 +242,10 @@ async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuer
     the other workers know of what it asks for."""
     asked = running.services.colleagues.place is not None
     elsewhere = await _elsewhere(running, query) if asked else NOTHING_ELSEWHERE
-    if not sizes and elsewhere is NOTHING_ELSEWHERE:
+    own: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    if reads_own_relations(query):
+        own = {"materialized_views": await view_rows(running.services.env, running.transaction, catalog)}
+    if not sizes and elsewhere is NOTHING_ELSEWHERE and not own:
         return running.facts
     return Facts(
         running.session,
@@ -246,7 +253,13 @@ async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuer
         sizes=await _sizes(running, catalog) if sizes else None,
         database_sizes=await _database_sizes(running) if sizes and _calls(query, "pg_database_size") else None,
         elsewhere=elsewhere,
+        own=own,
     )
+
+
+def reads_own_relations(query: BoundQuery) -> bool:
+    """Whether the query reads relations of the server's own, whose rows have to be at hand."""
+    return any(isinstance(node, ir.SystemScan) and node.schema == OWN_SCHEMA for node in walk(query.rel))
 
 
 def _calls(query: BoundQuery, name: str) -> bool:

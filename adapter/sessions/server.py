@@ -16,6 +16,7 @@ from pathlib import Path
 from adapter.access.logins import Login, is_guarded
 from adapter.access.membership import is_member_of
 from adapter.access.roles import role_called
+from adapter.controllers.views import ViewKeeper
 from adapter.engines.engines import Engines
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
@@ -65,6 +66,7 @@ class Server:
         self._scratch = scratch
         self._warms_spark = options.warm_spark
         self.memory = MemoryKeeper(env, engines, self.sessions)
+        self._views = ViewKeeper(env, self._open_own_session)
         self._base_settings = _server_defaults(options.settings)
         self._closing = False
 
@@ -123,6 +125,7 @@ class Server:
         if server.colleagues.mesh is not None:
             answer_colleagues(server.colleagues.mesh, server.services, server.sessions)
             await server.colleagues.mesh.open()
+        server._views.start()
         return server
 
     def use_settings(self, given: Mapping[str, str]) -> None:
@@ -141,6 +144,7 @@ class Server:
         if self._closing:
             return
         self._closing = True
+        await self._views.stop()
         if self.colleagues.mesh is not None:
             await self.colleagues.mesh.close()
         for backend in self.sessions.all():
@@ -214,6 +218,10 @@ class Server:
         self.services.notifications.add(state.listener, life.notification_arrived)
         return Session(life)
 
+    async def _open_own_session(self, startup: StartupParameters) -> Session:
+        """A session for work of the server's own. Raises as `open_session`."""
+        return await self.open_session(startup, _nothing, _nothing)
+
     async def _admit(self, database: Database, role: Role) -> None:
         """Raises (fatal) 55000 for a database that takes no connections, 53300 when the role or the database has as
         many as it may have."""
@@ -271,6 +279,10 @@ def _with_role(catalog: CatalogSnapshot, values: SettingValues) -> SettingValues
         raise InsufficientPrivilege(f'permission denied to set role "{name}"', fatal=True)
     values = replace(values, session_identity=identity.with_role(role.oid))
     return values.with_default("is_superuser", "on" if role.superuser else "off")
+
+
+def _nothing(*_: object) -> None:
+    """A session without a client has nobody to tell."""
 
 
 def _server_defaults(given: Mapping[str, str]) -> SettingValues:

@@ -1,4 +1,4 @@
-"""The relations of pg_catalog and information_schema, as name resolution sees them.
+"""The relations of pg_catalog and information_schema, and the server's own, as name resolution sees them.
 
 A system relation has the columns that PostgreSQL 15's has, in order and with its types. Columns of a domain
 (information_schema) have the type under the domain, which is what PostgreSQL resolves operators with and reports to
@@ -7,12 +7,26 @@ clients. Their contents are `adapter.system_catalogs`' business.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, Protocol
 
 from planner.catalog_data import content as catalog_data
-from planner.types.types import OID, TID, XID, SqlType, column_type
+from planner.types.types import (
+    BOOL,
+    FLOAT8,
+    INT8,
+    INTERVAL,
+    NAME,
+    OID,
+    TEXT,
+    TID,
+    TIMESTAMPTZ,
+    XID,
+    SqlType,
+    column_type,
+)
 
 CID = 29
 
@@ -40,6 +54,50 @@ class SystemRelation:
     system_columns: tuple[tuple[str, int, SqlType], ...] = ()
     positions: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
     """Attnum by column name, system columns included."""
+
+
+OWN_SCHEMA = "tidegate"
+"""The schema of what PostgreSQL has not (`planner.functions.own`)."""
+
+_OWN: Mapping[str, tuple[int, Mapping[str, int]]] = {
+    "materialized_views": (
+        15981,
+        {
+            "schemaname": NAME,
+            "viewname": NAME,
+            "refresh": TEXT,
+            "every": INTERVAL,
+            "is_populated": BOOL,
+            "frontier": INT8,
+            "frontier_time": TIMESTAMPTZ,
+            "lag": INTERVAL,
+            "is_exact": BOOL,
+            "refreshed_at": TIMESTAMPTZ,
+            "refresh_ms": FLOAT8,
+            "changed_rows": INT8,
+            "method": TEXT,
+        },
+    ),
+}
+"""The server's own relations: oid, and the types of the columns. `frontier` is the CSN that the stored rows are of,
+`is_exact` whether nothing that the query reads has changed since, `lag` how far the snapshot is ahead when something
+has, the others tell of the last refresh."""
+
+
+@cache
+def _own(name: str) -> SystemRelation | None:
+    found = _OWN.get(name)
+    if found is None:
+        return None
+    oid, columns = found
+    return SystemRelation(
+        oid=oid,
+        schema=OWN_SCHEMA,
+        name=name,
+        kind="v",
+        columns=tuple((column, SqlType(type_oid)) for column, type_oid in columns.items()),
+        positions={column: number for number, column in enumerate(columns, 1)},
+    )
 
 
 class SystemRelations(Protocol):
@@ -71,8 +129,8 @@ def _builtin(schema: str, name: str) -> SystemRelation | None:
 
 
 class BuiltinRelations:
-    """PostgreSQL 15's own relations."""
+    """PostgreSQL 15's own relations, and the server's."""
 
     def lookup(self, schema: str, name: str) -> SystemRelation | None:
         """The relation `schema`.`name`, or None."""
-        return _builtin(schema, name)
+        return _own(name) if schema == OWN_SCHEMA else _builtin(schema, name)

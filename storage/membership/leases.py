@@ -134,6 +134,10 @@ class Leases:
         held = min([self._history(), *(hold.at for hold in self.holds if hold.durable_name is None)])
         return max(held, self._floor)
 
+    def is_dead(self, process: str) -> bool:
+        """Whether `process` has certainly ended, though its lease may be there still."""
+        return self._watch.is_dead(process)
+
     def since_limit(self) -> Csn:
         """The lowest CSN that any live process may read at, as far as this process knows."""
         leases = self._cache.state.leases

@@ -34,6 +34,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "adapter": (
         "sessions",
         "statements",
+        "controllers",
         "definitions",
         "definitions.extensions",
         "definitions.roles",

@@ -21,12 +21,13 @@ from adapter.definitions.constraints.existing_rows import NewRules, check_existi
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, look_up, missing
 from adapter.execution.statement import Running
-from adapter.materialized.freshness import digest_of_inputs, inputs_of
+from adapter.materialized.freshness import digest_of_inputs, inputs_of, why_stale
 from adapter.materialized.journal import UNKNOWN, Refresh, last_refresh, write_refresh
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.read import prepare_plan
 from adapter.wall_clock import utc_now
 from planner.definitions.maintained.differences import differences_text
+from planner.definitions.mutability import is_reproducible
 from planner.errors import (
     FeatureNotSupported,
     ObjectNotInPrerequisiteState,
@@ -68,6 +69,11 @@ async def refresh(running: Running, statement: st.RefreshMaterializedView) -> No
     before = None
     if running.transaction.snapshot is not None and how.journal not in running.transaction.created_shards:
         before = await last_refresh(running.services.env, how.journal, running.transaction.snapshot.csn)
+    if how.is_kept and before is not None and await _is_unchanged(running, catalog, view, plan):
+        if how.refresh == "every":
+            began = running.services.env.clock.monotonic()
+            _note(running, catalog, view, before, changes=0, began=began, how="unchanged")
+        return
     if how.populated and (statement.concurrently or how.is_kept):
         await _update(running, catalog, view, plan, before)
         return
@@ -98,6 +104,16 @@ def _schema_of(catalog: CatalogSnapshot, view: Relation) -> str:
     schema = catalog.get(view.schema)
     assert isinstance(schema, Schema)
     return schema.name
+
+
+async def _is_unchanged(running: Running, catalog: CatalogSnapshot, view: Relation, plan: Plan) -> bool:
+    """Whether the stored rows are known to be those of the statement's snapshot."""
+    assert plan.query is not None
+    if not is_reproducible(plan.query):
+        return False
+    await running.transaction.lock(plan.locks)
+    running.transaction.rely_on(plan.relied_on)
+    return await why_stale(running.services.env, running.transaction, catalog, view) is None
 
 
 def _replaced(running: Running, view: Relation, *, populated: bool) -> Relation:

@@ -15,6 +15,7 @@ from adapter.system_catalogs.information_schema import types as information_sche
 from adapter.system_catalogs.objects.content import Builder
 from adapter.system_catalogs.objects.functions import pg_proc
 from adapter.system_catalogs.pg_catalog import catalog_views, class_rows, extension_rows, object_rows, type_rows
+from planner.types.system_relations import OWN_SCHEMA
 
 PG_CATALOG: Mapping[str, Builder] = {
     "pg_attrdef": class_rows.pg_attrdef,
@@ -153,4 +154,4 @@ SESSION_RELATIONS = frozenset(
 
 def is_session_relation(schema: str, name: str) -> bool:
     """Whether the rows depend on sessions or on the time, so that they are made anew for each statement."""
-    return schema == "pg_catalog" and name in SESSION_RELATIONS
+    return schema == OWN_SCHEMA or (schema == "pg_catalog" and name in SESSION_RELATIONS)
