@@ -1,0 +1,132 @@
+"""Materialized views refreshed on commit are what their queries give, at every snapshot, whoever keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from planner.errors import SerializationFailure, SqlError
+from tests.adapter.harness import Client, connect, open_server
+
+VIEWS = {
+    "filtered": "select id, g, v * 2 as double, upper(t) as upper from items where v > 3 and t is not null",
+    "everything": "select * from items",
+    "two_parts": "select id, v from items where g = 1 union all select id, g from items where v < 5",
+    "either": "select g from items where v > 2 union select k from groups",
+    "distinct_rows": "select distinct g, t from items",
+    "by_group": "select g, count(*) as n, count(v) as nv, sum(v) as s, avg(v) as a, min(v) as low, max(t) as high, "
+    "bool_or(v > 5) as any_high, bool_and(v > 5) as all_high from items group by g",
+    "filtered_groups": "select g + 1 as g1, sum(v) + count(*) as x from items where v <> 4 group by g "
+    "having count(*) > 1",
+    "overall": "select count(*) as n, sum(v) as s, max(v) as m from items",
+    "joined": "select i.id, i.v, g.name from items i join groups g on g.k = i.g where i.v > 1",
+    "joined_groups": "select g.name, count(*) as n, sum(i.v) as s from items i, groups g where g.k = i.g "
+    "group by g.name",
+    "itself": "select a.id, b.id as other from items a join items b on a.g = b.g and a.id < b.id",
+    "left_joined": "select g.k, g.name, i.id, i.v from groups g left join items i on g.k = i.g and i.v > 4",
+    "with_match": "select k, name from groups where exists (select from items where g = k and v > 4)",
+    "without_match": "select k from groups g where not exists (select from items i where i.g = g.k)",
+    "in_list": "select id from items where g in (select k from groups where name like 'n%')",
+    "ranked": "select id, row_number() over (partition by g order by v, id) as place from items",
+    "best": "select id, v from items order by v desc nulls last, id limit 3",
+    "above": "select name, n from by_group_named where n > 1",
+}
+
+
+async def _define(client: Client) -> None:
+    await client.run("create table items (id int primary key, g int, v int, t text)")
+    await client.run("create table groups (k int primary key, name text)")
+    await client.run("insert into groups select n, 'n' || n from generate_series(1, 4) n")
+    await client.run("insert into items select n, n % 5, n % 7, 't' || n % 3 from generate_series(1, 20) n")
+    await client.run(
+        "create materialized view by_group_named with (refresh = 'on commit') as "
+        "select name, count(*) as n from items join groups on g = k group by name"
+    )
+    for name, query in VIEWS.items():
+        await client.run(f"create materialized view {name} with (refresh = 'on commit') as {query}")
+
+
+def _change(choice: random.Random) -> str:
+    key, group = choice.randrange(30), choice.choice(["null", "1", "2", "3", "4", "5"])
+    value = choice.choice(["null", *map(str, range(9))])
+    return choice.choice([
+        f"insert into items values ({key}, {group}, {value}, 't{key % 3}') on conflict (id) do update set v = {value}",
+        f"insert into items select n, {group}, n % 9, null from generate_series({key}, {key + 3}) n "
+        "on conflict do nothing",
+        f"update items set v = {value} where id between {key} and {key + 2}",
+        f"update items set g = {group}, t = 'moved' where id = {key}",
+        f"delete from items where id = {key}",
+        f"delete from items where v = {value}",
+        f"insert into groups values ({key % 7}, 'n{key}') on conflict (k) do update set name = 'x{key}'",
+        f"delete from groups where k = {key % 7}",
+        f"begin; insert into items values ({100 + key}, 1, 1, 'a') on conflict do nothing; "
+        f"delete from items where id = {100 + key}; commit",
+    ])  # fmt: skip
+
+
+async def _check(client: Client, *, only: set[str] | None = None) -> int:
+    """Each view against its query at one snapshot. Returns how many were read from their stored rows."""
+    await client.run("begin isolation level repeatable read")
+    exact = {name for (name,) in await client.rows("select viewname from tidegate.materialized_views where is_exact")}
+    for name, query in VIEWS.items():
+        if only is None or name in only:
+            stored = sorted(map(repr, await client.rows(f"select * from {name}")))
+            assert stored == sorted(map(repr, await client.rows(query))), (name, name in exact)
+    await client.run("commit")
+    return len(exact)
+
+
+async def _until_exact(client: Client) -> None:
+    for _ in range(600):
+        if not await client.rows("select 1 from tidegate.materialized_views where not is_exact"):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the views are not refreshed")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_views_are_what_their_queries_give(seed: int) -> None:
+    choice = random.Random(seed)
+    async with open_server() as server:
+        client = await connect(server)
+        await _define(client)
+        assert await _check(client) == len(VIEWS) + 1
+        for _ in range(5):
+            for _ in range(choice.randrange(1, 5)):
+                await client.run(_change(choice))
+                await _check(client, only={choice.choice(list(VIEWS)), choice.choice(list(VIEWS))})
+            await _until_exact(client)
+            assert await _check(client) == len(VIEWS) + 1
+        methods = dict(await client.rows("select viewname, method from tidegate.materialized_views"))
+        assert methods["ranked"] == "recomputed"
+
+
+async def test_a_transaction_sees_its_own_changes_in_views() -> None:
+    async with open_server() as server:
+        client, other = await connect(server), await connect(server)
+        await _define(client)
+        await client.run("begin")
+        await client.run("delete from items where g = 1")
+        assert await client.rows("select * from by_group where g = 1") == []
+        assert await other.rows("select * from by_group where g = 1") != []
+        await client.run("truncate groups")
+        assert await client.value("select count(*) from joined") == 0
+        await client.run("rollback")
+        assert await client.rows("select * from by_group where g = 1") != []
+
+
+async def test_a_serializable_transaction_relies_on_the_tables_behind_a_view() -> None:
+    async with open_server() as server:
+        client, other = await connect(server), await connect(server)
+        await _define(client)
+        await client.run("begin isolation level serializable")
+        (n,) = await client.rows("select n from overall")
+        await other.run("insert into items values (500, 1, 1, 'late')")
+        error: SqlError | None = None
+        try:
+            await client.run(f"insert into items values (600, {n[0]}, 1, 'counted'); commit")
+        except SqlError as failure:
+            error = failure
+        assert isinstance(error, SerializationFailure)
