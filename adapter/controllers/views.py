@@ -43,6 +43,9 @@ log = structlog.get_logger(__name__)
 GATHER_S = 0.02
 """How long changes gather before views are looked at."""
 
+IDLE_S = 0.5
+"""How often a process without views to keep looks whether there are any now."""
+
 LONGEST_PAUSE_S = 10.0
 """How often views are looked at though nothing has changed: a process may have ended."""
 
@@ -105,8 +108,8 @@ class ViewKeeper:
     async def _keep(self) -> None:
         while True:
             if not self._views():
-                # NOTE: every commit of a server that keeps no view comes by here.
-                await self._env.cache.changed()
+                # NOTE: without waiting for commits, which do not pay for views that are not there.
+                await self._env.clock.sleep(IDLE_S)
                 continue
             pause_s = LONGEST_PAUSE_S
             try:
