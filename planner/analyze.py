@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from planner.command_tags import command_tag
 from planner.common_errors import too_deep
 from planner.definitions.views import ViewDefinition, define_query, define_view
@@ -66,8 +68,10 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> A
         statement.with_changes = WithChanges(bind=bind_change)
         level = Level(statement, None)
         if kind in CHANGES:
-            return with_steps(statement, CHANGES[kind](level, parsed.tree))
-        return with_steps(statement, bound_query(statement, bind_query(level, parsed.tree)))
+            bound = with_steps(statement, CHANGES[kind](level, parsed.tree))
+        else:
+            bound = with_steps(statement, bound_query(statement, bind_query(level, parsed.tree)))
+        return replace(bound, required=statement.required.all())
     return _utility(parsed, context)
 
 

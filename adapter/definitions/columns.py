@@ -19,6 +19,7 @@ from adapter.results import Notice
 from planner.common_errors import missing_column
 from planner.errors import DependentObjectsStillExist
 from planner.statements import records as st
+from storage.catalog.acl import Acl
 from storage.catalog.model import CatalogSnapshot, Column, Comment, Constraint, Index, Relation
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.record import Record
@@ -67,7 +68,7 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
         record
         for record in own_catalog(running).all()
         if record.oid in gone
-        or (isinstance(record, Comment) and record.object_oid == relation.oid and record.subid == column.attnum)
+        or (isinstance(record, (Comment, Acl)) and record.object_oid == relation.oid and record.subid == column.attnum)
         or (isinstance(record, Comment) and record.object_oid in gone)
         or (isinstance(record, SequenceRecord) and record.owned_by == (relation.oid, column.attnum))
     ]

@@ -16,6 +16,7 @@ from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
 from planner.types import derived_oids
 from planner.types.user_types import is_type_record, mentions, types_used
+from storage.catalog.acl import Acl, DefaultAcl
 from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     CatalogRecord,
@@ -150,8 +151,11 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
         if record is not None:
             gone[oid] = record
     for record in catalog.all():
-        if (isinstance(record, Comment) and record.object_oid in doomed) or (
-            isinstance(record, (Constraint, Index)) and record.relation in doomed
+        if (
+            (isinstance(record, Comment) and record.object_oid in doomed)
+            or (isinstance(record, (Constraint, Index)) and record.relation in doomed)
+            or (isinstance(record, Acl) and doomed & {record.object_oid, derived_oids.owner(record.object_oid)})
+            or (isinstance(record, DefaultAcl) and doomed & {record.role, record.schema})
         ):
             gone[record.oid] = record
     change(running, removed=gone.values())

@@ -105,12 +105,14 @@ def _inside(statement: Statement, record: Function, parsed: Parsed, arguments: A
     statement.parsed, statement.view_depth, statement.arguments = parsed, statement.view_depth + 1, arguments
     statement.context, statement.relations = context, set()
     statement.expanding = (*statement.expanding, record.oid)
+    owner = record.owner if record.security_definer else None
     try:
-        if context.search_path == TYPE_SCOPE.get().search_path:
-            yield
-        else:
-            with types_of(context.catalog, context.search_path):
+        with statement.required.inside_function(owner, stored=record.sql_body is not None):
+            if context.search_path == TYPE_SCOPE.get().search_path:
                 yield
+            else:
+                with types_of(context.catalog, context.search_path):
+                    yield
     finally:
         statement.read_inside |= statement.relations
         statement.parsed, statement.view_depth, statement.arguments, statement.context, statement.relations = outer

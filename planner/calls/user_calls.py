@@ -42,6 +42,7 @@ def note_call(level: Level, tree: Tree, signature: Signature) -> None:
     """Remember, for who writes out a definition, which function a FuncCall means."""
     statement = level.statement
     statement.functions.add(signature.oid)
+    statement.required.call(signature.oid)
     if statement.definition is not None and statement.view_depth == 0:
         statement.definition.functions.append((tree, signature.oid))
 

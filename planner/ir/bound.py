@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from planner.ir.file_rows import FileTable
 from planner.ir.nodes import Rel, Scalar
+from planner.ir.required import Required
 from planner.types.types import SqlType
 
 
@@ -29,6 +30,8 @@ class BoundQuery(Struct, frozen=True, kw_only=True):
     validated: bool = False
     functions: frozenset[int] = field(default_factory=frozenset)
     files: Mapping[int, FileTable] = field(default_factory=dict)
+    required: tuple[Required, ...] = ()
+    """Of a whole statement: the privileges that it needs. So in the records below."""
 
 
 class BoundInsert(Struct, frozen=True, kw_only=True):
@@ -47,6 +50,7 @@ class BoundInsert(Struct, frozen=True, kw_only=True):
     returning: Returning | None = None
     on_conflict: OnConflict | None = None
     view_checks: ViewChecks | None = None
+    required: tuple[Required, ...] = ()
 
 
 class ViewChecks(Struct, frozen=True, kw_only=True):
@@ -77,6 +81,7 @@ class BoundUpdate(Struct, frozen=True, kw_only=True):
     not_null: tuple[int, ...]
     returning: Returning | None = None
     view_checks: ViewChecks | None = None
+    required: tuple[Required, ...] = ()
 
 
 class BoundDelete(Struct, frozen=True, kw_only=True):
@@ -87,6 +92,7 @@ class BoundDelete(Struct, frozen=True, kw_only=True):
     columns: tuple[int, ...]
     read: BoundQuery
     returning: Returning | None = None
+    required: tuple[Required, ...] = ()
 
 
 class MergeAction(Struct, frozen=True, kw_only=True):
@@ -110,6 +116,7 @@ class BoundMerge(Struct, frozen=True, kw_only=True):
     actions: tuple[MergeAction, ...]
     computed: BoundQuery | None = None
     returning: Returning | None = None
+    required: tuple[Required, ...] = ()
 
 
 class Returning(Struct, frozen=True, kw_only=True):
@@ -138,6 +145,7 @@ class BoundWith(Struct, frozen=True, kw_only=True):
 
     steps: tuple[WithStep, ...]
     body: BoundStatement
+    required: tuple[Required, ...] = ()
 
 
 BoundChange: TypeAlias = BoundInsert | BoundUpdate | BoundDelete | BoundMerge

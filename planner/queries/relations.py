@@ -28,6 +28,7 @@ from planner.ir.nodes import (
     Values,
 )
 from planner.resolution.query import bind_query
+from planner.resolution.required import Use, closed_schema
 from planner.resolution.scope import levels
 from planner.resolution.statement import BindContext, Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
@@ -56,14 +57,18 @@ class Cte(Struct, kw_only=True):
     """False for a change of rows without RETURNING."""
 
 
-def find_relation(context: BindContext, name: QualifiedName) -> Relation | Sequence | SystemRelation | None:
+def find_relation(
+    context: BindContext, name: QualifiedName, *, stored: bool = False
+) -> Relation | Sequence | SystemRelation | None:
     """The relation that a name means, by search path when it is unqualified. Raises 0A000 for another database, 42809
-    for an index."""
+    for an index, 42501 for a schema without USAGE unless the name is that of a `stored` definition."""
     if name.database is not None and name.database != context.database:
         raise other_database(name, name.position)
     schemas = (name.schema,) if name.schema is not None else context.searched_schemas()
     catalog = context.catalog
     for schema in schemas:
+        if schema in context.closed_schemas and not stored and name.schema is not None:
+            raise closed_schema(schema, name.position)
         system = context.system_relations.lookup(schema, name.name)
         if system is not None:
             return system
@@ -118,7 +123,7 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
         name=tree.relname, schema=tree.schemaname or None, database=tree.catalogname or None,
         position=statement.position(tree.location),
     )  # fmt: skip
-    found = find_relation(statement.context, name)
+    found = find_relation(statement.context, name, stored=statement.required.stored)
     if found is None:
         raise undefined_table(name, statement.position(tree.location))
     if isinstance(found, SystemRelation):
@@ -130,7 +135,19 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
         return _view(level, found, tree, alias)
     if found.kind not in ("r", "m"):
         raise WrongObjectType(f'"{found.name}" is not a table', position=statement.position(tree.location))
-    return scan_table(level, found, alias, tree.location, row_id=found.oid == statement.context.numbered)
+    scan, item = scan_table(level, found, alias, tree.location, row_id=found.oid == statement.context.numbered)
+    offer(level, statement.required.use(found.oid, "r"), item)
+    return scan, item
+
+
+def offer(level: Level, use: Use, item: NsItem) -> None:
+    """The columns that `item` offers in `level` are those of the relation in `use`."""
+    attnums = level.statement.origins
+    columns: dict[int, list[int]] = {}
+    for column in item.columns:
+        if column.field is not None and column.field.id in attnums:
+            columns[column.field.id] = [attnums[column.field.id].attnum]
+    use.offering(level.references, columns)
 
 
 _Template: TypeAlias = tuple[tuple[str, SqlType, Origin], ...]
@@ -203,6 +220,8 @@ def _sequence(level: Level, found: Sequence, tree: Tree, alias: Tree | None) -> 
     names = apply_column_aliases(alias, item_alias, [name for name, _, _ in template])
     fields = statement.new_fields(template)
     level.own_all(fields, item_alias, names)
+    use = statement.required.use(found.oid, "r")
+    use.offering(level.references, {item.id: [number] for number, item in enumerate(fields, 1)})
     row: tuple[Scalar, ...] = (
         SessionValue(name=f"sequence_last_value:{found.oid}", type=SqlType(INT8)),
         Literal(value=0, type=SqlType(INT8)),
@@ -234,6 +253,8 @@ def _system_scan(level: Level, found: SystemRelation, tree: Tree, alias: Tree | 
             fields.append(item)
             system[column_name] = ColumnRef(id=item.id, type=type)
             level.own(item.id, item_alias, column_name)
+    use = statement.required.use(found.oid, "r")
+    use.offering(level.references, {item.id: [statement.origins[item.id].attnum] for item in fields})
     scan = SystemScan(schema=found.schema, name=found.name, relation_oid=found.oid, fields=tuple(fields))
     return scan, NsItem(
         alias=item_alias,
@@ -290,16 +311,21 @@ def parse_view(definition: str) -> Parsed:
 
 def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
     statement = level.statement
+    use = statement.required.use(relation.oid, "r")
     if statement.outlined:
-        return scan_table(level, relation, alias, tree.location)
+        scan, outlined = scan_table(level, relation, alias, tree.location)
+        offer(level, use, outlined)
+        return scan, outlined
     if statement.view_depth >= MAX_VIEW_DEPTH:
         raise too_deep()
     item_alias = alias.aliasname if alias is not None else relation.name
     live = relation.live_columns()
     names = apply_column_aliases(alias, item_alias, [column.name for column in live])
     parsed = parse_view(relation.definition or "")
-    rel = bind_in_view(statement, lambda inner: bind_query(inner, parsed.tree), parsed)
+    with statement.required.inside_view(relation.owner):
+        rel = bind_in_view(statement, lambda inner: bind_query(inner, parsed.tree), parsed)
     columns = []
+    use.offering(level.references, {item.id: [column.attnum] for column, item in zip(live, rel.fields, strict=False)})
     for column, name, item in zip(live, names, rel.fields, strict=False):
         statement.origins[item.id] = Origin(relation_oid=relation.oid, attnum=column.attnum)
         columns.append(NsColumn(name, field=item))
@@ -320,7 +346,9 @@ def bind_in_view(statement: Statement, bind: Any, parsed: Parsed) -> Any:
     without parameters and without error positions."""
     outer_parsed, outer_positions, arguments = statement.parsed, statement.view_depth, statement.arguments
     statement.parsed, statement.view_depth, statement.arguments = parsed, outer_positions + 1, None
+    outer_stored, statement.required.stored = statement.required.stored, True
     try:
         return bind(Level(statement, None))
     finally:
+        statement.required.stored = outer_stored
         statement.parsed, statement.view_depth, statement.arguments = outer_parsed, outer_positions, arguments

@@ -32,6 +32,7 @@ from planner.ir.nodes import (
 )
 from planner.ir.rewrite import is_volatile
 from planner.ir.written import Form
+from planner.resolution.required import Requirements
 from planner.syntax.parse import Parsed, Tree
 from planner.types.system_relations import SystemRelations
 from planner.types.type_names import UnknownName, format_type, resolve_type_name
@@ -76,6 +77,8 @@ class BindContext(Struct, frozen=True, kw_only=True):
     numbered: int | None = None
     """The relation (oid) that offers its row ids, as a column ``_row_id``."""
     files: Mapping[FileRequest, FileTable | SqlError] = field(default_factory=dict)
+    closed_schemas: frozenset[str] = frozenset()
+    """The schemas on which the current role has no USAGE. They are not in `search_path`."""
 
     def searched_schemas(self) -> tuple[str, ...]:
         """The schemas in which an unqualified name is looked up, in order."""
@@ -270,6 +273,7 @@ class Statement:
         self.arguments = context.arguments
         self.expanding: tuple[int, ...] = ()
         """The functions whose bodies are being bound, outermost first."""
+        self.required = Requirements()
         self.system = False
         self.volatile = False
         self.locking: str | None = None

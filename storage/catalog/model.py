@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from storage.catalog.access import AuthenticationSecret, Membership, Role, Roles
+from storage.catalog.acl import Acl, Acls, DefaultAcl
 from storage.catalog.extensions import Extension
 from storage.catalog.materialized import Materialized
 from storage.catalog.record import Record
@@ -303,7 +304,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
-    | Function | Membership | Extension | AuthenticationSecret
+    | Function | Membership | Acl | DefaultAcl | Extension | AuthenticationSecret
 )  # fmt: skip
 
 
@@ -340,6 +341,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     function_oids: Map[tuple[int, str], tuple[int, ...]]
     """The functions and procedures of one name, in the order of their oids."""
     roles: Roles
+    acls: Acls
 
     @staticmethod
     def empty() -> CatalogSnapshot:
@@ -357,6 +359,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             type_names=Map(),
             function_oids=Map(),
             roles=Roles(),
+            acls=Acls(),
         )
 
     def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
@@ -472,6 +475,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             type_names=types,
             function_oids=functions,
             roles=self.roles.changed((update.record, update.diff) for update in ordered),
+            acls=self.acls.changed((update.record, update.diff) for update in ordered),
         )
 
     def get(self, oid: int) -> CatalogRecord | None:
@@ -547,7 +551,11 @@ def _database_of(
             above = record.schema
         case Constraint():
             above = record.relation
-        case Comment():
+        case DefaultAcl():
+            return record.database
+        case Comment() | Acl():
+            if isinstance(record, Acl) and record.parameter:
+                return WHOLE
             # The object may be gone by now, or be derived from one that has another oid.
             owner = touched.get(record.object_oid) or known.get(record.object_oid)
             return WHOLE if isinstance(owner, (Role, Database)) else record.database

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from immutables import Map
 from msgspec.structs import replace
 
+from storage.catalog.acl import Acl
 from storage.catalog.model import (
     CatalogRecord,
     CatalogSnapshot,
@@ -127,7 +128,7 @@ def _needs(record: CatalogRecord, gone: set[int]) -> bool:
             return record.relation in gone or record.foreign_relation in gone
         case Index():
             return record.relation in gone
-        case Comment():
+        case Comment() | Acl():
             return record.object_oid in gone
         case _:
             return False

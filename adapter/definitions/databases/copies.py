@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from planner.types import derived_oids
 from storage.catalog.access import AuthenticationSecret, Membership, Role
+from storage.catalog.acl import Acl, DefaultAcl
 from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     PUBLIC_SCHEMA_OID,
@@ -121,8 +122,10 @@ class Copies:
                     if record.materialized is None
                     else replace(record.materialized, journal=self._new_shard()),
                 )
-            case Comment():
+            case Comment() | Acl():
                 return replace(record, oid=oid, object_oid=self._oid(record.object_oid), database=self._database)
+            case DefaultAcl():
+                return replace(record, oid=oid, schema=self._oid(record.schema), database=self._database)
             case Constraint():
                 return replace(
                     record,

@@ -141,7 +141,7 @@ def insert_columns(statement: Statement, target: ChangeTarget, nodes: Sequence[T
 
 def insert_places(target: ChangeTarget, given: Sequence[int]) -> list[int]:
     """The places in the table of columns that an INSERT gives values for."""
-    places = [target.place(index, "insert") for index in given]
+    places = [target.assigned(index, "insert", inserted=True) for index in given]
     by_place = dict(zip(places, given, strict=True))
     for place, index in zip(places, given, strict=True):
         if by_place[place] != index:
@@ -393,7 +393,7 @@ def assignments(
     multiple: dict[bytes, list[Scalar | None]] = {}
     for node in tree.target_list:
         named = node.res_target
-        index = target.place(target.index(named.name, statement.position(named.location)), verb)
+        index = target.assigned(target.index(named.name, statement.position(named.location)), verb)
         if index in changes and not (named.indirection and index in in_parts):
             raise _assigned_twice(live[index])
         expr: Scalar | None

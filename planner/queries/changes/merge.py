@@ -31,7 +31,7 @@ from planner.queries.changes.dml import assignments, insert_columns, inserted_va
 from planner.queries.changes.targets import ChangeTarget, change_target
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
-from planner.queries.relations import scan_table
+from planner.queries.relations import offer, scan_table
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Level, NsItem
@@ -45,6 +45,9 @@ _COMMANDS = {
     pb.CMD_INSERT: "insert",
     pb.CMD_NOTHING: "nothing",
 }
+
+
+_PRIVILEGES = {pb.CMD_UPDATE: "w", pb.CMD_DELETE: "d", pb.CMD_INSERT: "a", pb.CMD_NOTHING: ""}
 
 
 class _Target:
@@ -78,6 +81,8 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
     source = bind_from(level, [tree.source_relation])
     scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
+    changed.need("".join({_PRIVILEGES[clause.command_type]: None for clause in clauses}))
+    offer(level, changed.uses[0], item)
     if any(other.rel_visible and other.alias == item.alias for other in level.namespace):
         raise DuplicateAlias(
             f'name "{item.alias}" specified more than once',
@@ -203,6 +208,7 @@ def _inserted(
     for place, node in zip(places, nodes, strict=False):
         if not node.HasField("set_to_default"):
             given.add(place)
+        target.changed.assigned(place, "merge", inserted=True)
         values[place] = inserted_value(target.level, node, live[place], types[place], clause.override)
     for place, column in enumerate(live):
         if place not in values:

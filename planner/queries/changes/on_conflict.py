@@ -42,6 +42,10 @@ def bind_on_conflict(
     tree = insert.on_conflict_clause
     updates = tree.action == pb.ONCONFLICT_UPDATE
     arbiters = _arbiters(statement, target, tree, updates=updates)
+    if tree.HasField("infer"):
+        target.read([attnum for arbiter in arbiters for attnum in arbiter.columns if attnum])
+    if updates:
+        target.need("w")
     changed = _update(statement, target, insert, assignments) if updates else None
     return tuple(constraint.oid for constraint in arbiters), changed
 

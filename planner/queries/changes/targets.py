@@ -35,12 +35,14 @@ from planner.ir.nodes import (
     Scalar,
     Scan,
 )
+from planner.ir.rewrite import column_ids
 from planner.queries.changes.column_values import bound_query
 from planner.queries.changes.updatable_views import NO_COLUMNS, UpdatableView, base_item, updatable_view
 from planner.queries.relations import (
     MAX_VIEW_DEPTH,
     bind_in_view,
     find_relation,
+    offer,
     scan_table,
     schema_name,
     undefined_table,
@@ -48,6 +50,7 @@ from planner.queries.relations import (
 from planner.queries.select import bind_targets
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
+from planner.resolution.required import Use
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Tree
@@ -68,12 +71,17 @@ def _places(relation: Relation) -> Mapping[str, int]:
     return {column.name: place for place, column in enumerate(relation.live_columns())}
 
 
+_PRIVILEGES = {"insert": "a", "update": "w", "delete": "d", "merge": ""}
+
+
 class ChangeTarget(Struct, frozen=True, kw_only=True):
     """`relation` is the table; `named` is what the statement names, a view if there are `views`, outermost first."""
 
     relation: Relation
     named: Relation
     views: tuple[UpdatableView, ...] = ()
+    uses: tuple[Use, ...] = ()
+    """What is needed of each of the views, and of the table."""
 
     @property
     def live(self) -> tuple[Column, ...]:
@@ -91,6 +99,31 @@ class ChangeTarget(Struct, frozen=True, kw_only=True):
         if place is None:
             raise missing_column(self.named.name, name, position)
         return place
+
+    def need(self, privileges: str) -> None:
+        """The change needs these privileges besides: of the view its user, of what is below it its owner."""
+        for use in self.uses:
+            use.privileges += privileges
+
+    def assigned(self, index: int, verb: str, *, inserted: bool = False) -> int:
+        """`place` of a column that is given a value, in a row that is `inserted` or else updated."""
+        place = self.place(index, verb)
+        relations = (*(view.view for view in self.views), self.relation)
+        below: int | None = index
+        for depth, (use, relation) in enumerate(zip(self.uses, relations, strict=True)):
+            assert below is not None
+            (use.inserted if inserted else use.updated).add(relation.live_columns()[below].attnum)
+            if depth < len(self.views):
+                below = self.views[depth].columns[below].below
+        return place
+
+    def read(self, attnums: Sequence[int]) -> None:
+        """Columns of the table, by attnum, are read to find out whether a row is there."""
+        self.uses[-1].selected.update(attnums)
+        wanted = {place for place, column in enumerate(self.live) if column.attnum in attnums}
+        for use, view in zip(reversed(self.uses[:-1]), reversed(self.views), strict=True):
+            wanted = {index for index, column in enumerate(view.columns) if column.below in wanted}
+            use.selected.update(view.view.live_columns()[index].attnum for index in wanted)
 
     def place(self, index: int, verb: str) -> int:
         """The place of the table's column that the column `index` of `named` is. Raises 0A000 when it is none."""
@@ -112,7 +145,7 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
     name = QualifiedName(
         name=tree.relname, schema=tree.schemaname or None, database=tree.catalogname or None, position=position
     )
-    found = find_relation(statement.context, name)
+    found = find_relation(statement.context, name, stored=statement.required.stored)
     if found is None:
         raise undefined_table(name, position)
     if isinstance(found, SystemRelation):
@@ -128,18 +161,24 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
         raise WrongObjectType(f'cannot change materialized view "{found.name}"')
     views: list[UpdatableView] = []
     relation = found
+    required = statement.required
+    needed = _PRIVILEGES[verb]
+    uses = [required.use(found.oid, needed)]
     statement.relations.add(found.oid)
     while relation.kind == "v":
         if len(views) >= MAX_VIEW_DEPTH:
             raise too_deep()
         views.append(_updatable(statement, relation, verb))
-        relation = views[-1].base
+        with required.inside_view(relation.owner):
+            relation = views[-1].base
+            uses.append(required.use(relation.oid, needed))
         statement.relations.add(relation.oid)
-    return ChangeTarget(relation=relation, named=found, views=tuple(views))
+    return ChangeTarget(relation=relation, named=found, views=tuple(views), uses=tuple(uses))
 
 
 def _updatable(statement: Statement, view: Relation, verb: str) -> UpdatableView:
-    analyzed = updatable_view(statement, view)
+    with statement.required.without_notes():
+        analyzed = updatable_view(statement, view)
     if isinstance(analyzed, UpdatableView) and (verb == "delete" or analyzed.has_updatable_columns):
         return analyzed
     what, doing, event = _VERBS[verb]
@@ -158,9 +197,11 @@ def scan_target(
     called."""
     if not target.views:
         scan, item = scan_table(level, target.relation, alias, location, row_id=row_id)
+        offer(level, target.uses[0], item)
         return scan, scan, item
     scan, item = scan_table(level, target.relation, None, location, row_id=row_id)
-    item, conditions = through_views(level, target.views, item)
+    offer(level, target.uses[-1], item)
+    item, conditions = through_views(level, target.views, item, target.uses)
     if alias is not None:
         item.alias = alias.aliasname
     rel: Rel = scan
@@ -170,12 +211,16 @@ def scan_target(
     return rel, scan, item
 
 
-def through_views(level: Level, views: Sequence[UpdatableView], item: NsItem) -> tuple[NsItem, list[Scalar | None]]:
+def through_views(
+    level: Level, views: Sequence[UpdatableView], item: NsItem, uses: Sequence[Use] = ()
+) -> tuple[NsItem, list[Scalar | None]]:
     """What the outermost of `views` offers over the table that offers `item`, and the condition of each, the innermost
-    first."""
+    first. `uses` are what is needed of each of the views."""
     statement = level.statement
+    # What the views' queries refer to, the statement does not.
+    before = len(level.references)
     conditions: list[Scalar | None] = []
-    for view in reversed(views):
+    for depth, view in reversed([*enumerate(views)]):
 
         def bind(inner: Level, view: UpdatableView = view, below: NsItem = item) -> tuple[list[Scalar], Scalar | None]:
             tree = view.parsed.tree
@@ -191,12 +236,18 @@ def through_views(level: Level, views: Sequence[UpdatableView], item: NsItem) ->
             return exprs, condition
 
         exprs, condition = bind_in_view(statement, bind, view.parsed)
+        del level.references[before:]
         conditions.append(condition)
         columns = []
+        offered: dict[int, list[int]] = {}
         for column, expr in zip(view.view.live_columns(), exprs, strict=True):
+            for id in column_ids(expr):
+                offered.setdefault(id, []).append(column.attnum)
             if isinstance(expr, ColumnRef):
                 statement.origins[expr.id] = Origin(relation_oid=view.view.oid, attnum=column.attnum)
             columns.append(NsColumn(column.name, expr=expr))
+        if uses:
+            uses[depth].offering(level.references, offered)
         item = NsItem(
             alias=view.view.name,
             columns=columns,

@@ -1,0 +1,121 @@
+"""Notes, while a statement is bound, of the privileges that it needs (PostgreSQL's RTEPermissionInfo).
+
+Each relation that the text names, and each that a view's query names, gets a note of its own, in the order in which they
+are met. Which of its columns are read is known when all is bound: by the references to the columns that it offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from planner.errors import InsufficientPrivilege
+from planner.ir.required import Required
+
+
+class Use:
+    """One relation in the statement. `privileges` it needs in any case; SELECT, also when columns of it are read."""
+
+    __slots__ = ("inserted", "offers", "oid", "privileges", "role", "selected", "updated")
+
+    def __init__(self, oid: int, role: int | None, privileges: str) -> None:
+        self.oid = oid
+        self.role = role
+        self.privileges = privileges
+        self.selected: set[int] = set()
+        self.inserted: set[int] = set()
+        self.updated: set[int] = set()
+        self.offers: list[tuple[Sequence[int], Mapping[int, Sequence[int]]]] = []
+
+    def offering(self, references: Sequence[int], columns: Mapping[int, Sequence[int]]) -> None:
+        """Fields stand for columns: `columns` gives the attnums for a field's id, `references` are, once all is bound,
+        the ids that were referred to."""
+        self.offers.append((references, columns))
+
+    def required(self) -> Required:
+        """What is needed of it, once all is bound."""
+        selected = self.selected | {
+            attnum
+            for references, columns in self.offers
+            for id in columns.keys() & set(references)
+            for attnum in columns[id]
+        }
+        privileges = self.privileges
+        if selected and "r" not in privileges:
+            privileges += "r"
+        return Required(
+            oid=self.oid,
+            role=self.role,
+            privileges=privileges,
+            selected=frozenset(selected),
+            inserted=frozenset(self.inserted),
+            updated=frozenset(self.updated),
+        )
+
+
+class Requirements:
+    """The notes of one statement. `role` is who needs what is met now, None for the current role; `stored`: names are
+    those of a stored definition, whose schemas need not be open to who uses it."""
+
+    def __init__(self) -> None:
+        self.role: int | None = None
+        self.stored = False
+        self.unnoted = False
+        self._acting: int | None = None
+        self._uses: list[Use] = []
+        self._functions: dict[tuple[int, int | None], None] = {}
+
+    def use(self, oid: int, privileges: str) -> Use:
+        """A relation of which `privileges` are needed."""
+        use = Use(oid, self.role, privileges)
+        if not self.unnoted:
+            self._uses.append(use)
+        return use
+
+    def call(self, oid: int) -> None:
+        """A function is called."""
+        if not self.unnoted:
+            self._functions[oid, self._acting] = None
+
+    @contextmanager
+    def inside_view(self, owner: int | None) -> Iterator[None]:
+        """A view's query is bound, whose relations `owner` needs; None: the current role."""
+        outer = self.role
+        self.role = self._acting if owner is None else owner
+        try:
+            yield
+        finally:
+            self.role = outer
+
+    @contextmanager
+    def inside_function(self, owner: int | None, *, stored: bool) -> Iterator[None]:
+        """A function's body is bound, which runs as `owner`; None: as who calls it. `stored`: it was bound before."""
+        outer = self.role, self._acting, self.stored
+        if owner is not None:
+            self._acting = owner
+        self.role, self.stored = self._acting, stored
+        try:
+            yield
+        finally:
+            self.role, self._acting, self.stored = outer
+
+    @contextmanager
+    def without_notes(self) -> Iterator[None]:
+        """What is bound needs nothing."""
+        outer, self.unnoted = self.unnoted, True
+        try:
+            yield
+        finally:
+            self.unnoted = outer
+
+    def all(self) -> tuple[Required, ...]:
+        """Everything that is needed, once all is bound."""
+        functions = (
+            Required(oid=oid, kind="f", role=role, privileges="X") for oid, role in self._functions
+        )
+        return (*(use.required() for use in self._uses), *functions)
+
+
+def closed_schema(name: str, position: int | None = None) -> InsufficientPrivilege:
+    """42501 for a name in a schema on which the role has no USAGE."""
+    return InsufficientPrivilege(f"permission denied for schema {name}", position=position)
