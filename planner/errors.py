@@ -333,6 +333,10 @@ class InsufficientPrivilege(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42501"
 
 
+class InvalidGrantOperation(SqlError):
+    sqlstate = "0LP01"
+
+
 class SqlSyntaxError(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42601"
 

@@ -68,6 +68,7 @@ MAX_STATEMENTS = 1000
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
     """Carry out INSERT, UPDATE, DELETE or MERGE. Raises BeginAgain."""
+    plan.check_access()
     if not changes_temporary_table(plan):
         running.transaction.check_writable(plan.tag.split()[0])
     await running.transaction.lock(plan.locks if running.attempt < ALONE_AFTER else against_all_writers(plan))

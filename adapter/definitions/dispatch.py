@@ -20,6 +20,7 @@ from adapter.definitions.databases import changes as databases
 from adapter.definitions.extensions import changes as extensions
 from adapter.definitions.indexes import creation, rebuilding
 from adapter.definitions.materialized import refreshing
+from adapter.definitions.privileges import grants
 from adapter.definitions.roles import attributes, memberships, stored_settings
 from adapter.definitions.routines import alteration
 from adapter.definitions.routines import creation as routines
@@ -82,13 +83,13 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterExtension: extensions.alter,
     st.DropDatabase: databases.drop_database,
     st.AlterSetting: stored_settings.alter_setting,
+    st.Grant: grants.grant,
+    st.AlterDefaultPrivileges: grants.alter_default_privileges,
 }
 
 _OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.DropDatabase: "DROP DATABASE"}
 
 _UNSUPPORTED: dict[type, str] = {
-    st.Grant: "GRANT",
-    st.AlterDefaultPrivileges: "ALTER DEFAULT PRIVILEGES",
     st.AlterSystem: "ALTER SYSTEM",
     st.Cluster: "CLUSTER",
     st.Do: "DO",

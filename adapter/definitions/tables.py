@@ -213,6 +213,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return Command(tag=title)
     plan = await _source_plan(running, statement, catalog)
+    plan.check_access()
     assert plan.query is not None
     fields = plan.query.rel.fields
     check_column_count(len(fields))

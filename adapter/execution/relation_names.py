@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from adapter.access.privileges import Rights
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.common_errors import missing_relation, missing_schema, not_open, other_database
@@ -16,8 +17,10 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.functions.own import SCHEMA as OWN_SCHEMA
+from planner.resolution.required import closed_schema
 from planner.statements.records import QualifiedName
 from planner.types.derived_oids import row_type_oid
+from planner.types.system_relations import SystemRelation
 from planner.types.table_indexes import index_called
 from planner.types.type_names import format_type
 from planner.types.user_types import function_name, is_type_record
@@ -64,18 +67,33 @@ def check_database(running: Running, name: QualifiedName) -> None:
 
 
 def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Relation | Sequence | Index | None:
-    """The relation, sequence or index (also of a constraint) called `name`, or None. 42501 for a system relation."""
+    """The relation, sequence or index (also of a constraint) called `name`, or None. 42501 for a system relation, and
+    for a schema without USAGE."""
+    found = look_up_any(running, catalog, name)
+    if isinstance(found, SystemRelation):
+        raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
+    return found
+
+
+def look_up_any(
+    running: Running, catalog: CatalogSnapshot, name: QualifiedName
+) -> Relation | Sequence | Index | SystemRelation | None:
+    """What `look_up` gives, or a system relation."""
     check_database(running, name)
+    context = running.session.bind_context(catalog)
     if name.schema is not None:
+        if name.schema in context.closed_schemas:
+            raise closed_schema(name.schema)
         path: tuple[str, ...] = (name.schema,)
     else:
-        path = running.session.search_path()
+        path = context.search_path
         if "pg_catalog" not in path:
             path = ("pg_catalog", *path)
     for schema_name in path:
         if schema_name in SYSTEM_SCHEMAS:
-            if running.services.system_relations.lookup(schema_name, name.name) is not None:
-                raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
+            system = running.services.system_relations.lookup(schema_name, name.name)
+            if system is not None:
+                return system
             continue
         schema = catalog.schema(schema_name)
         if schema is None:
@@ -146,7 +164,10 @@ def creation_schema(
         return _temporary_schema(running)
     else:
         schema = None
+        closed = running.session.bind_context(catalog).closed_schemas
         for path in running.session.creation_path():
+            if path in closed:
+                continue
             if path == TEMPORARY_SCHEMA or (own is not None and path == own.name):
                 return _temporary_schema(running)
             schema = catalog.schema(path)
@@ -159,20 +180,38 @@ def creation_schema(
             f'permission denied to create "{schema.name}.{name.name}"',
             detail="System catalog modifications are currently disallowed.",
         )
+    check_create(running, catalog, schema)
     return schema
 
 
 def _temporary_schema(running: Running) -> Schema:
-    """The session's own temporary schema, which the transaction makes if there is none."""
+    """The session's own temporary schema, which the transaction makes if there is none. 42501 without TEMPORARY on the
+    database."""
     transaction = running.transaction
+    session = running.session
+    rights = Rights(transaction.catalog, session.values.identity.current)
+    if not rights.may("d", session.database_oid, "T"):
+        raise InsufficientPrivilege(f'permission denied to create temporary tables in database "{session.database}"')
     known = transaction.catalog.schema(TEMPORARY_SCHEMA)
     if known is not None:
         return known
-    session = running.session
     space = session.temporary_space()
     schema = Schema(oid=space.schema, name=space.name, owner=BOOTSTRAP_SUPERUSER_OID, database=session.database_oid)
     transaction.change_catalog([CatalogUpdate(record=schema, diff=1)])
     return schema
+
+
+def require_open_schema(running: Running, catalog: CatalogSnapshot, name: str) -> Schema:
+    """The schema called `name`, on which the current role has USAGE. 3F000, 42501."""
+    schema = require_schema(catalog, name)
+    if name in running.session.bind_context(catalog).closed_schemas:
+        raise closed_schema(name)
+    return schema
+
+
+def check_create(running: Running, catalog: CatalogSnapshot, schema: Schema) -> None:
+    """42501 unless the current role has CREATE on the schema."""
+    Rights(catalog, running.session.values.identity.current).require("n", schema.oid, "C")
 
 
 def require_schema(catalog: CatalogSnapshot, name: str) -> Schema:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from adapter.access.membership import has_privileges_of
+from adapter.access.privileges import Rights
 from adapter.access.roles import require_role, role_name
 from adapter.execution.notifications import Listener
 from adapter.execution.portals import PortalTable
@@ -329,9 +330,13 @@ class SessionState:
             return known[2]
         self.user = role_name(catalog, self.values.identity.current)
         self.session_user = role_name(catalog, self.values.identity.session)
+        rights = Rights(catalog, self.values.identity.current)
+        closed = rights.closed_schemas()
+        path = self.search_path()
         context = BindContext(
             catalog=catalog,
-            search_path=self.search_path(),
+            search_path=tuple(name for name in path if name not in closed) if closed else path,
+            closed_schemas=closed,
             settings=self.values.flat,
             user=self.user,
             database=self.database,

@@ -7,13 +7,14 @@ sessions of a server process and holds the most recently used plans.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import ParamSpec, TypeGuard, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from adapter.access.privileges import denial
 from adapter.plans.key_reads import KeyRead, key_read_of
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_values import GIVEN
@@ -25,6 +26,7 @@ from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from planner.analyze import AnyStatement, BindContext, analyze, command_tag
 from planner.definitions.routines import bind_call
+from planner.errors import InsufficientPrivilege
 from planner.ir import nodes as ir
 from planner.ir.bound import (
     WITH_ROWS,
@@ -33,9 +35,11 @@ from planner.ir.bound import (
     BoundInsert,
     BoundMerge,
     BoundQuery,
+    BoundStatement,
     BoundUpdate,
     BoundWith,
 )
+from planner.ir.required import Required
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import acts
 from planner.statements import records as st
@@ -81,7 +85,7 @@ _DEFINITIONS = (
     st.ChangeTypeOwner,
     st.CreateDomain, st.SetDomainDefault, st.SetDomainNotNull, st.AddDomainCheck, st.ValidateDomainCheck,
     st.DropDomainCheck,
-    st.CreateRoutine, st.AlterRoutine,
+    st.CreateRoutine, st.AlterRoutine, st.Grant, st.AlterDefaultPrivileges,
 )  # fmt: skip
 
 
@@ -112,10 +116,17 @@ class Plan(Struct, frozen=True, kw_only=True):
     inside."""
     unpopulated: str | None = None
     """The name of a materialized view that its query reads and that has no rows to be read yet."""
+    denied: str | None = None
+    """Why the role that it was made for may not run it; None when it may."""
     key_read: KeyRead | None = None
     """`query`, where it reads the rows of one key."""
     steps: tuple[PlanStep, ...] = ()
     """What its WITH runs besides, when that changes rows; `statement` is then what the WITH is about."""
+
+    def check_access(self) -> None:
+        """42501 when the role that it was made for may not run it."""
+        if self.denied is not None:
+            raise InsufficientPrivilege(self.denied)
 
 
 class PlanStep(Struct, frozen=True, kw_only=True):
@@ -193,7 +204,8 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
     """Bind `parsed`. Raises the binder's errors."""
     statement = analyze(parsed, context, declared)
     if not isinstance(statement, BoundWith):
-        return _plan_of(parsed, statement, context, declared)
+        plan = _plan_of(parsed, statement, context, declared)
+        return _checked(plan, context, statement.required) if isinstance(statement, BoundStatement) else plan
     body = _plan_of(parsed, statement.body, context, declared)
     steps = []
     for step in statement.steps:
@@ -211,7 +223,24 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         locks=tuple(sorted(modes.items())),
         reads=True,
         steps=tuple(steps),
+    whole = replace(
+        body, relied_on=tuple(records.values()), locks=tuple(sorted(modes.items())), reads=True, steps=tuple(steps)
     )
+    return _checked(whole, context, statement.required)
+
+
+def _checked(plan: Plan, context: BindContext, required: tuple[Required, ...]) -> Plan:
+    """`plan` with what it is denied for. The cache keeps plans by catalog and role, so that is found out once."""
+    denied = denial(context.catalog, context.user, required, _functions(plan))
+    return plan if denied is None else replace(plan, denied=denied)
+
+
+def _functions(plan: Plan) -> Iterator[int]:
+    """The oids of the functions that a statement calls, as far as they are built in."""
+    for part in (plan, *(step.plan for step in plan.steps)):
+        for node in walk(part.statement):
+            if isinstance(node, (ir.Call, ir.FunctionCall)):
+                yield node.signature.oid
 
 
 def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, declared: tuple[int, ...]) -> Plan:

@@ -298,6 +298,7 @@ async def run_query(
     running: Running, plan: Plan, at_hand: Mapping[int, Any] = NOTHING, *, is_cursor: bool = False
 ) -> RowsOutcome:
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
+    plan.check_access()
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on, to_read=True)
     constants = may_skip_engines(running)

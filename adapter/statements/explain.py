@@ -48,6 +48,7 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
             pass
     if plan.query is None:
         return _output(statement, ["Utility Statement"], {"Plan": {"Node Type": "Utility Statement"}})
+    plan.check_access()
     await running.transaction.lock(plan.locks)
     # A query that acts on the session is not prepared: EXPLAIN must not act.
     constants = may_skip_engines(running)

@@ -1,7 +1,7 @@
 """Notes, while a statement is bound, of the privileges that it needs (PostgreSQL's RTEPermissionInfo).
 
-Each relation that the text names, and each that a view's query names, gets a note of its own, in the order in which they
-are met. Which of its columns are read is known when all is bound: by the references to the columns that it offers.
+Each relation that the text names, and each that a view's query names, gets a note of its own, in the order in which
+they are met. Which of its columns are read is known when all is bound: by the references to what it offers.
 """
 
 from __future__ import annotations
@@ -110,9 +110,7 @@ class Requirements:
 
     def all(self) -> tuple[Required, ...]:
         """Everything that is needed, once all is bound."""
-        functions = (
-            Required(oid=oid, kind="f", role=role, privileges="X") for oid, role in self._functions
-        )
+        functions = (Required(oid=oid, kind="f", role=role, privileges="X") for oid, role in self._functions)
         return (*(use.required() for use in self._uses), *functions)
 
 

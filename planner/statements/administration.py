@@ -59,19 +59,6 @@ class Reindex(Struct, frozen=True, kw_only=True):
     tablespace: str | None = None
 
 
-class Grant(Struct, frozen=True, kw_only=True):
-    """GRANT or REVOKE of privileges. `privileges` empty is ALL; `columns` per privilege are dropped into its text.
-    A grantee None is PUBLIC."""
-
-    grant: bool
-    privileges: tuple[str, ...]
-    kind: str
-    objects: tuple[QualifiedName, ...]
-    all_in_schema: bool
-    grantees: tuple[str | None, ...]
-    grant_option: bool = False
-
-
 class GrantRole(Struct, frozen=True, kw_only=True):
     """GRANT or REVOKE of role membership. `grantor` is who GRANTED BY names; `admin_option`: with that, or of a REVOKE
     that alone."""
@@ -81,10 +68,6 @@ class GrantRole(Struct, frozen=True, kw_only=True):
     grantees: tuple[str, ...]
     grantor: str | None = None
     admin_option: bool = False
-
-
-class AlterDefaultPrivileges(Struct, frozen=True, kw_only=True):
-    pass
 
 
 class CreateDatabase(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from planner.statements.administration import (
     AlterDatabase,
-    AlterDefaultPrivileges,
     AlterExtension,
     AlterGroup,
     AlterRole,
@@ -25,7 +24,6 @@ from planner.statements.administration import (
     DropDatabase,
     DropOwned,
     DropRole,
-    Grant,
     GrantRole,
     Listen,
     Lock,
@@ -81,6 +79,7 @@ from planner.statements.definitions import (
     Truncate,
 )
 from planner.statements.execution import CloseCursor, Deallocate, DeclareCursor, Execute, Explain, Fetch, Prepare
+from planner.statements.privileges import AlterDefaultPrivileges, Grant, Privilege
 from planner.statements.routines import (
     AlterRoutine,
     CallProcedure,
@@ -266,6 +265,7 @@ __all__ = [
     "Notify",
     "Prepare",
     "PreparedTransaction",
+    "Privilege",
     "QualifiedName",
     "ReassignOwned",
     "RefreshCollation",

@@ -9,9 +9,10 @@ from planner.common_errors import redundant_options
 from planner.errors import FeatureNotSupported, InvalidGrantOperation, InvalidParameterValue, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
-from planner.syntax.names import qualified_name, role_name
+from planner.syntax.names import name_from_list, qualified_name, role_name, strings
 from planner.syntax.options import option_flag, option_text
 from planner.syntax.parse import Parsed, Tree
+from planner.utility.routines import routine_name
 
 _LOCK_MODES = (
     "", "AccessShareLock", "RowShareLock", "RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock",
@@ -104,35 +105,62 @@ _GRANT_OBJECTS = {
 }
 
 
-def _grant(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    objects = []
+def _grant(parsed: Parsed, tree: Tree) -> st.Grant:
+    kind = _GRANT_OBJECTS.get(tree.objtype, "object")
+    objects: list[st.QualifiedName] = []
+    routines: list[st.RoutineName] = []
     for node in tree.objects:
-        kind = node.WhichOneof("node")
-        if kind == "range_var":
-            objects.append(qualified_name(node.range_var, parsed))
-        elif kind == "string":
-            objects.append(st.QualifiedName(name=node.string.sval))
-        elif kind == "object_with_args":
-            objects.append(st.QualifiedName(name=node.object_with_args.objname[-1].string.sval))
-        elif kind == "list":
-            objects.append(st.QualifiedName(name=node.list.items[-1].string.sval))
-    privileges = []
-    for node in tree.privileges:
-        columns = ", ".join(column.string.sval for column in node.access_priv.cols)
-        name = node.access_priv.priv_name or "all"
-        privileges.append(f"{name} ({columns})" if columns else name)
+        match node.WhichOneof("node"):
+            case "range_var":
+                objects.append(qualified_name(node.range_var, parsed))
+            case "string":
+                objects.append(st.QualifiedName(name=node.string.sval))
+            case "object_with_args":
+                routines.append(routine_name(node.object_with_args, kind, parsed))
+            case "list":
+                objects.append(name_from_list(node.list.items))
+            case "integer":
+                objects.append(st.QualifiedName(name=str(node.integer.ival)))
+            case _:
+                objects.append(st.QualifiedName(name=node.float.fval))
+    privileges = [
+        st.Privilege(
+            name=node.access_priv.priv_name or None,
+            columns=tuple(column.string.sval for column in node.access_priv.cols),
+        )
+        for node in tree.privileges
+    ]
     return st.Grant(
         grant=tree.is_grant,
         privileges=tuple(privileges),
-        kind=_GRANT_OBJECTS.get(tree.objtype, "object"),
+        kind=kind,
         objects=tuple(objects),
+        routines=tuple(routines),
         all_in_schema=tree.targtype == pb.ACL_TARGET_ALL_IN_SCHEMA,
         grantees=tuple(
             None if node.role_spec.roletype == pb.ROLESPEC_PUBLIC else role_name(node.role_spec)
             for node in tree.grantees
         ),
         grant_option=tree.grant_option,
+        grantor=role_name(tree.grantor) if tree.HasField("grantor") else None,
+        cascade=tree.behavior == pb.DROP_CASCADE,
     )
+
+
+def _alter_default_privileges(parsed: Parsed, tree: Tree) -> st.AlterDefaultPrivileges:
+    roles: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    given: set[str] = set()
+    for option in tree.options:
+        element = option.def_elem
+        if element.defname in given:
+            raise redundant_options(parsed.position(element.location))
+        given.add(element.defname)
+        if element.defname == "roles":
+            roles = tuple(role_name(node.role_spec) for node in element.arg.list.items)
+        else:
+            schemas = tuple(strings(element.arg.list.items))
+    return st.AlterDefaultPrivileges(roles=roles, schemas=schemas, action=_grant(parsed, tree.action))
 
 
 def _grant_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -288,7 +316,7 @@ BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "reindex_stmt": _reindex,
     "grant_stmt": _grant,
     "grant_role_stmt": _grant_role,
-    "alter_default_privileges_stmt": lambda parsed, tree: st.AlterDefaultPrivileges(),
+    "alter_default_privileges_stmt": _alter_default_privileges,
     "createdb_stmt": _create_database,
     "alter_database_stmt": _alter_database,
     "alter_database_refresh_coll_stmt": _refresh_collation,

@@ -94,9 +94,7 @@ class Acls:
                 known = by_object.get(record.object_oid, ())
                 if diff == -1:
                     rest = tuple(acl for acl in known if acl.oid != record.oid)
-                    by_object = (
-                        by_object.set(record.object_oid, rest) if rest else by_object.delete(record.object_oid)
-                    )
+                    by_object = by_object.set(record.object_oid, rest) if rest else by_object.delete(record.object_oid)
                     continue
                 if any(acl.subid == record.subid and acl.parameter == record.parameter for acl in known):
                     raise ValueError(f"privileges on object {record.object_oid}, {record.subid} exist")

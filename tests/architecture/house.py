@@ -39,6 +39,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "definitions.extensions",
         "definitions.roles",
         "definitions.databases",
+        "definitions.privileges",
         "definitions.routines",
         "definitions.types",
         "definitions.materialized",

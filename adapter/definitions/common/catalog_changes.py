@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 
+from adapter.access.following import privileges_of_changed
 from adapter.access.roles import require_role, role_with
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
@@ -58,11 +60,13 @@ def named_role(running: Running, name: str) -> Role:
 
 
 def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Iterable[CatalogRecord] = ()) -> None:
-    """Take records out of the catalog and put others in, as part of the transaction."""
-    gone = list(removed)
+    """Take records out of the catalog and put others in, as part of the transaction. Objects that are new get the
+    privileges that ALTER DEFAULT PRIVILEGES says; those of objects that have a new owner follow."""
+    gone, come = list(removed), list(added)
     running.transaction.rely_on(gone)
-    updates = [CatalogUpdate(record=record, diff=-1) for record in gone]
-    updates.extend(CatalogUpdate(record=record, diff=1) for record in added)
+    lost, gained = privileges_of_changed(own_catalog(running), gone, come, partial(new_oid, running))
+    updates = [CatalogUpdate(record=record, diff=-1) for record in (*gone, *lost)]
+    updates.extend(CatalogUpdate(record=record, diff=1) for record in (*come, *gained))
     running.transaction.change_catalog(updates)
 
 
