@@ -393,10 +393,6 @@ class UndefinedFunction(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42883"
 
 
-class InvalidGrantOperation(SqlError):
-    sqlstate = "0LP01"
-
-
 class ReservedName(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42939"
 
