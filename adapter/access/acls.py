@@ -9,11 +9,13 @@ The rules are those of PostgreSQL 15's acl.c and aclchk.c.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from adapter.access.roles import predefined
 from planner.catalog_data import content as catalog_data
+from planner.common_errors import missing_role
 from planner.types import derived_oids
 from storage.catalog.acl import PUBLIC, AclEntry
 from storage.catalog.model import (
@@ -82,17 +84,65 @@ def default_entries(kind: str, owner: int) -> tuple[AclEntry, ...]:
 
 
 def entry_of(text: str, roles: Mapping[str, int]) -> AclEntry:
-    """An aclitem's text, of names that `roles` has or that are role oids."""
-    grantee, _, rest = text.rpartition("=")
-    letters, _, grantor = rest.partition("/")
+    """An aclitem from its text. 42704 for a role that is not in `roles`."""
+    grantee, rest = _read_role(text)
+    letters, _, rest = rest.removeprefix("=").partition("/")
+    grantor, _ = _read_role(rest)
     granted = [letter for letter in letters if letter != "*"]
     grantable = [letters[place - 1] for place, letter in enumerate(letters) if letter == "*"]
     return AclEntry(
-        grantee=roles[grantee] if grantee else PUBLIC,
-        grantor=roles[grantor],
+        grantee=_role_of(grantee, roles) if grantee else PUBLIC,
+        grantor=_role_of(grantor, roles),
         privileges=in_order(granted),
         grantable=in_order(grantable),
     )
+
+
+def _read_role(text: str) -> tuple[str, str]:
+    """The role at the start of `text`, and what is after it."""
+    if not text.startswith('"'):
+        found = _NAME.match(text)
+        assert found is not None
+        return found[0], text[found.end() :]
+    place, name = 1, ""
+    while place < len(text):
+        if text[place] != '"':
+            name += text[place]
+            place += 1
+        elif text[place : place + 2] == '""':
+            name += '"'
+            place += 2
+        else:
+            break
+    return name, text[place + 1 :]
+
+
+def _role_of(name: str, roles: Mapping[str, int]) -> int:
+    oid = int(name) if name.isdecimal() and name not in roles else roles.get(name)
+    if oid is None:
+        raise missing_role(name)
+    return oid
+
+
+_NAME = re.compile(r"[^=/]*")
+
+
+def shown_entries(entries: Iterable[AclEntry], roles: Mapping[int, str]) -> list[str]:
+    """Entries as aclitems' text; `roles` are the names of roles by oid."""
+    return [
+        f"{'' if entry.grantee == PUBLIC else _shown_role(entry.grantee, roles)}={letters_of(entry)}/"
+        f"{_shown_role(entry.grantor, roles)}"
+        for entry in entries
+    ]
+
+
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_]*\Z")
+
+
+def _shown_role(oid: int, roles: Mapping[int, str]) -> str:
+    """A role in an aclitem (putid): quoted unless of letters, digits and underscores, by its oid when it is gone."""
+    name = roles.get(oid, str(oid))
+    return name if _SAFE_NAME.match(name) else '"' + name.replace('"', '""') + '"'
 
 
 def letters_of(entry: AclEntry) -> str:

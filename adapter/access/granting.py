@@ -54,6 +54,8 @@ def _place(entries: Sequence[AclEntry], item: AclEntry) -> int | None:
 
 
 def _added(entries: Entries, item: AclEntry) -> Entries:
+    if not item.privileges and not item.grantable:
+        return entries
     place = _place(entries, item)
     if place is None:
         return (*entries, item)
@@ -120,6 +122,16 @@ def _check_circle(entries: Entries, item: AclEntry, owner: int, kind: str, roles
     own = held(without, frozenset({item.grantor}), owner, kind, grant_options=True)
     if not set(item.grantable) <= own:
         raise InvalidGrantOperation("grant options cannot be granted back to your own grantor")
+
+
+def without_role(entries: Entries, role: int, owner: int, kind: str, roles_of: RolesOf) -> Entries:
+    """`entries` without what `role` has been granted, what it has granted, and what others granted by its options."""
+    while True:
+        known = next((entry for entry in entries if role in (entry.grantee, entry.grantor)), None)
+        if known is None:
+            return entries
+        gone = replace(known, grantable=known.privileges)
+        entries = _without(entries, gone, owner, kind, roles_of, cascade=True)
 
 
 def with_owner(entries: Entries, old: int, new: int) -> Entries:

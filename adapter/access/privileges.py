@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adapter.access.acls import OF_KIND, builtin_entries, entries_of, held, owner_of
+from adapter.access.acls import OF_KIND, builtin_entries, default_entries, entries_of, held, owner_of
 from adapter.access.membership import is_superuser, roles_used_by
 from adapter.access.roles import predefined, role_called
 from planner.catalog_data import content as catalog_data
@@ -18,6 +18,7 @@ from planner.ir.required import Required
 from planner.types import derived_oids
 from planner.types.type_names import element_of
 from storage.catalog.model import (
+    BOOTSTRAP_SUPERUSER_OID,
     COMPOSITE,
     FIRST_USER_OID,
     CatalogSnapshot,
@@ -91,10 +92,28 @@ class Rights:
         }
         return bool(given) if not wanted else given.issuperset(wanted)
 
-    def require(self, kind: str, oid: int, letter: str) -> None:
-        """42501 unless the role has one privilege on an object."""
-        if not self.is_superuser and not self.may(kind, oid, letter):
-            raise InsufficientPrivilege(refusal(self.catalog, kind, oid))
+    def may_parameter(self, name: str, letter: str, *, grant_option: bool = False) -> bool:
+        """Whether the role has a privilege (``s`` SET, ``A`` ALTER SYSTEM) on a parameter."""
+        if self.is_superuser:
+            return True
+        acl = self.catalog.acls.of_parameter(name)
+        entries = default_entries("p", BOOTSTRAP_SUPERUSER_OID) if acl is None else acl.entries
+        return letter in held(entries, self.roles, BOOTSTRAP_SUPERUSER_OID, "p", grant_options=grant_option)
+
+    def require(self, kind: str, oid: int, letters: str, *, position: int | None = None) -> None:
+        """42501 unless the role has one of the privileges on an object."""
+        if not self.is_superuser and not any(self.may(kind, oid, letter) for letter in letters):
+            raise InsufficientPrivilege(refusal(self.catalog, kind, oid), position=position)
+
+    def require_all(self, required: Required) -> None:
+        """42501 when something that a statement needs is missing."""
+        if not self.is_superuser and self.lacks(required):
+            raise InsufficientPrivilege(refusal(self.catalog, required.kind, required.oid))
+
+    def require_columns(self, oid: int, letter: str, attnums: Iterable[int]) -> None:
+        """42501 unless the role has a privilege on a relation or on each of the columns."""
+        if not self.is_superuser and not self.may_with_columns(oid, letter, attnums):
+            raise InsufficientPrivilege(refusal(self.catalog, "r", oid))
 
     def closed_schemas(self) -> frozenset[str]:
         """The names of the schemas of the database on which the role has no USAGE."""

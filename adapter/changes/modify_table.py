@@ -48,7 +48,7 @@ from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan, has_acting_calls
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan
-from adapter.queries.sequences import find_sequence, next_values
+from adapter.queries.sequences import next_values, usable_sequence
 from adapter.results import Command, RecordBatch
 from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.snapshots import reading_as_before
@@ -69,6 +69,8 @@ MAX_STATEMENTS = 1000
 async def run_change(running: Running, plan: Plan) -> Outcome:
     """Carry out INSERT, UPDATE, DELETE or MERGE. Raises BeginAgain."""
     plan.check_access()
+    if isinstance(plan.statement, (BoundInsert, BoundMerge)):
+        running.inserted |= {plan.statement.relation_oid}
     if not changes_temporary_table(plan):
         running.transaction.check_writable(plan.tag.split()[0])
     await running.transaction.lock(plan.locks if running.attempt < ALONE_AFTER else against_all_writers(plan))
@@ -235,7 +237,7 @@ class Change:
                 known, name = constant_value(inner.args[0], self._running.params)
                 if not known:
                     continue
-                self._numbered[index] = find_sequence(self._running, name)
+                self._numbered[index] = usable_sequence(self._running, name)
                 exprs[index] = ir.Literal(value=None, type=rel.fields[index].type)
         if not self._numbered:
             return plan

@@ -51,6 +51,7 @@ from storage.catalog.model import (
 async def create_schema(running: Running, statement: st.CreateSchema) -> None:
     """CREATE SCHEMA; the statements inside it come after."""
     catalog = own_catalog(running)
+    running.session.rights(catalog).require("d", running.session.database_oid, "C")
     check_schema_name(statement.name)
     if catalog.schema(statement.name) is not None:
         if not statement.if_not_exists:

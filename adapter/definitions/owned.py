@@ -12,6 +12,7 @@ from adapter.definitions.common.catalog_changes import change, named_role
 from adapter.definitions.common.owners import give, is_pinned
 from adapter.definitions.dependents import MAX_LISTED, notify, remove
 from adapter.definitions.drop import drop_all
+from adapter.definitions.privileges.dropped_roles import privileges_naming, revoke_all
 from adapter.definitions.roles.attributes import is_powerful, may_create_roles
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe
@@ -76,6 +77,7 @@ def _dependents(running: Running, role: Role) -> list[str]:
     each other database by their number."""
     here = own_catalog(running)
     lines = [f"owner of {_described(running, here, record)}" for record in _owned_by(here, [role])]
+    lines += [line for _, line in sorted(privileges_naming(running, here, role.oid))]
     whole = running.services.env.catalog.current()
     elsewhere = Counter(
         whole.place(record)
@@ -128,6 +130,7 @@ async def drop_owned(running: Running, statement: st.DropOwned) -> None:
     owned = (each for each in _owned_by(catalog, roles) if not isinstance(each, Database) and not is_pinned(each))
     targets: dict[int, Record] = {record.oid: record for record in owned}
     drop_all(running, catalog, targets, cascade=statement.cascade)
+    revoke_all(running, [role.oid for role in roles])
 
 
 def _permitted(running: Running, names: Sequence[str], what: str) -> list[Role]:

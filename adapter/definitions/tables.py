@@ -395,6 +395,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
     """TRUNCATE: the table gets a new, empty shard; the old one is forgotten in the same commit."""
     catalog = own_catalog(running)
     tables: dict[int, Relation] = {}
+    rights = running.session.rights(catalog)
     for name in statement.tables:
         record = look_up(running, catalog, name)
         if isinstance(record, Index):
@@ -402,6 +403,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
         relation = find_relation(running, catalog, name)
         if relation.kind != "r":
             raise WrongObjectType(f'"{relation.name}" is not a table')
+        rights.require("r", relation.oid, "D")
         tables[relation.oid] = relation
     referencing = [
         record
@@ -430,6 +432,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
                         message=f'truncate cascades to table "{other.name}"',
                     )
                 )
+                rights.require("r", other.oid, "D")
                 tables[other.oid] = other
     for relation in tables.values():
         if statement.restart_identity:

@@ -21,6 +21,8 @@ from planner.statements import records as st
 from planner.statements.records import QualifiedName
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation, Sequence
 
+_CHANGING = "wdD"
+
 
 async def lock_definition(running: Running, statement: object) -> None:
     """Lock what a utility statement is about. Raises as `Transaction.lock`."""
@@ -52,6 +54,8 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
                 f'cannot lock relation "{name.name}"',
                 detail=f"This operation is not supported for {plural(kind_of(record))}.",
             )
+        rights = running.session.rights(catalog)
+        rights.require("r", record.oid, _may_lock(mode))
         pending = [record]
         for relation in pending:
             tag = tags.relation(relation.oid)
@@ -62,6 +66,13 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
         running.transaction.rely_on(pending, to_read=True)
     if waited and running.transaction.may_renew:
         raise BeginAgain
+
+
+def _may_lock(mode: Mode) -> str:
+    """The privileges any of which allows LOCK TABLE (LockTableAclCheck)."""
+    return (
+        "r" + _CHANGING if mode is Mode.ACCESS_SHARE else "a" + _CHANGING if mode is Mode.ROW_EXCLUSIVE else _CHANGING
+    )
 
 
 def _made(running: Running, statement: object, catalog: CatalogSnapshot) -> Iterator[tags.Tag]:

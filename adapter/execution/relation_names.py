@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adapter.access.privileges import Rights
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.common_errors import missing_relation, missing_schema, not_open, other_database
@@ -180,7 +179,7 @@ def creation_schema(
             f'permission denied to create "{schema.name}.{name.name}"',
             detail="System catalog modifications are currently disallowed.",
         )
-    check_create(running, catalog, schema)
+    check_create(running, catalog, schema, name.position if located else None)
     return schema
 
 
@@ -189,8 +188,7 @@ def _temporary_schema(running: Running) -> Schema:
     database."""
     transaction = running.transaction
     session = running.session
-    rights = Rights(transaction.catalog, session.values.identity.current)
-    if not rights.may("d", session.database_oid, "T"):
+    if not session.rights(transaction.catalog).may("d", session.database_oid, "T"):
         raise InsufficientPrivilege(f'permission denied to create temporary tables in database "{session.database}"')
     known = transaction.catalog.schema(TEMPORARY_SCHEMA)
     if known is not None:
@@ -209,9 +207,9 @@ def require_open_schema(running: Running, catalog: CatalogSnapshot, name: str) -
     return schema
 
 
-def check_create(running: Running, catalog: CatalogSnapshot, schema: Schema) -> None:
+def check_create(running: Running, catalog: CatalogSnapshot, schema: Schema, position: int | None = None) -> None:
     """42501 unless the current role has CREATE on the schema."""
-    Rights(catalog, running.session.values.identity.current).require("n", schema.oid, "C")
+    running.session.rights(catalog).require("n", schema.oid, "C", position=position)
 
 
 def require_schema(catalog: CatalogSnapshot, name: str) -> Schema:

@@ -330,8 +330,7 @@ class SessionState:
             return known[2]
         self.user = role_name(catalog, self.values.identity.current)
         self.session_user = role_name(catalog, self.values.identity.session)
-        rights = Rights(catalog, self.values.identity.current)
-        closed = rights.closed_schemas()
+        closed = self.rights(catalog).closed_schemas()
         path = self.search_path()
         context = BindContext(
             catalog=catalog,
@@ -348,6 +347,10 @@ class SessionState:
         self._context = (catalog, self.values, context, scope)
         TYPE_SCOPE.set(scope)
         return context
+
+    def rights(self, catalog: CatalogSnapshot) -> Rights:
+        """What the current role may do."""
+        return Rights(catalog, self.values.identity.current)
 
     async def look_back(self) -> None:
         """Let what runs next read the moment that tidegate.as_of names, and the present when it names none. Raises what

@@ -64,6 +64,8 @@ class Running(Struct, kw_only=True, eq=False):
     """Names this execution, in the whole server process: see `ExecutionContext`."""
     depth: int = 0
     """How many functions it is inside of."""
+    inserted: frozenset[int] = frozenset()
+    """The tables (oids) that it inserts into, as it may: their identity columns get their numbers."""
 
 
 def given_to(running: Running) -> Given:

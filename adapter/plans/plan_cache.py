@@ -216,15 +216,13 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         for tag, mode in plan.locks:
             modes[tag] = max(mode, modes.get(tag, mode))
     records = {record.oid: record for plan in (body, *(step.plan for step in steps)) for record in plan.relied_on}
-    return replace(
+    whole = replace(
         body,
         reads_kept=True,
         relied_on=tuple(records.values()),
         locks=tuple(sorted(modes.items())),
         reads=True,
         steps=tuple(steps),
-    whole = replace(
-        body, relied_on=tuple(records.values()), locks=tuple(sorted(modes.items())), reads=True, steps=tuple(steps)
     )
     return _checked(whole, context, statement.required)
 

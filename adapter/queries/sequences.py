@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adapter.access.privileges import Rights
 from adapter.execution.statement import Running
 from adapter.settings.values import split_list
 from adapter.transactions.locks import tags
@@ -14,7 +15,7 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from storage.catalog.model import Schema, Sequence
+from storage.catalog.model import Relation, Schema, Sequence
 from storage.catalog.sequences import LocalSequences, SequenceExhausted, SequenceStore
 from storage.catalog.temporary import is_temporary
 
@@ -38,6 +39,10 @@ def find_sequence(running: Running, name: str | int) -> Sequence:
             if record is not None:
                 raise WrongObjectType(f'"{parts[-1]}" is not a sequence')
     raise missing_relation(name)
+
+
+def _rights(running: Running) -> Rights:
+    return running.session.rights(running.transaction.planning_catalog(running.services.env))
 
 
 def positions_of(running: Running, sequence: Sequence) -> SequenceStore | LocalSequences:
@@ -79,7 +84,28 @@ async def next_values(running: Running, sequence: Sequence, count: int) -> list[
 
 async def nextval(running: Running, name: str | int) -> int:
     """nextval(regclass)."""
-    return (await next_values(running, find_sequence(running, name), 1))[0]
+    return (await next_values(running, usable_sequence(running, name), 1))[0]
+
+
+def usable_sequence(running: Running, name: str | int) -> Sequence:
+    """The sequence called `name`, which gives its next numbers. 42501 without USAGE or UPDATE on it; who may insert
+    into a table may have the numbers of its identity columns."""
+    sequence = find_sequence(running, name)
+    rights = _rights(running)
+    if not rights.is_superuser and not _numbers_identity(running, sequence, rights):
+        rights.require("s", sequence.oid, "Uw")
+    return sequence
+
+
+def _numbers_identity(running: Running, sequence: Sequence, rights: Rights) -> bool:
+    if sequence.owned_by is None:
+        return False
+    oid, attnum = sequence.owned_by
+    table = rights.catalog.get(oid)
+    if not isinstance(table, Relation):
+        return False
+    is_identity = any(column.attnum == attnum and column.identity for column in table.columns)
+    return is_identity and (oid in running.inserted or rights.may_with_columns(oid, "a", ()))
 
 
 async def position(running: Running, oid: int) -> tuple[int, bool]:
@@ -91,6 +117,7 @@ async def position(running: Running, oid: int) -> tuple[int, bool]:
 def currval(running: Running, name: str | int) -> int:
     """currval(regclass). 55000 before the session's first nextval."""
     sequence = find_sequence(running, name)
+    _rights(running).require("s", sequence.oid, "rU")
     value = running.session.sequence_values.get(sequence.oid)
     if value is None:
         raise ObjectNotInPrerequisiteState(f'currval of sequence "{sequence.name}" is not yet defined in this session')
@@ -102,12 +129,15 @@ def lastval(running: Running) -> int:
     session = running.session
     if session.last_sequence is None:
         raise ObjectNotInPrerequisiteState("lastval is not yet defined in this session")
+    _rights(running).require("s", session.last_sequence, "rU")
     return session.sequence_values[session.last_sequence]
 
 
 async def setval(running: Running, name: str | int, value: int, called: bool = True) -> int:
     """setval(regclass, bigint [, boolean]). 22003 outside of the bounds."""
-    sequence = await locked(running, find_sequence(running, name))
+    found = find_sequence(running, name)
+    _rights(running).require("s", found.oid, "w")
+    sequence = await locked(running, found)
     if not sequence.minimum <= value <= sequence.maximum:
         raise NumericValueOutOfRange(
             f'setval: value {value} is out of bounds for sequence "{sequence.name}" '

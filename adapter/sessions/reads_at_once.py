@@ -87,7 +87,7 @@ def reading(state: SessionState, text: str, parsed: Parsed, declared: tuple[int,
         plan = state.plan(parsed, state.newest_catalog(), declared)
     except SqlError:
         return None
-    if plan.key_read is None or plan.columns is None or plan.reg_columns or plan.steps:
+    if plan.denied is not None or plan.key_read is None or plan.columns is None or plan.reg_columns or plan.steps:
         return None
     if plan.reads_kept or plan.unpopulated is not None:
         return None

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from adapter.access.logins import Login, is_guarded
 from adapter.access.membership import is_member_of
+from adapter.access.privileges import Rights
 from adapter.access.roles import role_called
 from adapter.controllers.views import ViewKeeper
 from adapter.engines.engines import Engines
@@ -228,6 +229,12 @@ class Server:
         if not database.allows_connections:
             raise ObjectNotInPrerequisiteState(
                 f'database "{database.name}" is not currently accepting connections', fatal=True
+            )
+        if not Rights(self.services.env.catalog.current(database.oid), role.oid).may("d", database.oid, "c"):
+            raise InsufficientPrivilege(
+                f'permission denied for database "{database.name}"',
+                detail="User does not have CONNECT privilege.",
+                fatal=True,
             )
         if role.superuser or (role.connection_limit < 0 and database.connection_limit < 0):
             return

@@ -328,9 +328,10 @@ def shown_expression(
         return text
 
 
-def filtering_query(relation: Relation, written: Parsed, context: BindContext) -> BoundQuery:
-    """Whether each row of `relation` at hand satisfies the condition of a COPY ... WHERE. Raises 42804 when it is none,
-    0A000 for generated columns, which rows do not have yet, and for subqueries."""
+def filtering_query(relation: Relation, written: Parsed, context: BindContext) -> tuple[BoundQuery, list[int]]:
+    """Whether each row of `relation` at hand satisfies the condition of a COPY ... WHERE, and the columns (attnums)
+    that it reads. Raises 42804 when it is none, 0A000 for generated columns, which rows do not have yet, and for
+    subqueries."""
     statement = new_statement(written, context)
     level, scan = row_scope(statement, relation)
     condition = to_boolean(statement, bind_clause(level, written.tree, COPY_CLAUSE), "WHERE")
@@ -343,7 +344,9 @@ def filtering_query(relation: Relation, written: Parsed, context: BindContext) -
             )
     rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
     output = statement.new_field("satisfied", BOOLEAN)
-    return bound_query(statement, Project(input=rows, exprs=(condition,), fields=(output,)))
+    live = relation.live_columns()
+    read = [column.attnum for column, field in zip(live, scan.fields, strict=True) if field.id in used]
+    return bound_query(statement, Project(input=rows, exprs=(condition,), fields=(output,))), read
 
 
 def computing_query(relation: Relation, context: BindContext) -> BoundQuery | None:

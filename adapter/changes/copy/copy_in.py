@@ -23,7 +23,7 @@ from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of, constant_value
 from adapter.queries.read import prepare_plan
-from adapter.queries.sequences import find_sequence, next_values
+from adapter.queries.sequences import find_sequence, next_values, usable_sequence
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, RecordBatch
 from planner.definitions.row_expressions import computing_query, filtering_query
@@ -67,6 +67,8 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
             hint="To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
         )
     columns = copy_columns(relation, statement.columns)
+    rights = running.session.rights(catalog)
+    rights.require_columns(relation.oid, "a", [column.attnum for column in columns])
     format_ = copy_format(statement.options, [column.name for column in columns], relation)
     running.transaction.rely_on([relation])
     target = target_of(running, catalog, relation.oid)
@@ -75,7 +77,9 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     }
     wanted = None
     if statement.where is not None:
-        wanted = filtering_query(relation, statement.where, running.session.bind_context(catalog))
+        wanted, read = filtering_query(relation, statement.where, running.session.bind_context(catalog))
+        if read:
+            rights.require_columns(relation.oid, "r", read)
     load = _Load(running, catalog, target, columns, defaults, wanted)
     return CopyIn(
         relation_name=relation.name,
@@ -99,7 +103,7 @@ async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -
         if isinstance(node, ir.Call) and node.signature.name == "nextval":
             known, name = constant_value(node.args[0], ())
             if known:
-                return _Default(type=type_, sequence=find_sequence(running, name))
+                return _Default(type=type_, sequence=usable_sequence(running, name))
     if is_volatile(query):
         return _Default(type=type_, expression=text)
     (constant,) = await evaluate(running, catalog, query)

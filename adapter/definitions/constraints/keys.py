@@ -159,6 +159,8 @@ def _foreign_key(
         *(key for key in known if key.relation == parent.oid and key.kind in "pu"),
     ]
     referenced = _referenced(parent, keys, definition)
+    if not itself:
+        running.session.rights(catalog).require_columns(parent.oid, "x", referenced)
     taken = {constraint.name for constraint in (*catalog.constraints(relation.oid), *known)}
     name = definition.name or free_name(relation.name, "_".join(definition.columns), "fkey", taken.__contains__)
     for column, attnum in zip(columns, referenced, strict=True):

@@ -16,11 +16,14 @@ from adapter.execution.statement import Running
 from planner.common_errors import missing_column
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, InvalidGrantOperation, SqlSyntaxError
 from planner.statements import records as st
+from planner.types.system_relations import SYSTEM_COLUMNS
 from storage.catalog.acl import PUBLIC, Acl, DefaultAcl
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.catalog.model import Sequence as SequenceRecord
 
 _BY_NAME: Mapping[str, str] = {**{name.lower(): letter for letter, name in LETTERS.items()}, "temp": "T"}
+
+_SYSTEM_COLUMNS = {attnum: name for name, attnum, _ in SYSTEM_COLUMNS}
 
 _SEQUENCE = set(OF_KIND["s"])
 _NOT_GRANTED, _NOT_REVOKED = "01007", "01006"
@@ -72,6 +75,12 @@ def _letters(statement: st.Grant) -> tuple[str | None, list[st.Privilege]]:
     return in_order(found), of_columns
 
 
+def _attnums(relation: Relation) -> list[int]:
+    """The columns of a relation, those of the system first."""
+    system = [] if relation.kind == "v" else sorted(_SYSTEM_COLUMNS)
+    return [*system, *(column.attnum for column in relation.live_columns())]
+
+
 class _Grant:
     """One statement on one object."""
 
@@ -92,9 +101,8 @@ class _Grant:
                 self._collect(by_column, target.record, privilege)
             if not statement.grant:
                 # What is revoked on the whole is revoked on each column.
-                known = own_catalog(self._running).acls.of_columns(target.oid)
-                for acl in known:
-                    by_column.setdefault(acl.subid, set()).update(set(wanted) & set(OF_KIND["c"]))
+                for attnum in _attnums(target.record):
+                    by_column.setdefault(attnum, set()).update(set(wanted) & set(OF_KIND["c"]))
         if wanted:
             self._change(0, wanted, all_privileges=letters is None)
         for attnum in sorted(by_column):
@@ -167,12 +175,14 @@ class _Grant:
         if target.kind == "p":
             return f"permission denied for parameter {target.name}"
         if subid and isinstance(target.record, Relation):
-            return f"permission denied for column {self._column(subid)} of relation {target.name}"
+            return f'permission denied for column "{self._column(subid)}" of relation "{target.name}"'
         return refusal(catalog, target.kind, target.oid)
 
     def _column(self, attnum: int) -> str:
         relation = self._target.record
         assert isinstance(relation, Relation)
+        if attnum < 0:
+            return _SYSTEM_COLUMNS[attnum]
         return next(column.name for column in relation.columns if column.attnum == attnum)
 
     def _warn(self, subid: int, granted: str, wanted: str, *, all_privileges: bool) -> None:
@@ -192,7 +202,9 @@ class _Grant:
             known = catalog.acls.of_parameter(target.parameter)
         else:
             known = catalog.acls.of(target.oid, subid)
-        if after == before and (known is not None or explicit_entries(catalog, target.kind, target.oid, subid)):
+        if after == before and (
+            subid or known is not None or explicit_entries(catalog, target.kind, target.oid, subid)
+        ):
             return
         added = []
         if not (subid and not after):

@@ -1,15 +1,12 @@
-"""has_*_privilege and the default ACLs.
-
-The catalog records owners and no grants, so the defaults of PostgreSQL hold (chapter "Privileges"): a superuser may do
-everything, an owner everything with what it owns, everybody may read the system relations, use the types, languages,
-functions and the standard schemas, and connect to databases.
-"""
+"""has_*_privilege, which ask what checks of statements ask (`adapter.access.privileges`), acldefault and aclexplode."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from adapter.access.acls import LETTERS, OF_KIND, default_entries, entry_of, shown_entries
 from adapter.access.membership import has_privileges_of, is_admin_of, is_member_of
+from adapter.access.privileges import Rights
 from adapter.system_catalogs.functions.contexts import Entered
 from adapter.system_catalogs.functions.reg_names import (
     function_oid,
@@ -19,16 +16,17 @@ from adapter.system_catalogs.functions.reg_names import (
     role_oid,
     type_oid,
 )
-from adapter.system_catalogs.objects.objects import publicly_readable
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, missing_database
-from planner.errors import InvalidParameterValue, UndefinedObject
-from storage.catalog.access import Role
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, FIRST_USER_OID, CatalogSnapshot, Relation, Schema
+from planner.errors import InvalidParameterValue, UndefinedObject, WrongObjectType
+from storage.catalog.acl import PUBLIC
+from storage.catalog.model import CatalogSnapshot, Relation, Sequence
 
 _ALLOWED: dict[str, frozenset[str]] = {
     "table": frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "RULE"}),
     "column": frozenset({"SELECT", "INSERT", "UPDATE", "REFERENCES"}),
+    "any_column": frozenset({"SELECT", "INSERT", "UPDATE", "REFERENCES"}),
+    "parameter": frozenset({"SET", "ALTER SYSTEM"}),
     "sequence": frozenset({"USAGE", "SELECT", "UPDATE"}),
     "schema": frozenset({"CREATE", "USAGE"}),
     "database": frozenset({"CREATE", "TEMPORARY", "TEMP", "CONNECT"}),
@@ -41,12 +39,22 @@ _ALLOWED: dict[str, frozenset[str]] = {
     "role": frozenset({"MEMBER", "USAGE"}),
 }
 
-_PUBLIC = {
-    "database": frozenset({"TEMPORARY", "TEMP", "CONNECT"}),
-    "function": frozenset({"EXECUTE"}),
-    "language": frozenset({"USAGE"}),
-    "type": frozenset({"USAGE"}),
+_KINDS: dict[str, str] = {
+    "table": "r",
+    "any_column": "r",
+    "sequence": "s",
+    "schema": "n",
+    "database": "d",
+    "function": "f",
+    "language": "l",
+    "type": "T",
+    "tablespace": "t",
+    "foreign_data_wrapper": "F",
+    "server": "S",
 }
+"""The kinds of objects as `adapter.access.acls` has them."""
+
+_BY_NAME: dict[str, str] = {**{name: letter for letter, name in LETTERS.items()}, "TEMP": "T", "RULE": ""}
 
 
 def _privileges(kind: str, text: str) -> list[tuple[str, bool]]:
@@ -91,7 +99,7 @@ def _missing(what: str) -> Callable[[Entered, str], int]:
 
 _RESOLVE: dict[str, Callable[[Entered, str], int]] = {
     "table": relation_oid,
-    "column": relation_oid,
+    "any_column": relation_oid,
     "sequence": relation_oid,
     "schema": namespace_oid,
     "database": database_oid,
@@ -105,61 +113,44 @@ _RESOLVE: dict[str, Callable[[Entered, str], int]] = {
 }
 
 
-def _owner(context: Entered, kind: str, oid: int) -> int | None:
-    """The owner of an object, or None when there is no such object."""
-    if kind in ("table", "column", "sequence"):
-        relation = context.objects.relation(oid)
-        return None if relation is None else relation.owner
-    if kind == "type":
-        named = context.objects.type(oid)
-        return None if named is None else named.owner
-    if kind == "function":
-        function = context.objects.function(oid)
-        return None if function is None else function.owner
-    if kind in ("language", "tablespace"):
-        return BOOTSTRAP_SUPERUSER_OID if oid in catalog_data.columns(f"pg_{kind}")["oid"] else None
-    owner = getattr(context.objects.snapshot.get(oid), "owner", None)
-    return owner if isinstance(owner, int) else None
-
-
-def _is_superuser(context: Entered, role: int) -> bool:
-    record = context.objects.snapshot.get(role)
-    return isinstance(record, Role) and record.superuser
-
-
-def _is_public(context: Entered, oid: int) -> bool:
-    schema = context.objects.snapshot.get(oid)
-    return isinstance(schema, Schema) and schema.name == "public"
-
-
-def _public(context: Entered, kind: str, oid: int) -> frozenset[str]:
-    if kind in ("table", "column"):
-        return frozenset({"SELECT"}) if publicly_readable(oid) else frozenset()
-    if kind == "schema":
-        return frozenset({"USAGE"}) if oid < FIRST_USER_OID or _is_public(context, oid) else frozenset()
-    return _PUBLIC.get(kind, frozenset())
+def _role_asked(context: Entered, role: str | int | None) -> int:
+    if role is None:
+        return context.user_oid
+    if isinstance(role, str):
+        return PUBLIC if role == "public" else role_oid(context, role)
+    return role
 
 
 def has_privilege(context: Entered, kind: str, role: str | int | None, target: str | int, text: str) -> bool | None:
     """has_`kind`_privilege: `role` None is the current user, 0 or 'public' everybody. None when an oid names no
     object; a name that names none is an error."""
-    if role is None:
-        role_id = context.user_oid
-    elif isinstance(role, str):
-        role_id = 0 if role == "public" else role_oid(context, role)
-    else:
-        role_id = role
+    asked = _role_asked(context, role)
     oid = _RESOLVE[kind](context, target) if isinstance(target, str) else target
     wanted = _privileges(kind, text)
+    catalog = context.objects.snapshot
     if kind == "role":
-        return any(_has_role(context.objects.snapshot, role_id, oid, name, admin=admin) for name, admin in wanted)
-    owner = _owner(context, kind, oid)
-    if owner is None:
+        return any(_has_role(catalog, asked, oid, name, admin=admin) for name, admin in wanted)
+    rights = Rights(catalog, asked)
+    letter = _KINDS[kind]
+    if letter == "r" and isinstance(catalog.get(oid), Sequence):
+        letter = "s"
+    elif kind == "sequence" and isinstance(target, str) and not isinstance(catalog.get(oid), Sequence):
+        raise WrongObjectType(f'"{target}" is not a sequence')
+    if rights.held(letter, oid) is None:
         return None
-    if role_id and (_is_superuser(context, role_id) or role_id == owner):
-        return True
-    public = _public(context, kind, oid)
-    return any(name in public and not grant for name, grant in wanted)
+    if kind == "any_column":
+        return any(rights.may_with_columns(oid, _BY_NAME[name], (), grant_option=grant) for name, grant in wanted)
+    asked_for = [(_BY_NAME[name], grant) for name, grant in wanted if name != "RULE"]
+    return any(wish in (rights.held(letter, oid, grant_options=grant) or ()) for wish, grant in asked_for)
+
+
+def has_parameter_privilege(context: Entered, role: str | int | None, name: str, text: str) -> bool:
+    """has_parameter_privilege."""
+    rights = Rights(context.objects.snapshot, _role_asked(context, role))
+    return any(
+        rights.may_parameter(name.lower(), _BY_NAME[wanted], grant_option=grant)
+        for wanted, grant in _privileges("parameter", text)
+    )
 
 
 def _has_role(catalog: CatalogSnapshot, role: int, other: int, privilege: str, *, admin: bool) -> bool:
@@ -171,81 +162,44 @@ def _has_role(catalog: CatalogSnapshot, role: int, other: int, privilege: str, *
 def has_column_privilege(
     context: Entered, role: str | int | None, table: str | int, column: str | int, text: str
 ) -> bool | None:
-    """has_column_privilege; 42703 when a name names no column."""
+    """has_column_privilege; 42703 when a name names no column, None when a number or an oid names nothing."""
+    asked = _role_asked(context, role)
     oid = relation_oid(context, table) if isinstance(table, str) else table
-    if isinstance(column, str):
-        relation = context.objects.snapshot.get(oid)
-        if isinstance(relation, Relation) and relation.column(column) is None:
-            raise missing_column(relation.name, column)
-    return has_privilege(context, "column", role, oid, text)
-
-
-_DEFAULT_ACLS = {
-    "r": (None, "arwdDxt"),
-    "s": (None, "rwU"),
-    "S": (None, "U"),
-    "d": ("Tc", "CTc"),
-    "f": ("X", "X"),
-    "l": ("U", "U"),
-    "T": ("U", "U"),
-    "n": (None, "UC"),
-    "t": (None, "C"),
-    "F": (None, "U"),
-    "L": (None, "rw"),
-    "p": (None, "sA"),
-    "c": (None, None),
-}
+    wanted = _privileges("column", text)
+    relation = context.objects.snapshot.get(oid)
+    rights = Rights(context.objects.snapshot, asked)
+    if rights.held("r", oid) is None:
+        return None
+    attnum = column
+    if isinstance(relation, Relation):
+        if isinstance(column, str):
+            found = relation.column(column)
+            if found is None:
+                raise missing_column(relation.name, column)
+            attnum = found.attnum
+        elif all(each.attnum != column for each in relation.live_columns()):
+            return None
+    attnums = (attnum,) if isinstance(attnum, int) else (0,)
+    return any(rights.may_with_columns(oid, _BY_NAME[name], attnums, grant_option=grant) for name, grant in wanted)
 
 
 def default_acl(context: Entered, kind: str, owner: int) -> list[str]:
     """acldefault: the ACL that an object of this kind has before any GRANT."""
-    if kind not in _DEFAULT_ACLS:
+    if kind != "c" and kind not in OF_KIND:
         raise InvalidParameterValue(f'unrecognized object type abbreviation: "{kind}"')
-    public, own = _DEFAULT_ACLS[kind]
-    name = context.objects.role_names.get(owner, str(owner))
-    items = [] if public is None else [f"={public}/{name}"]
-    return items if own is None else [*items, f"{name}={own}/{name}"]
-
-
-_LETTERS = {
-    "a": "INSERT",
-    "r": "SELECT",
-    "w": "UPDATE",
-    "d": "DELETE",
-    "D": "TRUNCATE",
-    "x": "REFERENCES",
-    "t": "TRIGGER",
-    "X": "EXECUTE",
-    "U": "USAGE",
-    "C": "CREATE",
-    "T": "TEMPORARY",
-    "c": "CONNECT",
-    "s": "SET",
-    "A": "ALTER SYSTEM",
-}
+    return shown_entries(default_entries(kind, owner), context.objects.role_names)
 
 
 def explode_acl(context: Entered, items: list[str]) -> list[dict[str, object]]:
     """aclexplode: one row for each privilege of each item, in PostgreSQL's order."""
     roles = {name: oid for oid, name in context.objects.role_names.items()}
-    rows: list[dict[str, object]] = []
-    for item in items:
-        grantee, _, rest = item.partition("=")
-        letters, _, grantor = rest.partition("/")
-        held: dict[str, bool] = {}
-        for letter in letters:
-            if letter == "*":
-                held[next(reversed(held))] = True
-            else:
-                held[letter] = False
-        for letter, privilege in _LETTERS.items():
-            if letter in held:
-                rows.append(
-                    {
-                        "grantor": roles.get(grantor, 0),
-                        "grantee": roles.get(grantee, 0) if grantee else 0,
-                        "privilege_type": privilege,
-                        "is_grantable": held[letter],
-                    }
-                )
-    return rows
+    return [
+        {
+            "grantor": entry.grantor,
+            "grantee": entry.grantee,
+            "privilege_type": LETTERS[letter],
+            "is_grantable": letter in entry.grantable,
+        }
+        for entry in (entry_of(item, roles) for item in items)
+        for letter in entry.privileges
+    ]

@@ -190,6 +190,10 @@ def _has_privilege(context: Entered, kind: str, role: str, target: str, wanted: 
     return privileges.has_privilege(context, kind, user, _target(target), wanted)
 
 
+def _has_parameter_privilege(context: Entered, role: str, name: str, wanted: str) -> bool:
+    return privileges.has_parameter_privilege(context, None if role == "c" else _target(role), name, wanted)
+
+
 def _has_column_privilege(context: Entered, role: str, table: str, column: str, wanted: str) -> bool | None:
     user = None if role == "c" else _target(role)
     return privileges.has_column_privilege(context, user, _target(table), _target(column), wanted)
@@ -345,6 +349,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_describe_object": Udf(args=(OID, OID, INT4), result=TEXT, call=descriptions.describe_object),
     "tg_identify_object": Udf(args=(OID, OID, INT4), result=_IDENTITY, call=descriptions.identify_object),
     "tg_has_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_privilege),
+    "tg_has_parameter_privilege": Udf(args=(TEXT, TEXT, TEXT), result=BOOL, call=_has_parameter_privilege),
     "tg_has_column_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_column_privilege),
     "tg_acldefault": Udf(args=(TEXT, OID), result="VARCHAR[]", call=privileges.default_acl),
     "tg_aclexplode": Udf(args=("VARCHAR[]",), result=_ACL_ROW, call=privileges.explode_acl),

@@ -14,36 +14,48 @@ from adapter.system_catalogs.information_schema import tables as information_sch
 from adapter.system_catalogs.information_schema import types as information_schema_types
 from adapter.system_catalogs.objects.content import Builder
 from adapter.system_catalogs.objects.functions import pg_proc
-from adapter.system_catalogs.pg_catalog import catalog_views, class_rows, extension_rows, object_rows, type_rows
+from adapter.system_catalogs.pg_catalog import (
+    catalog_views,
+    class_rows,
+    extension_rows,
+    object_rows,
+    privilege_rows,
+    type_rows,
+)
+from adapter.system_catalogs.pg_catalog.privilege_rows import with_column_privileges, with_privileges
 from planner.types.system_relations import OWN_SCHEMA
 
 PG_CATALOG: Mapping[str, Builder] = {
     "pg_attrdef": class_rows.pg_attrdef,
-    "pg_attribute": class_rows.pg_attribute,
-    "pg_class": class_rows.pg_class,
+    "pg_attribute": with_column_privileges(class_rows.pg_attribute),
+    "pg_class": with_privileges(class_rows.pg_class, "relacl"),
     "pg_constraint": class_rows.pg_constraint,
     "pg_index": class_rows.pg_index,
     "pg_rewrite": class_rows.pg_rewrite,
     "pg_sequence": class_rows.pg_sequence,
-    "pg_type": type_rows.pg_type,
+    "pg_language": with_privileges(privilege_rows.built_in("pg_language"), "lanacl"),
+    "pg_tablespace": with_privileges(privilege_rows.built_in("pg_tablespace"), "spcacl"),
+    "pg_default_acl": privilege_rows.pg_default_acl,
+    "pg_parameter_acl": privilege_rows.pg_parameter_acl,
+    "pg_type": with_privileges(type_rows.pg_type, "typacl"),
     "pg_enum": type_rows.pg_enum,
     "pg_auth_members": object_rows.pg_auth_members,
     "pg_authid": object_rows.pg_authid,
-    "pg_database": object_rows.pg_database,
+    "pg_database": with_privileges(object_rows.pg_database, "datacl"),
     "pg_db_role_setting": object_rows.pg_db_role_setting,
     "pg_depend": object_rows.pg_depend,
     "pg_description": object_rows.pg_description,
     "pg_available_extension_versions": extension_rows.pg_available_extension_versions,
     "pg_available_extensions": extension_rows.pg_available_extensions,
     "pg_extension": extension_rows.pg_extension,
-    "pg_namespace": object_rows.pg_namespace,
+    "pg_namespace": with_privileges(object_rows.pg_namespace, "nspacl"),
     "pg_shdescription": object_rows.pg_shdescription,
     "pg_group": catalog_views.pg_group,
     "pg_indexes": catalog_views.pg_indexes,
     "pg_matviews": catalog_views.pg_matviews,
     "pg_roles": catalog_views.pg_roles,
     "pg_sequences": catalog_views.pg_sequences,
-    "pg_proc": pg_proc,
+    "pg_proc": with_privileges(pg_proc, "proacl"),
     "pg_shadow": catalog_views.pg_shadow,
     "pg_tables": catalog_views.pg_tables,
     "pg_user": catalog_views.pg_user,

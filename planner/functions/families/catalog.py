@@ -142,16 +142,15 @@ def _tagged(type: str, place: int) -> str:
 
 def _privilege_forms() -> Iterator[tuple[str, str]]:
     for kind in (*_PRIVILEGES, "foreign_data_wrapper", "any_column"):
-        passed = "table" if kind == "any_column" else kind
         for target in ("oid", "text"):
             yield (
                 f"has_{kind}_privilege({target},text)",
-                f"tg_has_privilege({{token}}, '{passed}', 'c', {_tagged(target, 0)}, {{1}})",
+                f"tg_has_privilege({{token}}, '{kind}', 'c', {_tagged(target, 0)}, {{1}})",
             )
             for role in ("name", "oid"):
                 yield (
                     f"has_{kind}_privilege({role},{target},text)",
-                    f"tg_has_privilege({{token}}, '{passed}', {_tagged(role, 0)}, {_tagged(target, 1)}, {{2}})",
+                    f"tg_has_privilege({{token}}, '{kind}', {_tagged(role, 0)}, {_tagged(target, 1)}, {{2}})",
                 )
     for table in ("oid", "text"):
         for column in ("int2", "text"):
@@ -165,6 +164,12 @@ def _privilege_forms() -> Iterator[tuple[str, str]]:
                     f"tg_has_column_privilege({{token}}, {_tagged(role, 0)}, {_tagged(table, 1)}, "
                     f"{_tagged(column, 2)}, {{3}})",
                 )
+    yield "has_parameter_privilege(text,text)", "tg_has_parameter_privilege({token}, 'c', {0}, {1})"
+    for role in ("name", "oid"):
+        yield (
+            f"has_parameter_privilege({role},text,text)",
+            f"tg_has_parameter_privilege({{token}}, {_tagged(role, 0)}, {{1}}, {{2}})",
+        )
     for target in ("name", "oid"):
         yield (
             f"pg_has_role({target},text)",
