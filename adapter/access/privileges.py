@@ -54,8 +54,7 @@ class Rights:
         is no such object."""
         catalog = self.catalog
         if kind == "T":
-            element = element_of(oid)
-            oid = oid if element is None else element
+            oid = element_of(oid) or oid
         owner = owner_of(catalog, kind, oid)
         if owner is None:
             return None

@@ -76,6 +76,8 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         return
     table_oid = new_oid(running, schema.oid)
     likes = [(like, find_relation(running, catalog, like.table, located=True)) for like in statement.likes]
+    for _, source in likes:
+        running.session.rights(catalog).require("r", source.oid, "r")
     running.transaction.rely_on(source for _, source in likes)
     definitions = _definitions(statement, likes)
     columns, sequences = _columns(running, statement, definitions, schema, table_oid)

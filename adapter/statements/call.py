@@ -16,6 +16,7 @@ async def call_procedure(running: Running, statement: st.CallProcedure) -> Outco
     catalog = running.transaction.catalog
     call = statement.bound
     assert isinstance(call, BoundCall)
+    running.session.rights(catalog).require("f", call.signature.oid, "X")
     await running.services.provide_oids()
     values = await evaluate(running, catalog, call.args) if call.signature.args else ()
     columns = [field.type for field in call.fields]

@@ -144,6 +144,7 @@ async def source_plan(running: Running, catalog: CatalogSnapshot, view: Relation
 async def fill(running: Running, catalog: CatalogSnapshot, view: Relation, plan: Plan, before: Refresh | None) -> int:
     """Write the rows of `plan` into the view's new shard, and the journal; `catalog` is that of `plan`. Returns their
     number."""
+    plan.check_access()
     began = running.services.env.clock.monotonic()
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)

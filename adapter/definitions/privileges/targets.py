@@ -166,7 +166,7 @@ def _builtin_routine(named: st.RoutineName) -> int | None:
 
 def _type(running: Running, catalog: CatalogSnapshot, kind: str, name: st.QualifiedName) -> Target:
     row = require_type(running, name)
-    if element_of(row.oid) is not None:
+    if element_of(row.oid):
         raise InvalidGrantOperation(
             "cannot set privileges of array types", hint="Set the privileges of the element type instead."
         )

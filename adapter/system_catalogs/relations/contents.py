@@ -39,7 +39,9 @@ def arrow_table(relation: SystemRelation, content: Content) -> ArrowTable:
     rows = _table(relation, {name: [row.get(name) for row in content.rows] for name, _ in relation.columns})
     if content.columns is None:
         return rows
-    return pa.concat_tables([_generated(relation.schema, relation.name), rows])
+    is_changed = content.columns is not catalog_data.columns(relation.name)
+    first = _table(relation, content.columns) if is_changed else _generated(relation.schema, relation.name)
+    return pa.concat_tables([first, rows])
 
 
 @cache
