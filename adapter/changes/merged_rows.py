@@ -15,7 +15,7 @@ from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import constant_value
-from adapter.queries.sequences import next_values, usable_sequence
+from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import RecordBatch
 from planner.errors import CardinalityViolation
 from planner.ir.bound import BoundMerge
@@ -86,7 +86,7 @@ class Merge:
     async def _numbered(self, column: Any, rows: Any, place: int, sequence: Any) -> Any:
         """`column` with the sequence's next numbers in `rows`."""
         _, name = constant_value(sequence, self._running.params)
-        record: SequenceRecord = usable_sequence(self._running, name)
+        record: SequenceRecord = find_sequence(self._running, name, to_number=True)
         values = await next_values(self._running, record, int(rows.sum()))
         physical = arrow_type(self._target.types[place])
         return pc.replace_with_mask(column, pa.array(rows), pa.array(values, pa.int64()).cast(physical))

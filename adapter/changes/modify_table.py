@@ -48,11 +48,11 @@ from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan, has_acting_calls
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan
-from adapter.queries.sequences import next_values, usable_sequence
+from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import Command, RecordBatch
 from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.snapshots import reading_as_before
-from planner.errors import InternalError
+from planner.errors import InsufficientPrivilege, InternalError
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from planner.ir.physical import arrow_type
@@ -68,7 +68,8 @@ MAX_STATEMENTS = 1000
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
     """Carry out INSERT, UPDATE, DELETE or MERGE. Raises BeginAgain."""
-    plan.check_access()
+    if plan.denied is not None:
+        raise InsufficientPrivilege(plan.denied)
     if isinstance(plan.statement, (BoundInsert, BoundMerge)):
         running.inserted |= {plan.statement.relation_oid}
     if not changes_temporary_table(plan):
@@ -237,7 +238,7 @@ class Change:
                 known, name = constant_value(inner.args[0], self._running.params)
                 if not known:
                     continue
-                self._numbered[index] = usable_sequence(self._running, name)
+                self._numbered[index] = find_sequence(self._running, name, to_number=True)
                 exprs[index] = ir.Literal(value=None, type=rel.fields[index].type)
         if not self._numbered:
             return plan

@@ -41,7 +41,7 @@ from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.snapshots import ResolvedTables, resolve
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
-from planner.errors import ObjectNotInPrerequisiteState
+from planner.errors import InsufficientPrivilege, ObjectNotInPrerequisiteState
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
 from storage.catalog.model import CatalogSnapshot
@@ -298,7 +298,8 @@ async def run_query(
     running: Running, plan: Plan, at_hand: Mapping[int, Any] = NOTHING, *, is_cursor: bool = False
 ) -> RowsOutcome:
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
-    plan.check_access()
+    if plan.denied is not None:
+        raise InsufficientPrivilege(plan.denied)
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on, to_read=True)
     constants = may_skip_engines(running)

@@ -15,19 +15,29 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from storage.catalog.model import Relation, Schema, Sequence
+from storage.catalog.model import CatalogSnapshot, Relation, Schema, Sequence
 from storage.catalog.sequences import LocalSequences, SequenceExhausted, SequenceStore
 from storage.catalog.temporary import is_temporary
 
 
-def find_sequence(running: Running, name: str | int) -> Sequence:
-    """The sequence with this oid or (possibly qualified, possibly quoted) name. Raises 42P01, 42809."""
+def find_sequence(running: Running, name: str | int, *, to_number: bool = False) -> Sequence:
+    """The sequence with this oid or (possibly qualified, possibly quoted) name; `to_number`: which is to give its next
+    numbers. Raises 42P01, 42809, 42501."""
     catalog = running.transaction.planning_catalog(running.services.env)
-    if isinstance(name, int):
-        record = catalog.get(name)
-        if not isinstance(record, Sequence):
-            raise UndefinedTable(f"relation with OID {name} does not exist")
-        return record
+    found = catalog.get(name) if isinstance(name, int) else _named(running, catalog, name)
+    if not isinstance(found, Sequence):
+        raise UndefinedTable(f"relation with OID {name} does not exist")
+    if to_number:
+        # NOTE: each number of each session comes by here.
+        role = running.session.values.identity.current
+        record = catalog.roles.records.get(role)
+        is_own = role == found.owner and found.oid not in catalog.acls.by_object
+        if not is_own and (record is None or not record.superuser):
+            _check_may_number(running, catalog, found)
+    return found
+
+
+def _named(running: Running, catalog: CatalogSnapshot, name: str) -> Sequence:
     parts = split_list(name.replace(".", ","))
     schemas = running.session.search_path() if len(parts) == 1 else (parts[-2],)
     for schema_name in schemas:
@@ -39,6 +49,17 @@ def find_sequence(running: Running, name: str | int) -> Sequence:
             if record is not None:
                 raise WrongObjectType(f'"{parts[-1]}" is not a sequence')
     raise missing_relation(name)
+
+
+def _check_may_number(running: Running, catalog: CatalogSnapshot, sequence: Sequence) -> None:
+    """42501 without USAGE or UPDATE on the sequence; who may insert into a table may have the numbers of its identity
+    columns."""
+    rights = running.session.rights(catalog)
+    table = catalog.get(sequence.owned_by[0]) if sequence.owned_by is not None else None
+    is_identity = isinstance(table, Relation) and any(column.sequence == sequence.oid for column in table.columns)
+    may_insert = table is not None and (table.oid in running.inserted or rights.may_with_columns(table.oid, "a", ()))
+    if not (is_identity and may_insert):
+        rights.require("s", sequence.oid, "Uw")
 
 
 def _rights(running: Running) -> Rights:
@@ -84,28 +105,7 @@ async def next_values(running: Running, sequence: Sequence, count: int) -> list[
 
 async def nextval(running: Running, name: str | int) -> int:
     """nextval(regclass)."""
-    return (await next_values(running, usable_sequence(running, name), 1))[0]
-
-
-def usable_sequence(running: Running, name: str | int) -> Sequence:
-    """The sequence called `name`, which gives its next numbers. 42501 without USAGE or UPDATE on it; who may insert
-    into a table may have the numbers of its identity columns."""
-    sequence = find_sequence(running, name)
-    rights = _rights(running)
-    if not rights.is_superuser and not _numbers_identity(running, sequence, rights):
-        rights.require("s", sequence.oid, "Uw")
-    return sequence
-
-
-def _numbers_identity(running: Running, sequence: Sequence, rights: Rights) -> bool:
-    if sequence.owned_by is None:
-        return False
-    oid, attnum = sequence.owned_by
-    table = rights.catalog.get(oid)
-    if not isinstance(table, Relation):
-        return False
-    is_identity = any(column.attnum == attnum and column.identity for column in table.columns)
-    return is_identity and (oid in running.inserted or rights.may_with_columns(oid, "a", ()))
+    return (await next_values(running, find_sequence(running, name, to_number=True), 1))[0]
 
 
 async def position(running: Running, oid: int) -> tuple[int, bool]:

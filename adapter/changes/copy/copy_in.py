@@ -23,7 +23,7 @@ from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of, constant_value
 from adapter.queries.read import prepare_plan
-from adapter.queries.sequences import find_sequence, next_values, usable_sequence
+from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, RecordBatch
 from planner.definitions.row_expressions import computing_query, filtering_query
@@ -103,7 +103,7 @@ async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -
         if isinstance(node, ir.Call) and node.signature.name == "nextval":
             known, name = constant_value(node.args[0], ())
             if known:
-                return _Default(type=type_, sequence=usable_sequence(running, name))
+                return _Default(type=type_, sequence=find_sequence(running, name, to_number=True))
     if is_volatile(query):
         return _Default(type=type_, expression=text)
     (constant,) = await evaluate(running, catalog, query)

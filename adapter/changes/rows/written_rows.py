@@ -16,7 +16,7 @@ from msgspec import Struct
 from adapter.execution.statement import Running, given_to
 from adapter.plans.constant_rows import NeedsEngine, array_of, cast_value, constant_value
 from adapter.plans.row_values import Given, RowColumns, Value
-from adapter.queries.sequences import next_values, usable_sequence
+from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -88,7 +88,7 @@ async def written_rows(running: Running, query: BoundQuery) -> RecordBatch | Non
 async def _value(running: Running, value: Value | _Numbered, row: Sequence[Any], given: Given) -> Any:
     if not isinstance(value, _Numbered):
         return value(row, given)
-    (number,) = await next_values(running, usable_sequence(running, value.sequence), 1)
+    (number,) = await next_values(running, find_sequence(running, value.sequence, to_number=True), 1)
     for cast in reversed(value.casts):
         number = cast_value(cast, number)
     return number
