@@ -25,7 +25,7 @@ from planner.ir.rewrite import walk
 from planner.resolution.casting import to_boolean
 from planner.resolution.coercion import RECORDARRAY
 from planner.resolution.operators import check_groupable, check_sortable
-from planner.resolution.sorting import sort_key
+from planner.resolution.sorting import sort_key, sort_keys
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
 from planner.types.types import INT4, JSON, SqlType, is_wide
@@ -66,7 +66,9 @@ def aggregate_call(
         order_by = tuple(sort_key(level, sort, arg) for (sort, _), arg in zip(within, args[direct:], strict=True))
         args = args[:direct]
     else:
-        order_by = tuple(sort_key(level, node.sort_by, bind(level, node.sort_by.node)) for node in tree.agg_order)
+        order_by = tuple(
+            key for node in tree.agg_order for key in sort_keys(level, node.sort_by, bind(level, node.sort_by.node))
+        )
     for key in order_by:
         check_sortable(level, key.expr)
     if tree.agg_distinct:

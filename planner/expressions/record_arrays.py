@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported
-from planner.expressions.rows import record_fields
 from planner.ir.nodes import (
     ArrayConstructor,
     ArraySubquery,
@@ -25,6 +24,7 @@ from planner.ir.nodes import (
 )
 from planner.resolution.casting import resolve_unknown
 from planner.resolution.operators import BOOLEAN
+from planner.resolution.records import record_fields
 from planner.resolution.statement import Level
 from planner.types.type_names import format_type
 from planner.types.types import RECORD

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from planner.common_errors import MAX_TARGETS
 from planner.errors import TooManyColumns, UndefinedColumn, WrongObjectType
 from planner.expressions.bind import bind
-from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
+from planner.ir.nodes import FieldSelect, RowConstructor, Scalar
 from planner.resolution.casting import resolve_unknown
+from planner.resolution.records import record_fields
 from planner.resolution.scope import expand_star
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
@@ -41,23 +42,6 @@ def _expand_star(level: Level, node: Tree) -> list[tuple[str, Scalar]] | None:
     if len(fields) < 2 or not fields[len(fields) - 1].HasField("a_star"):
         return None
     return expand_star(level, fields, node.column_ref.location)
-
-
-def record_fields(level: Level, scalar: Scalar) -> tuple[tuple[str, SqlType], ...] | None:
-    """The names and types of a record's fields, where the binder knows them."""
-    declared = attributes(scalar.type.oid)
-    if declared is not None:
-        return tuple((field.name, field.type) for field in declared)
-    if isinstance(scalar, RowConstructor):
-        return tuple((name, item.type) for name, item in zip(scalar.names, scalar.items, strict=True))
-    if isinstance(scalar, ColumnRef):
-        return level.statement.record_columns.get(scalar.id)
-    known = level.statement.records.get(id(scalar))
-    if known is not None:
-        return known[1]
-    if isinstance(scalar, ScalarSubquery):
-        return level.statement.record_columns.get(scalar.rel.fields[0].id)
-    return None
 
 
 def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scalar:

@@ -9,6 +9,7 @@ from planner.expressions.bind import bind_clause
 from planner.ir.nodes import ColumnRef, Limit, Rel, Scalar, Sort, SortKey
 from planner.ir.rewrite import walk
 from planner.resolution.casting import to_specific
+from planner.resolution.records import ordered_by
 from planner.resolution.scope import find_column, missing_column
 from planner.resolution.sorting import sort_direction
 from planner.resolution.statement import Level
@@ -36,7 +37,9 @@ class QueryTail:
             index = _output_column(level, item.node, names)
             if index is None:
                 raise refusal(level.statement.position(tree_location(item.node)))
-            descending, nulls_first = sort_direction(level, item, ColumnRef(id=0, type=types[index]))
+            column = ColumnRef(id=0, type=types[index])
+            tuple(ordered_by(level, column))  # Refuses records.
+            descending, nulls_first = sort_direction(level, item, column)
             self.order.append((index, descending, nulls_first))
         self.count, self.offset = bind_limit(level, tree)
         self.ties = tree.limit_option == pb.LIMIT_OPTION_WITH_TIES

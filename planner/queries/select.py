@@ -24,7 +24,7 @@ from planner.errors import (
 )
 from planner.expressions.bind import bind, bind_clause
 from planner.expressions.indirection import apply_indirection
-from planner.expressions.rows import record_fields, select_field
+from planner.expressions.rows import select_field
 from planner.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -55,6 +55,7 @@ from planner.queries.row_locking import RowLocking, clause_name, passed_through
 from planner.queries.windows import bind_windows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.operators import check_groupable
+from planner.resolution.records import ordered_by, record_fields
 from planner.resolution.scope import expand_item, expand_star, find_column, qualifier_of, star_items
 from planner.resolution.sorting import sort_direction
 from planner.resolution.statement import Level
@@ -102,7 +103,7 @@ class SelectQuery:
         self.targets = bind_targets(level, tree.target_list, "SELECT", tree)
         self.where = _condition(level, tree.where_clause, "WHERE") if tree.HasField("where_clause") else None
         self.having = _condition(level, tree.having_clause, "HAVING") if tree.HasField("having_clause") else None
-        self.order = [self._sort_item(node.sort_by) for node in tree.sort_clause]
+        self.order = [item for node in tree.sort_clause for item in self._sort_items(node.sort_by)]
         self._group()
         self.distinct, self.distinct_on = self._distinct()
         if len(self.targets) > MAX_TARGETS:
@@ -213,10 +214,22 @@ class SelectQuery:
             target.expr = resolve_unknown(self.level.statement, target.expr)
         return target.expr
 
-    def _sort_item(self, tree: Tree) -> SortItem:
+    def _sort_items(self, tree: Tree) -> list[SortItem]:
+        """One item, or for a record one for each field of it."""
         index = self._find_target(tree.node, "ORDER BY")
-        descending, nulls_first = sort_direction(self.level, tree, self._typed(index))
-        return SortItem(index, descending, nulls_first)
+        expr = self._typed(index)
+        descending, nulls_first = sort_direction(self.level, tree, expr)
+        keys = list(ordered_by(self.level, expr))
+        if keys == [expr]:
+            return [SortItem(index, descending, nulls_first)]
+        if self.tree.distinct_clause:
+            raise FeatureNotSupported("ordering of records is not supported with DISTINCT")
+        items = []
+        for key in keys:
+            # NULL in a record is larger than anything else in its place, wherever records that are NULL come.
+            items.append(SortItem(len(self.targets), descending, descending))
+            self.targets.append(Target(expr=resolve_unknown(self.level.statement, key), name="?column?", junk=True))
+        return items
 
     def _group(self) -> None:
         level, tree = self.level, self.tree

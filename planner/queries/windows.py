@@ -12,7 +12,7 @@ from planner.ir.rewrite import walk
 from planner.resolution.casting import coerce_to_target, resolve_unknown, to_specific
 from planner.resolution.coercion import Context, category
 from planner.resolution.operators import check_groupable
-from planner.resolution.sorting import sort_key
+from planner.resolution.sorting import sort_keys
 from planner.resolution.statement import Level
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
@@ -94,7 +94,9 @@ def _bind_definition(level: Level, tree: Tree, named: dict[str, tuple[_Spec, Tre
     for expr in partition:
         check_groupable(level, expr)
     order = [
-        sort_key(level, node.sort_by, bind_clause(level, node.sort_by.node, "window")) for node in tree.order_clause
+        key
+        for node in tree.order_clause
+        for key in sort_keys(level, node.sort_by, bind_clause(level, node.sort_by.node, "window"))
     ]
     if tree.refname:
         found = named.get(tree.refname)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from planner.common_errors import missing_operator, missing_schema
@@ -28,7 +29,7 @@ from planner.ir.nodes import (
     Scalar,
 )
 from planner.ir.written import RowComparison
-from planner.resolution.casting import coerce, to_boolean, with_like_arrays
+from planner.resolution.casting import coerce, resolve_unknown, to_boolean, with_like_arrays
 from planner.resolution.coercion import (
     Ambiguous,
     Context,
@@ -39,6 +40,7 @@ from planner.resolution.coercion import (
     concrete_signature,
     resolve_polymorphic,
 )
+from planner.resolution.records import fields_of, is_written_row
 from planner.resolution.statement import Level
 from planner.syntax.names import qualifier
 from planner.types import types as t
@@ -159,8 +161,7 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
     symbol = operator_symbol(level, names, location)
     if symbol == "!=":
         symbol = "<>"
-    rows = isinstance(left, RowConstructor) and left.type.oid == RECORD
-    if rows and isinstance(left, RowConstructor) and isinstance(right, RowConstructor) and right.type.oid == RECORD:
+    if left is not None and is_written_row(left) and is_written_row(right):
         return compare_rows(level, symbol, left, right, location)
     if left is None:
         try:
@@ -175,6 +176,9 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
         if compared is not None:
             return compared
     if left.type.oid == right.type.oid == RECORD:
+        ours, theirs = fields_of(level, left), fields_of(level, right)
+        if symbol in _ROW_OPERATORS and ours is not None and theirs is not None:
+            return _compare_fields(level, symbol, left, right, _comparable(level, ours, theirs), location)
         raise FeatureNotSupported(
             "comparison of a record that is not a row constructor is not supported",
             position=level.statement.position(location),
@@ -211,6 +215,28 @@ def _compare_composites(level: Level, symbol: str, left: Scalar, right: Scalar, 
         return FieldSelect(arg=side, name=fields[index].name, type=fields[index].type, index=index)
 
     pairs = [(part(left, index), part(right, index)) for index in range(len(fields))]
+    return _compare_fields(level, symbol, left, right, pairs, location)
+
+
+def _comparable(level: Level, left: Sequence[Scalar], right: Sequence[Scalar]) -> list[tuple[Scalar, Scalar]]:
+    """The fields of two records, side by side. Raises 42804 when they are not alike."""
+    if len(left) != len(right):
+        raise DatatypeMismatch("cannot compare record types with different numbers of columns")
+    pairs = [
+        (resolve_unknown(level.statement, a), resolve_unknown(level.statement, b))
+        for a, b in zip(left, right, strict=True)
+    ]
+    for number, (a, b) in enumerate(pairs, 1):
+        if a.type.oid != b.type.oid:
+            types = f"{format_type(a.type.oid)} and {format_type(b.type.oid)}"
+            raise DatatypeMismatch(f"cannot compare dissimilar column types {types} at record column {number}")
+    return pairs
+
+
+def _compare_fields(
+    level: Level, symbol: str, left: Scalar, right: Scalar, pairs: Sequence[tuple[Scalar, Scalar]], location: int
+) -> Scalar:
+    """Two records compared by the `pairs` of their fields: NULL is equal to NULL and larger than anything else."""
     equal: list[Scalar] = [Distinct(left=a, right=b, negated=True, type=BOOLEAN) for a, b in pairs]
     result: Scalar
     if symbol in ("=", "<>"):
@@ -243,7 +269,7 @@ def _compare_composites(level: Level, symbol: str, left: Scalar, right: Scalar, 
         known = [IsNull(arg=side, negated=True, type=BOOLEAN) for side in sides]
         condition: Scalar = known[0] if len(known) == 1 else BoolOp(op="and", args=tuple(known), type=BOOLEAN)
         result = Case(whens=((condition, result),), otherwise=Literal(value=None, type=BOOLEAN), type=BOOLEAN)
-    return statement.at(result, location)
+    return level.statement.at(result, location)
 
 
 def compare_rows(level: Level, symbol: str, left: RowConstructor, right: RowConstructor, location: int) -> Scalar:

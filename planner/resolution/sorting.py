@@ -6,6 +6,7 @@ from planner.errors import FeatureNotSupported
 from planner.ir.nodes import Scalar, SortKey
 from planner.resolution.casting import resolve_unknown
 from planner.resolution.operators import check_sortable
+from planner.resolution.records import ordered_by
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -30,7 +31,19 @@ def sort_direction(level: Level, tree: Tree, expr: Scalar) -> tuple[bool, bool]:
 
 
 def sort_key(level: Level, tree: Tree, expr: Scalar) -> SortKey:
-    """A SortBy clause over an expression, with the null order said."""
+    """A SortBy clause over an expression that is no record, with the null order said."""
     expr = resolve_unknown(level.statement, expr)
     descending, nulls_first = sort_direction(level, tree, expr)
     return SortKey(expr=expr, descending=descending, nulls_first=nulls_first)
+
+
+def sort_keys(level: Level, tree: Tree, expr: Scalar) -> tuple[SortKey, ...]:
+    """As `sort_key`; for a record one key for each field of it, where NULL is larger than anything else."""
+    key = sort_key(level, tree, expr)
+    fields = tuple(ordered_by(level, key.expr))
+    if fields == (key.expr,):
+        return (key,)
+    return tuple(
+        SortKey(expr=resolve_unknown(level.statement, field), descending=key.descending, nulls_first=key.descending)
+        for field in fields
+    )

@@ -1,0 +1,68 @@
+"""The fields of records that the binder knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from planner.errors import FeatureNotSupported
+from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
+from planner.resolution.statement import Level
+from planner.types.type_names import element_of
+from planner.types.types import RECORD, SqlType
+from planner.types.user_types import attributes
+
+
+def record_fields(level: Level, scalar: Scalar) -> tuple[tuple[str, SqlType], ...] | None:
+    """The names and types of a record's fields, where the binder knows them."""
+    declared = attributes(scalar.type.oid)
+    if declared is not None:
+        return tuple((field.name, field.type) for field in declared)
+    if isinstance(scalar, RowConstructor):
+        return tuple((name, item.type) for name, item in zip(scalar.names, scalar.items, strict=True))
+    if isinstance(scalar, ColumnRef):
+        return level.statement.record_columns.get(scalar.id)
+    known = level.statement.records.get(id(scalar))
+    if known is not None:
+        return known[1]
+    if isinstance(scalar, ScalarSubquery):
+        return level.statement.record_columns.get(scalar.rel.fields[0].id)
+    return None
+
+
+def is_written_row(scalar: Scalar) -> TypeGuard[RowConstructor]:
+    """Whether a row was written as ROW(...): two such rows are compared as SQL says, where NULL is not equal to NULL,
+    and all other records as values."""
+    if not isinstance(scalar, RowConstructor) or scalar.type.oid != RECORD:
+        return False
+    return all(name == f"f{number}" for number, name in enumerate(scalar.names, 1))
+
+
+def fields_of(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
+    """The fields of a record, where the binder knows them."""
+    if isinstance(record, RowConstructor):
+        return record.items
+    known = record_fields(level, record)
+    if known is None:
+        return None
+    return tuple(FieldSelect(arg=record, name=name, type=type, index=index) for index, (name, type) in enumerate(known))
+
+
+def ordered_by(level: Level, scalar: Scalar) -> Iterator[Scalar]:
+    """What values of `scalar` are ordered by: a record by its fields, one after the other (PostgreSQL, "Composite Type
+    Comparison"). Raises 0A000 for one whose fields are not known."""
+    if scalar.type.oid != RECORD:
+        if element_of(scalar.type.oid) == RECORD:
+            raise FeatureNotSupported(
+                "ordering of arrays of records is not supported", position=level.statement.position_of(scalar)
+            )
+        yield scalar
+        return
+    fields = fields_of(level, scalar)
+    if fields is None:
+        raise FeatureNotSupported(
+            "ordering of a record that is not a row constructor is not supported",
+            position=level.statement.position_of(scalar),
+        )
+    for field in fields:
+        yield from ordered_by(level, field)
