@@ -15,6 +15,10 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import transform, walk
 from planner.types import types as t
 
+MAX_NODES = 10_000
+"""Nodes of a query that are looked at, on the event loop: longer ones have lists of constants or conditions, whose
+computing takes longer than reading a table for its first rows."""
+
 
 class Order(Struct, frozen=True):
     """By a physical column. `nulls_first` None: rows in which it is NULL do not matter."""
@@ -47,10 +51,13 @@ class FirstRows(Struct, frozen=True, kw_only=True):
 
 
 def first_rows(rel: ir.Rel, relation_oid: int) -> tuple[FirstRows, ...]:
-    """What `rel` needs of the relation when that is nothing but first rows of its only scan; else nothing."""
+    """What `rel` needs of the relation when that is nothing but first rows of its only scan; else nothing, also where
+    it has more than `MAX_NODES`."""
     found: tuple[FirstRows, ...] = ()
     scans = 0
-    for node in walk(rel):
+    for number, node in enumerate(walk(rel)):
+        if number == MAX_NODES:
+            return ()
         if isinstance(node, ir.Scan) and node.relation_oid == relation_oid:
             scans += 1
         elif isinstance(node, ir.Limit) and isinstance(node.input, ir.Sort) and not node.ties:

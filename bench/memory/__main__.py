@@ -1,6 +1,6 @@
 """What a statement takes of memory as its rows grow: `make memory`; writes docs/memory.md.
 
-One server gets each statement with the smallest and the largest of `--rows`. Of each: its time, and the peak of the
+One server gets each statement for each of `--rows`. Of each: its time, and the peak of the
 process's anonymous memory beyond what it had (sampled: mapped and cached files are the system's to drop).
 """
 
@@ -255,7 +255,7 @@ def table(rows: list[int], outcomes: list[tuple[Case, list[Outcome]]]) -> str:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="make memory", description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 4_000_000])
+    parser.add_argument("--rows", type=int, nargs="+", default=[250_000, 1_000_000])
     parser.add_argument("--only", default="", metavar="REGEX", help="statements whose names match; writes no page")
     options = parser.parse_args()
     outcomes: list[tuple[Case, list[Outcome]]] = []

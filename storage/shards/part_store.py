@@ -39,6 +39,7 @@ from storage.shards.parts import (
     RunRef,
     UploadedPart,
     arrow_bytes,
+    decoded_bytes,
     file_part,
     fingerprint,
     inline_part,
@@ -59,6 +60,9 @@ part of its key. For parts of single rows that is almost all."""
 
 THREAD_BYTES = 256 * 1024
 """Parts above this are decoded in a thread; smaller ones take less time than the switch."""
+
+THREAD_DECODED_BYTES = 4 * 1024 * 1024
+"""So are those of which more than this is made: a large value may be a small file."""
 
 TOMBSTONE = b"tidegate tombstone\n"
 """What stands at the key of a part that has been prevented. Shorter than any Parquet file."""
@@ -320,7 +324,7 @@ class PartStore:
             if found is None:
                 raise missing_part(part.key)
             data = found
-        if part.bytes > THREAD_BYTES:
+        if part.bytes > THREAD_BYTES or decoded_bytes(part, data) > THREAD_DECODED_BYTES:
             table = await asyncio.to_thread(read_table, part, data, columns)
         else:
             table = read_table(part, data, columns)

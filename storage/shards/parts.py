@@ -554,6 +554,17 @@ def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) ->
     return with_row_ids(part, table, wanted)
 
 
+def decoded_bytes(part: Part, data: bytes) -> int:
+    """About how much of memory the rows of `part`, whose bytes are `data`, take; 0 when the bytes are damaged."""
+    if part.inline is not None:
+        return part.bytes
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(data))
+    except (pa.ArrowException, OSError):
+        return 0
+    return sum([metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)])
+
+
 def default_columns(part: Part) -> list[str]:
     """What `read_table` returns when asked for nothing special."""
     return ([ROW_ID] if part.kind == "delete" else []) + list(part.columns)

@@ -40,6 +40,10 @@ MAX_TEXTS = 8
 """Texts kept for one query: it may run with a few sets of parameters again and again, or with new ones each time."""
 
 
+LONG_VALUE = 64 * 1024
+"""Characters or bytes of a parameter's value."""
+
+
 class EngineText(Struct, frozen=True):
     """A statement of the engine; `constants` is what the sources of its relations have to hold besides, by oid.
     `names_execution`: it calls functions that look for the execution's context."""
@@ -139,7 +143,8 @@ class KnownQuery:
         ):
             extendable = frozenset([oid for oid, source in sources.items() if source.extended is not None])
             lowered = self._lowered(extendable, params, session_settings(context, token=_TOKEN))
-            latest = self._latest = _Latest(context.settings, items, lowered, lowered.text(sources))
+            latest = _Latest(context.settings, items, lowered, lowered.text(sources))
+            self._latest = None if self._has_long_values(params) else latest
         constants = {
             oid: tuple([params[given.index - 1] if isinstance(given, ir.Param) else given for given in held])
             for oid, held in latest.lowered.constants.items()
@@ -159,15 +164,23 @@ class KnownQuery:
             values = [repr(param.value) for index, param in enumerate(params or (), 1) if index in inlined]
             return extendable, acting, inlined, tuple(values)
 
-        known = None if params is None else self._texts.get(key(self._inlined))
+        keeps = params is not None and not self._has_long_values(params)
+        known = self._texts.get(key(self._inlined)) if keeps else None
         if known is not None:
             return known
         lowered = lower(self.query.rel, self._engine, extendable, params, settings)
         if params is not None:
             with self._lock:
                 self._inlined |= lowered.inlined
-                self._texts.put(key(self._inlined), lowered)
+                if not self._has_long_values(params):
+                    self._texts.put(key(self._inlined), lowered)
         return lowered
+
+    def _has_long_values(self, params: Sequence[Literal]) -> bool:
+        """Whether a value that is part of the text, as far as that is known, is so long that the text is not kept: it
+        would take much memory, and hardly anybody sends the same again."""
+        values = [params[index - 1].value for index in self._inlined if index <= len(params)]
+        return any(isinstance(value, str | bytes) and len(value) > LONG_VALUE for value in values)
 
 
 class KnownQueries:

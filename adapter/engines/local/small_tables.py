@@ -12,8 +12,10 @@ comparisons are not PostgreSQL's.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,6 +51,10 @@ MAX_NAMES = 1024
 """Tables (by shard and columns) whose names are remembered; one that is forgotten gets another name."""
 
 
+THREAD_BYTES = 4 * 1024 * 1024
+"""Rows of more than this are put together in a thread: few rows may have large values."""
+
+
 def kept_bytes(table: pa.Table, parts: int) -> int:
     """What keeping `table` takes under a key that names `parts` parts."""
     return ENTRY_BYTES + int(table.nbytes) + PART_NAME_BYTES * parts
@@ -82,7 +88,11 @@ class SmallTables:
         if table is None:
             pieces = [await self._part(columns, part, name) for part, name in zip(parts, of, strict=True)]
             pieces = pieces or [scan_schema(columns).empty_table()]
-            table = without_deleted(pa.concat_tables(pieces), await self._deleted.ids(deletes)).combine_chunks()
+            ids = await self._deleted.ids(deletes)
+            if sum([piece.nbytes for piece in pieces]) > THREAD_BYTES:
+                table = await asyncio.to_thread(_together, pieces, ids)
+            else:
+                table = _together(pieces, ids)
             self._tables.put(key, table, kept_bytes(table, len(parts) + len(deletes)))
         else:
             self._tables.touch(key)
@@ -97,3 +107,7 @@ class SmallTables:
         else:
             self._parts.touch(key)
         return rows
+
+
+def _together(pieces: Sequence[pa.Table], deleted: Any) -> pa.Table:
+    return without_deleted(pa.concat_tables(pieces), deleted).combine_chunks()
