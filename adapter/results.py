@@ -134,6 +134,17 @@ class CopyIn(Struct, kw_only=True):
 StatementResult: TypeAlias = Rows | Command | Empty | CopyOut | CopyIn
 
 
+class TlsFacts(Struct, frozen=True, kw_only=True):
+    """What pg_stat_ssl shows of an encrypted connection; the last three when the client has a certificate."""
+
+    version: str
+    cipher: str
+    bits: int
+    client_dn: str | None = None
+    client_serial: int | None = None
+    issuer_dn: str | None = None
+
+
 class StartupParameters(Struct, frozen=True, kw_only=True):
     """What a client said at start-up: `settings` are all other parameters (options already split into name and
     value). `remote_address` is the client's IP address and port, with a colon between them; None on a Unix socket."""
@@ -142,3 +153,4 @@ class StartupParameters(Struct, frozen=True, kw_only=True):
     database: str
     settings: tuple[tuple[str, str], ...]
     remote_address: str | None
+    tls: TlsFacts | None = None

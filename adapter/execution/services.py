@@ -92,7 +92,7 @@ class Services:
         self.reload: Callable[[], None] = lambda: None
         """Has the server read its configuration again."""
         self.authentication_rows: Callable[[str], Sequence[Mapping[str, Any]]] = lambda relation: ()
-        """The rows of pg_hba_file_rules, by column name; what the server's files say."""
+        """The rows of pg_hba_file_rules and pg_ident_file_mappings, by column name: what the server's files say."""
         self._temporary_oid = FIRST_TEMPORARY_OID
         self._temporary_spaces: set[int] = set()
         """The numbers of sessions that have temporary objects."""

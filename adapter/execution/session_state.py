@@ -26,7 +26,7 @@ from adapter.execution.services import Services
 from adapter.lake.file_tables import READING_ROLE, looked_up
 from adapter.plans.lifted_constants import Lifted
 from adapter.plans.plan_cache import Plan
-from adapter.results import Notice
+from adapter.results import Notice, TlsFacts
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.spilling.temporary_files import TemporaryFiles
 from adapter.store_errors import sql_error
@@ -74,6 +74,7 @@ class SessionState:
         database_oid: int,
         values: SettingValues,
         remote_address: str | None,
+        tls: TlsFacts | None = None,
     ) -> None:
         self.services = services
         self.backend_pid = backend_pid
@@ -83,6 +84,7 @@ class SessionState:
         self.database_oid = database_oid
         self.values = values
         self.remote_address = remote_address
+        self.tls = tls
         self.started_at = utc_now()
         self.state_changed_at = self.started_at
         """When it last began to work, or to wait for its client."""

@@ -37,12 +37,15 @@ TEMPORARY_FILES = "temporary files"
 
 _OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
     "pg_stat_activity": ("pg_stat_activity",),
-    "pg_stat_ssl": ("pg_stat_activity",),
+    "pg_stat_ssl": ("pg_stat_ssl",),
     "pg_stat_gssapi": ("pg_stat_activity",),
     "pg_locks": ("pg_locks",),
     "pg_stat_database": ("pg_stat_activity", TEMPORARY_FILES),
 }
 """By system relation: the relations whose rows it takes from all workers."""
+
+MAX_NAME_CHARS = 63
+"""What pg_stat_ssl has room for of a distinguished name."""
 
 MAX_QUERY_CHARS = 1024
 """PostgreSQL's track_activity_query_size."""
@@ -88,7 +91,7 @@ class Facts:
     def rows(self, relation: str) -> Sequence[Mapping[str, Any]]:
         """The rows of a session relation, by column name; none for a relation there is nothing to say about."""
         match relation:
-            case "pg_stat_activity" | "pg_locks":
+            case "pg_stat_activity" | "pg_stat_ssl" | "pg_locks":
                 own = own_rows(relation, self._sessions, self._session.services)
                 # What prepared transactions have locked, each worker knows.
                 return [*own, *(row for row in self._elsewhere.rows.get(relation, ()) if row["pid"] is not None)]
@@ -109,7 +112,7 @@ class Facts:
                     }
                     for record, note, _ in self._session.services.prepared.all()
                 ]
-            case "pg_hba_file_rules":
+            case "pg_hba_file_rules" | "pg_ident_file_mappings":
                 return self._session.services.authentication_rows(relation)
             case "pg_settings":
                 return setting_rows(self._session)
@@ -196,7 +199,27 @@ def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> li
         return lock_rows(services.locks, sessions.all())
     if relation == TEMPORARY_FILES:
         return services.temporary_file_counts.rows()
+    if relation == "pg_stat_ssl":
+        return [_encryption(backend.state) for backend in sessions.all()]
     return [_activity(backend) for backend in sessions.all()]
+
+
+def _encryption(session: SessionState) -> Mapping[str, Any]:
+    """A row of pg_stat_ssl."""
+    tls = session.tls
+    if tls is None:
+        return {"pid": session.backend_pid, "ssl": False}
+    return {
+        "pid": session.backend_pid,
+        "ssl": True,
+        "version": tls.version,
+        "cipher": tls.cipher,
+        "bits": tls.bits,
+        "client_dn": tls.client_dn and tls.client_dn[:MAX_NAME_CHARS],
+        # The text of a numeric, which has more digits than msgpack's integers.
+        "client_serial": tls.client_serial and str(tls.client_serial),
+        "issuer_dn": tls.issuer_dn and tls.issuer_dn[:MAX_NAME_CHARS],
+    }
 
 
 def _activity(backend: Backend) -> Mapping[str, Any]:

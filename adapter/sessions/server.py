@@ -213,6 +213,7 @@ class Server:
             database_oid=database.oid,
             values=self._session_defaults(catalog, startup, role, database),
             remote_address=startup.remote_address,
+            tls=startup.tls,
         )
         life = StatementLife(state, engines=self.engines, sessions=self.sessions, notify=notify, terminate=terminate)
         self.sessions.add(life)

@@ -174,6 +174,8 @@ hash_mem_multiplier|real|user|2|-|1..1000|-|-|Resource Usage / Memory
     Multiple of work_mem to use for hash tables.
 hba_file|string|postmaster||-|-|-|-|File Locations
     Sets the server's "hba" configuration file.
+ident_file|string|postmaster||-|-|-|-|File Locations
+    Sets the server's "ident" configuration file.
 idle_in_transaction_session_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
     Sets the maximum allowed idle time between queries, when in a transaction.
 idle_session_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
@@ -330,6 +332,12 @@ session_replication_role|enum|superuser|origin|-|-|origin,replica,local|-|Client
     Sets the session's behavior for triggers and rewrite rules.
 ssl|bool|sighup|off|-|-|-|-|Connections and Authentication / SSL
     Enables SSL connections.
+ssl_ca_file|string|sighup||-|-|-|-|Connections and Authentication / SSL
+    Location of the SSL certificate authority file.
+ssl_cert_file|string|sighup||-|-|-|-|Connections and Authentication / SSL
+    Location of the SSL server certificate file.
+ssl_key_file|string|sighup||-|-|-|-|Connections and Authentication / SSL
+    Location of the SSL server private key file.
 standard_conforming_strings|bool|user|on|-|-|-|reported|Version and Platform Compatibility / Previous PostgreSQL Versions
     Causes '...' strings to treat backslashes literally.
 statement_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
@@ -380,6 +388,8 @@ transaction_read_only|bool|user|off|-|-|-|-|Client Connection Defaults / Stateme
     Sets the current transaction's read-only status.
 transform_null_equals|bool|user|off|-|-|-|-|Version and Platform Compatibility / Other Platforms and Clients
     Treats "expr=NULL" as "expr IS NULL".
+unix_socket_directories|string|postmaster||-|-|-|-|Connections and Authentication / Connection Settings
+    Sets the directories where Unix-domain sockets will be created.
 vacuum_cost_delay|real|user|0|ms|0..100|-|-|Resource Usage / Cost-Based Vacuum Delay
     Vacuum cost delay in milliseconds.
 vacuum_cost_limit|integer|user|200|-|1..10000|-|-|Resource Usage / Cost-Based Vacuum Delay

@@ -18,8 +18,8 @@ from frontend.authentication.tokens import Field, Line, Token
 IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 CONNECTION_TYPES = ("local", "host", "hostssl", "hostnossl", "hostgssenc", "hostnogssenc")
-METHODS = ("trust", "reject", "scram-sha-256", "md5", "password")
-_NOT_BUILT = ("peer", "cert", "oauth", "gss", "sspi", "pam", "bsd", "ldap", "radius")
+METHODS = ("trust", "reject", "scram-sha-256", "md5", "password", "peer", "cert")
+_NOT_BUILT = ("oauth", "gss", "sspi", "pam", "bsd", "ldap", "radius")
 _MAP_METHODS = ("peer", "cert", "oauth")
 _OAUTH_OPTIONS = ("issuer", "scope", "jwks", "audience", "claim")
 
@@ -73,8 +73,15 @@ class _Refused(Exception):
     """The line is no rule; the message says why."""
 
 
-def rules(lines: Sequence[Line], *, tls: bool) -> list[Rule | BadLine]:
-    """What the lines of a file say, in order. `tls`: whether the server has a certificate."""
+class TlsUse(Struct, frozen=True):
+    """Whether the server has a certificate, and whether it verifies those of clients."""
+
+    offered: bool = False
+    verifies_clients: bool = False
+
+
+def rules(lines: Sequence[Line], *, tls: TlsUse) -> list[Rule | BadLine]:
+    """What the lines of a file say, in order."""
     found: list[Rule | BadLine] = []
     for line in lines:
         try:
@@ -86,7 +93,7 @@ def rules(lines: Sequence[Line], *, tls: bool) -> list[Rule | BadLine]:
     return found
 
 
-def _rule(line: Line, *, tls: bool) -> Rule:
+def _rule(line: Line, *, tls: TlsUse) -> Rule:
     fields = list(line.fields)
     kind = _only(fields.pop(0), "multiple values specified for connection type").text
     if kind not in CONNECTION_TYPES:
@@ -94,13 +101,15 @@ def _rule(line: Line, *, tls: bool) -> Rule:
     futile = None
     if kind == "hostgssenc":
         futile = "hostgssenc record cannot match because GSSAPI is not supported by this build"
-    elif kind == "hostssl" and not tls:
+    elif kind == "hostssl" and not tls.offered:
         futile = "hostssl record cannot match because SSL is disabled"
     databases = _next(fields, "end-of-line before database specification")
     roles = _next(fields, "end-of-line before role specification")
     address = None if kind == "local" else _address(fields)
     method = _method(fields, kind)
     options = _options(fields, kind, method)
+    if futile is None and "clientcert" in options and not tls.verifies_clients:
+        raise _Refused("client certificates can only be checked if a root certificate store is available")
     return Rule(
         line=line.number,
         type=kind,

@@ -7,6 +7,7 @@ secret is logged.
 from __future__ import annotations
 
 import asyncio
+import pwd
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -16,12 +17,17 @@ from adapter.access.logins import Login
 from adapter.results import StartupParameters
 from frontend.authentication.hba import Rule
 from frontend.authentication.host_names import confirmed_name, interfaces
+from frontend.authentication.ident import may_come_in
 from frontend.authentication.matching import Client, Surroundings, asks_for_host_name, matching_rule
 from frontend.authentication.passwords import Channel, knows_password
 from frontend.authentication.rules import RuleBook
 from frontend.authentication.throttle import Throttle
 from frontend.connections.addresses import IpAddress
+from frontend.connections.tls import PeerCertificate
 from planner.errors import InvalidAuthorizationSpecification, InvalidPassword, SqlError
+
+GUESSED = ("scram-sha-256", "md5", "password")
+"""The methods whose secrets can be guessed."""
 
 log = structlog.get_logger("frontend")
 
@@ -34,6 +40,12 @@ class Stranger(Channel, Protocol):
 
     @property
     def is_tls(self) -> bool: ...
+
+    @property
+    def peer_certificate(self) -> PeerCertificate | None: ...
+
+    @property
+    def peer_uid(self) -> int | None: ...
 
 
 class Authenticator:
@@ -70,16 +82,16 @@ class Authenticator:
             raise InvalidAuthorizationSpecification(
                 f"pg_hba.conf rejects connection for {_described(stranger, startup)}", fatal=True
             )
-        if rule.method == "trust":
+        if rule.method == "trust" and rule.option("clientcert") is None:
             return
-        if self._throttle.is_refused(address, startup.user, self._clock()):
+        if rule.method in GUESSED and self._throttle.is_refused(address, startup.user, self._clock()):
             self._log(stranger, startup, rule, "too many failures")
             raise _failed(rule, startup.user)
         if not await self._has_shown(stranger, startup, login, rule):
-            self._tell(address, startup.user)
-            delay = self._throttle.failed(address, startup.user, self._clock())
-            self._log(stranger, startup, rule, _reason(login))
-            await asyncio.sleep(delay)
+            self._log(stranger, startup, rule, _reason(rule, login))
+            if rule.method in GUESSED:
+                self._tell(address, startup.user)
+                await asyncio.sleep(self._throttle.failed(address, startup.user, self._clock()))
             raise _failed(rule, startup.user)
         self._throttle.succeeded(address, startup.user, self._clock())
 
@@ -100,7 +112,34 @@ class Authenticator:
                 hint="Connect with sslmode=require, or let the rule of pg_hba.conf say scram-sha-256.",
                 fatal=True,
             )
-        return await knows_password(stranger, login, plain=rule.method == "password", md5_allowed=rule.method == "md5")
+        if rule.option("clientcert") is not None and stranger.peer_certificate is None:
+            raise InvalidAuthorizationSpecification("connection requires a valid client certificate", fatal=True)
+        if rule.method in ("cert", "trust"):
+            return self._certified(stranger, startup, rule)
+        if rule.method == "peer":
+            return self._is_peer(stranger, startup, rule)
+        plain, md5_allowed = rule.method == "password", rule.method == "md5"
+        knows = await knows_password(stranger, login, plain=plain, md5_allowed=md5_allowed)
+        return knows and self._certified(stranger, startup, rule)
+
+    def _certified(self, stranger: Stranger, startup: StartupParameters, rule: Rule) -> bool:
+        """Whether the client's certificate is the role's, if the rule wants one that is."""
+        if rule.option("clientcert") != "verify-full":
+            return True
+        certificate = stranger.peer_certificate
+        assert certificate is not None
+        whole = rule.option("clientname") == "DN"
+        name = certificate.distinguished_name if whole else certificate.common_name
+        return bool(name) and may_come_in(self.book.maps, rule.option("map"), name or "", startup.user)
+
+    def _is_peer(self, stranger: Stranger, startup: StartupParameters, rule: Rule) -> bool:
+        """Whether the user of this host at the other end of the Unix socket may come in as the role."""
+        uid = stranger.peer_uid
+        try:
+            name = None if uid is None else pwd.getpwuid(uid).pw_name
+        except KeyError:
+            name = None  # A user that the host does not know.
+        return name is not None and may_come_in(self.book.maps, rule.option("map"), name, startup.user)
 
     def _log(self, stranger: Stranger, startup: StartupParameters, rule: Rule, reason: str) -> None:
         log.warning(
@@ -120,15 +159,24 @@ def _described(stranger: Stranger, startup: StartupParameters) -> str:
     return f'host "{host}", user "{startup.user}", database "{startup.database}", {encryption}'
 
 
-def _reason(login: Login) -> str:
+def _reason(rule: Rule, login: Login) -> str:
     """For the log alone."""
+    if rule.method == "peer":
+        return "the user of this host may not come in as the role"
+    if rule.method in ("cert", "trust"):
+        return "the certificate's name may not come in as the role"
     if login.role is None:
         return "there is no such role"
     if login.role.password is None:
         return "the role has no password"
-    return "the password has expired" if login.is_expired else "the password does not match"
+    if login.is_expired:
+        return "the password has expired"
+    return "the password does not match" if rule.option("clientcert") is None else "the password or the certificate"
 
 
 def _failed(rule: Rule, user: str) -> SqlError:
     """PostgreSQL's auth_failed."""
+    named = {"peer": "Peer", "cert": "certificate", "trust": '"trust"'}.get(rule.method)
+    if named is not None:
+        return InvalidAuthorizationSpecification(f'{named} authentication failed for user "{user}"', fatal=True)
     return InvalidPassword(f'password authentication failed for user "{user}"', fatal=True)

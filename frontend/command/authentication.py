@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frontend.authentication.hba import TlsUse
 from frontend.authentication.rules import BadRules, RuleBook
 from frontend.command.configuration import Configuration
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from adapter.workers.colleagues import Colleagues
     from frontend.authentication.login import Authenticator
     from frontend.connections.addresses import IpAddress
+    from frontend.connections.tls import Certificates
 
 
 class BadPasswordFile(Exception):
@@ -27,7 +29,20 @@ class BadPasswordFile(Exception):
 
 def rule_book(configuration: Configuration) -> RuleBook:
     """The rules by which clients come in. Raises BadRules."""
-    return RuleBook(_path(configuration.hba_file), tls=configuration.tls_cert is not None)
+    tls = TlsUse(offered=configuration.tls_cert is not None, verifies_clients=configuration.tls_client_ca is not None)
+    return RuleBook(_path(configuration.hba_file), _path(configuration.ident_file), tls=tls)
+
+
+def load_certificates(configuration: Configuration) -> Certificates | None:
+    """What TLS needs; None without it. Raises BadCertificate."""
+    from frontend.connections.tls import Certificates
+
+    if configuration.tls_cert is None or configuration.tls_key is None:
+        return None
+    client_ca = configuration.tls_client_ca
+    return Certificates(
+        Path(configuration.tls_cert), Path(configuration.tls_key), None if client_ca is None else Path(client_ca)
+    )
 
 
 def _path(name: str | None) -> Path | None:
@@ -39,7 +54,12 @@ def shown_settings(configuration: Configuration) -> dict[str, str]:
     return {
         "authentication_timeout": f"{max(1, round(configuration.authentication_timeout_s))}s",
         "hba_file": str(_path(configuration.hba_file) or ""),
+        "ident_file": str(_path(configuration.ident_file) or ""),
         "ssl": "off" if configuration.tls_cert is None else "on",
+        "ssl_ca_file": configuration.tls_client_ca or "",
+        "ssl_cert_file": configuration.tls_cert or "",
+        "ssl_key_file": configuration.tls_key or "",
+        "unix_socket_directories": str(_path(configuration.unix_socket_dir) or ""),
     }
 
 
@@ -77,11 +97,12 @@ async def give_first_password(configuration: Configuration, backend: Server) -> 
 
 
 def shown_rules(book: RuleBook, backend: Server, relation: str) -> Sequence[Mapping[str, Any]]:
-    """The rows of pg_hba_file_rules: what the file says now. Raises 58030."""
+    """The rows of pg_hba_file_rules or pg_ident_file_mappings: what the file says now. Raises 58030."""
     from planner.errors import IoError
 
-    assert relation == "pg_hba_file_rules"
     try:
+        if relation == "pg_ident_file_mappings":
+            return book.ident_rows()
         return book.hba_rows(guarded=backend.is_guarded)
     except BadRules as error:
         raise IoError(str(error)) from error

@@ -59,6 +59,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     hba_file: str | None = None
     """File with the rules of authentication, in pg_hba.conf's format; without it loopback is trusted until the first
     superuser has a password, and everything else asks for SCRAM."""
+    ident_file: str | None = None
+    """File with maps of users' names for the methods peer and cert, in pg_ident.conf's format."""
+    unix_socket_dir: str | None = None
+    """Folder for a Unix socket beside the addresses, named as libpq looks for it (.s.PGSQL.PORT)."""
     superuser_password_file: str | None = None
     """File whose first line is the password of the first superuser, which it gets if it has none."""
     authentication_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 60.0
@@ -67,6 +71,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """PEM file with the server's certificate chain; together with tls_key it turns TLS on."""
     tls_key: str | None = None
     """PEM file with the certificate's private key."""
+    tls_client_ca: str | None = None
+    """PEM file with the authorities that sign clients' certificates."""
     event_loop: Literal["uvloop", "asyncio"] = "uvloop"
     """Which event loop serves."""
     allow_path: list[str] = []
@@ -211,6 +217,8 @@ def load_configuration(flags: Mapping[str, Any], environment: Mapping[str, str])
             parse_address(part, merged["listen"][1])
     if (configuration.tls_cert is None) != (configuration.tls_key is None):
         raise ConfigurationError("tls_cert and tls_key must be given together")
+    if configuration.tls_client_ca is not None and configuration.tls_cert is None:
+        raise ConfigurationError("tls_client_ca needs tls_cert and tls_key")
     if configuration.spark_remote is not None and "spark_master" in merged:
         raise ConfigurationError(f"{merged['spark_remote'][1]} and {merged['spark_master'][1]} exclude each other")
     return configuration

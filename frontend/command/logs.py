@@ -41,7 +41,9 @@ def psql_command(host: str, port: int) -> str:
 
 
 def say_how_to_connect(listeners: Sequence[tuple[str, Sequence[socket.socket]]]) -> None:
-    """Print a line to copy for each host, which has these sockets."""
+    """Print a line to copy for each host, or folder of a Unix socket, which has these sockets."""
     for host, sockets in listeners:
-        sys.stdout.write(psql_command(host, sockets[0].getsockname()[1]) + "\n")
+        name = sockets[0].getsockname()
+        port = int(name.rpartition(".")[2]) if isinstance(name, str) else name[1]
+        sys.stdout.write(psql_command(host, port) + "\n")
     sys.stdout.flush()

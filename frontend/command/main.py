@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -29,7 +30,7 @@ from frontend.command.configuration import (
     unknown_variables,
 )
 from frontend.command.options import configure_admin, configure_serve
-from frontend.server.listening import listening
+from frontend.server.listening import listening, listening_in, remove_socket
 
 if TYPE_CHECKING:
     from frontend.workers.control import WorkerEnd
@@ -79,6 +80,15 @@ def _run_serve(arguments: argparse.Namespace) -> int:
             listeners.append((host, sockets))
             for one in sockets:
                 stack.callback(one.close)
+        if configuration.unix_socket_dir is not None:
+            folder = Path(configuration.unix_socket_dir).absolute()
+            try:
+                own = listening_in(folder, listeners[0][1][0].getsockname()[1])
+            except OSError as error:
+                return _complain(f"cannot listen in {folder}: {error.strerror or error}", EXIT_FAILED)
+            listeners.append((str(folder), [own]))
+            stack.callback(own.close)
+            stack.callback(remove_socket, Path(own.getsockname()), os.getpid())
         reload = partial(load_configuration, vars(arguments), os.environ)
         unknown = unknown_variables(os.environ)
         try:

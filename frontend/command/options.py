@@ -18,6 +18,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--config", metavar="FILE", help="TOML file with the same options (data_dir = ...); variable TIDEGATE_CONFIG")
     add_store_options(parser)
     add("--listen", metavar="HOST:PORT", help=f"addresses to listen on (default {defaults.listen})")
+    add("--unix-socket-dir", metavar="DIR", help="folder for a Unix socket beside the addresses (.s.PGSQL.PORT)")
     add(
         "--workers",
         metavar="N",
@@ -38,6 +39,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--max-message-bytes", metavar="N", help=f"longest message (default {defaults.max_message_bytes})")
     add("--drain-timeout-s", metavar="S", help=f"patience at a stop (default {defaults.drain_timeout_s:g})")
     add("--hba-file", metavar="FILE", help="rules of authentication, in the format of pg_hba.conf")
+    add("--ident-file", metavar="FILE", help="maps of users' names, in the format of pg_ident.conf")
     add(
         "--superuser-password-file",
         metavar="FILE",
@@ -50,6 +52,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     )
     add("--tls-cert", metavar="FILE", help="PEM file with the certificate chain; with --tls-key turns TLS on")
     add("--tls-key", metavar="FILE", help="PEM file with the private key")
+    add("--tls-client-ca", metavar="FILE", help="PEM file with the authorities of clients' certificates")
     add("--event-loop", metavar="NAME", help="uvloop or asyncio (default uvloop)")
     add(
         *("--allow-path",),

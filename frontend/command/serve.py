@@ -11,7 +11,6 @@ import gc
 import os
 import signal
 import socket
-import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ from frontend.authentication.rules import BadRules
 from frontend.command.authentication import (
     BadPasswordFile,
     give_first_password,
+    load_certificates,
     make_authenticator,
     shown_rules,
     shown_settings,
@@ -33,6 +33,7 @@ from frontend.command.authentication import (
 from frontend.command.configuration import Configuration, ConfigurationError
 from frontend.command.logs import configure_logging, say_how_to_connect, warn_of_unknown
 from frontend.command.store_names import store_names
+from frontend.connections.tls import BadCertificate, Certificates
 from frontend.server.accepting import Server, ServerLimits
 from frontend.workers.control import Order, WorkerEnd
 from planner.errors import SqlError
@@ -44,19 +45,6 @@ log = structlog.get_logger("frontend")
 
 class StartFailed(Exception):
     """The server cannot start, or go on; the message is for the person who started it."""
-
-
-def _tls_context(configuration: Configuration) -> ssl.SSLContext | None:
-    if configuration.tls_cert is None or configuration.tls_key is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(configuration.tls_cert, configuration.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise StartFailed(f"cannot load the TLS certificate {configuration.tls_cert}: {error}") from error
-    context.set_alpn_protocols(["postgresql"])
-    return context
 
 
 def serve(
@@ -96,7 +84,10 @@ async def _serve(
     worker: WorkerEnd | None,
     reload: Callable[[], Configuration] | None,
 ) -> None:
-    tls = _tls_context(configuration)
+    try:
+        certificates = load_certificates(configuration)
+    except BadCertificate as error:
+        raise StartFailed(str(error)) from error
     options = ServerOptions(
         stores=store_names(configuration),
         spark_master=configuration.spark_master,
@@ -134,11 +125,11 @@ async def _serve(
             authentication_timeout_s=configuration.authentication_timeout_s,
             drain_timeout_s=configuration.drain_timeout_s,
         ),
-        tls=tls,
+        certificates=certificates,
         colleagues=backend.colleagues,
     )
     orders: asyncio.Queue[Order] = asyncio.Queue()
-    hang_up = partial(_reload, backend, authenticator, reload)
+    hang_up = partial(_reload, backend, authenticator, certificates, reload)
     backend.services.reload = partial(os.kill, os.getpid() if worker is None else os.getppid(), signal.SIGHUP)
     try:
         if worker is None:
@@ -194,9 +185,15 @@ def _obey_supervisor(
         loop.add_signal_handler(number, lambda: None)
 
 
-def _reload(backend: sessions.Server, authenticator: Authenticator, reload: Callable[[], Configuration] | None) -> None:
-    """Read the configuration again: new sessions begin with its settings and come in by the rules of its files, and the
-    log has its level. The rest of it holds from the next start. What is wrong changes nothing, and the log says why."""
+def _reload(
+    backend: sessions.Server,
+    authenticator: Authenticator,
+    certificates: Certificates | None,
+    reload: Callable[[], Configuration] | None,
+) -> None:
+    """Read the configuration again: new sessions begin with its settings and come in by the rules of its files, new
+    connections have its certificate, and the log has its level. The rest of it holds from the next start. What is wrong
+    changes nothing, and the log says why."""
     if reload is None:
         return
     try:
@@ -212,6 +209,11 @@ def _reload(backend: sessions.Server, authenticator: Authenticator, reload: Call
         authenticator.book.reload()
     except BadRules as error:
         log.error("the rules of authentication were not read again", error=str(error))
+    try:
+        if certificates is not None:
+            certificates.reload()
+    except BadCertificate as error:
+        log.error("the certificates were not read again", error=str(error))
         log.info("the configuration was read again")
 
 

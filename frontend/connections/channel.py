@@ -8,14 +8,24 @@ holds more than its high-water mark.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import ssl
+import struct
 from time import monotonic
 from typing import Any, cast
 
+import structlog
+
+from adapter.results import TlsFacts
 from frontend.connections.addresses import IpAddress, ip_address
 from frontend.connections.connection import ConnectionLost
+from frontend.connections.tls import ALPN, HANDSHAKE_RECORD, Certificates, PeerCertificate, TlsLayer
 from frontend.protocol.codec import Decoder, FramingError
 from frontend.protocol.messages import FrontendMessage, StartupMessage
 from planner.errors import SqlError
+
+log = structlog.get_logger("frontend")
 
 READ_AHEAD_BYTES = 4 << 20
 """What a pipelining client may be ahead of us; beyond it TCP holds it back."""
@@ -37,7 +47,7 @@ JOINED_BYTES = 4 << 20
 class ClientProtocol(asyncio.Protocol):
     """One accepted connection."""
 
-    def __init__(self, on_connected: Any, *, max_message_bytes: int) -> None:
+    def __init__(self, on_connected: Any, *, max_message_bytes: int, certificates: Certificates | None = None) -> None:
         self._on_connected = on_connected
         self._decoder = Decoder(max_message_bytes=max_message_bytes)
         self._transport: asyncio.Transport | None = None
@@ -55,6 +65,11 @@ class ClientProtocol(asyncio.Protocol):
         self._read_ahead_bytes = STRANGER_BYTES
         self.on_vanished: Any = None
         """Called when the client is gone without having said Terminate."""
+        self._certificates = certificates
+        self._tls: TlsLayer | None = None
+        self._silent = True
+        """Nothing has come in yet."""
+        self._asked_for_tls = False
         self.certificate_hash: bytes | None = None
         """What SCRAM-SHA-256-PLUS binds to."""
 
@@ -62,20 +77,48 @@ class ClientProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not derive from asyncio's classes, though they have their methods.
-        stream = cast(asyncio.Transport, transport)
-        first = self._transport is None
-        self._transport = stream
-        stream.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
-        if first:
-            self._on_connected(self)
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        self._on_connected(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._silent:
+            self._silent = False
+            if data.startswith(HANDSHAKE_RECORD) and self._certificates is not None:
+                self._encrypt(self._certificates)
+        if self._tls is not None:
+            data = self._decrypted(data, self._tls)
         self._decoder.feed(data)
         if self._decoder.buffered > self._read_ahead_bytes and not self._reading_paused and self._waiter is None:
             self._reading_paused = True
             assert self._transport is not None
             self._transport.pause_reading()
         self._wake()
+
+    def _encrypt(self, certificates: Certificates) -> None:
+        self._tls = TlsLayer(certificates.context)
+        self.certificate_hash = certificates.channel_binding
+
+    def _decrypted(self, data: bytes, tls: TlsLayer) -> bytes:
+        """What the client says. A client that breaks TLS gets its alert, and has said its last."""
+        assert self._transport is not None
+        was_open = tls.is_open
+        try:
+            plain = tls.receive(data)
+            if not was_open and tls.is_open and not self._asked_for_tls and tls.protocol != ALPN:
+                # Without it, a client could be led to us that means another server.
+                raise ssl.SSLError("a connection that begins with TLS must name its protocol")
+        except ssl.SSLError as error:
+            log.debug("TLS failed", client=self.remote_address, error=str(error))
+            plain = b""
+            tls.is_ended = True
+        output = tls.take_output()
+        if output and not self._transport.is_closing():
+            self._transport.write(output)
+        if tls.is_ended:
+            self._end_of_stream = True
+            self._notice_vanished()
+        return plain
 
     def eof_received(self) -> bool:
         self._end_of_stream = True
@@ -108,7 +151,26 @@ class ClientProtocol(asyncio.Protocol):
     @property
     def is_tls(self) -> bool:
         """Whether the connection is encrypted."""
-        return self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
+        return self._tls is not None
+
+    @property
+    def tls_facts(self) -> TlsFacts | None:
+        """What pg_stat_ssl shows; None without TLS."""
+        return None if self._tls is None else self._tls.facts
+
+    @property
+    def peer_certificate(self) -> PeerCertificate | None:
+        """The client's certificate, which has been verified; None without one."""
+        return None if self._tls is None else self._tls.peer
+
+    @property
+    def peer_uid(self) -> int | None:
+        """The user of this host that has connected to the Unix socket; None elsewhere."""
+        if self._transport is None or self.address is not None:
+            return None
+        with socket.socket(fileno=os.dup(self._transport.get_extra_info("socket").fileno())) as own:
+            _, uid, _ = struct.unpack("3i", own.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return int(uid)
 
     @property
     def remote_address(self) -> str | None:
@@ -214,12 +276,22 @@ class ClientProtocol(asyncio.Protocol):
         if self._output:
             output, size = self._output, self._output_bytes
             self._output, self._output_bytes = [], 0
-            if len(output) == 1:
+            if self._tls is not None:
+                self._send_encrypted(output, self._tls)
+            elif len(output) == 1:
                 self._transport.write(output[0])
             elif size <= JOINED_BYTES:
                 self._transport.write(b"".join(output))
             else:
                 self._transport.writelines(output)
+
+    def _send_encrypted(self, output: list[bytes | memoryview], tls: TlsLayer) -> None:
+        assert self._transport is not None
+        if not tls.is_open:
+            return  # Nobody could read it.
+        for data in output:
+            tls.send(data)
+        self._transport.write(tls.take_output())
 
     async def drain(self) -> None:
         """See `connection.Channel`."""
@@ -256,6 +328,9 @@ class ClientProtocol(asyncio.Protocol):
     def close(self) -> None:
         """Closes the connection after what has been written."""
         if self._transport is not None:
+            if self._tls is not None and not self._lost and not self._transport.is_closing():
+                self._tls.end()
+                self._transport.write(self._tls.take_output())
             self._transport.close()
 
     def abort(self) -> None:
@@ -263,14 +338,23 @@ class ClientProtocol(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    async def start_tls(self, context: Any) -> None:
-        """Encrypts the connection. Raises FramingError when the client has already sent something in the clear."""
+    async def start_tls(self) -> None:
+        """Grant the client's wish for TLS, and return when the connection is encrypted. Raises FramingError when the
+        client has already sent something in the clear, ConnectionLost when it has gone or broken TLS."""
         if self.has_unread:
             raise FramingError(None)
         assert self._transport is not None
-        loop = asyncio.get_running_loop()
-        transport = await loop.start_tls(self._transport, self, context, server_side=True)
-        if transport is None:
-            raise self.lost()
-        self._transport = transport
-        transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        assert self._certificates is not None
+        self._asked_for_tls = True
+        self._transport.write(b"S")
+        self._encrypt(self._certificates)
+        assert self._tls is not None
+        while not self._tls.is_open:
+            if self._end_of_stream:
+                raise self.lost()
+            await self._wait()
+
+    @property
+    def offers_tls(self) -> bool:
+        """Whether the connection can be encrypted, and is not yet."""
+        return self._certificates is not None and self._tls is None

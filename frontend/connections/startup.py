@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from adapter.results import StartupParameters
+from adapter.results import StartupParameters, TlsFacts
 from frontend.protocol.messages import PROTOCOL_3_0, PROTOCOL_3_2, Startup
 from planner.errors import FeatureNotSupported, InvalidAuthorizationSpecification, SqlSyntaxError
 
@@ -70,7 +70,7 @@ def parse_options(options: str) -> list[tuple[str, str]]:
     return settings
 
 
-def negotiate(startup: Startup, remote_address: str | None) -> Negotiated:
+def negotiate(startup: Startup, remote_address: str | None, tls: TlsFacts | None = None) -> Negotiated:
     """Reads a start-up packet. Raises fatal errors as PostgreSQL does."""
     user = database = ""
     settings: list[tuple[str, str]] = []
@@ -99,6 +99,7 @@ def negotiate(startup: Startup, remote_address: str | None) -> Negotiated:
             database=database or user,
             settings=(*option_settings, *settings),
             remote_address=remote_address,
+            tls=tls,
         ),
         version=version,
         must_negotiate=startup.version > PROTOCOL_3_2 or bool(unrecognized),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import ssl
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from frontend.connections.channel import ClientProtocol
 from frontend.connections.connection import Connection, ConnectionLost
 from frontend.connections.session_protocol import Session, SessionFactory
 from frontend.connections.startup import Negotiated, negotiate
+from frontend.connections.tls import Certificates
 from frontend.protocol import backend
 from frontend.protocol.codec import FramingError
 from frontend.protocol.messages import PROTOCOL_3_2 as NEWEST_PROTOCOL
@@ -71,7 +71,7 @@ class Server:
         *,
         authenticator: Authenticator,
         limits: ServerLimits | None = None,
-        tls: ssl.SSLContext | None = None,
+        certificates: Certificates | None = None,
         colleagues: Colleagues | None = None,
     ) -> None:
         """`colleagues`: the other workers, when this is one of several."""
@@ -79,7 +79,7 @@ class Server:
         self._limits = limits or ServerLimits()
         self._authenticator = authenticator
         self._strangers = Strangers(_STRANGERS_PER_PLACE * self._limits.max_connections)
-        self._tls = tls
+        self._certificates = certificates
         self._cancels = CancelRegistry()
         self._colleagues = colleagues or Colleagues()
         if self._colleagues.mesh is not None:
@@ -109,22 +109,17 @@ class Server:
         """Accepts the clients of sockets that listen already, and closes them at the stop."""
         loop = asyncio.get_running_loop()
         for one in sockets:
-            listener = await loop.create_server(
-                lambda: ClientProtocol(self._accept, max_message_bytes=self._limits.max_message_bytes),
-                sock=one,
-                backlog=BACKLOG,
-            )
+            if one.family is socket.AF_UNIX:
+                listener = await loop.create_unix_server(self._client, sock=one, backlog=BACKLOG)
+            else:
+                listener = await loop.create_server(self._client, sock=one, backlog=BACKLOG)
             self._listeners.append(listener)
 
     def take(self, client: socket.socket) -> None:
         """Serves a client that has been accepted elsewhere."""
         client.setblocking(False)
         loop = asyncio.get_running_loop()
-        taking = loop.create_task(
-            loop.connect_accepted_socket(
-                lambda: ClientProtocol(self._accept, max_message_bytes=self._limits.max_message_bytes), client
-            )
-        )
+        taking = loop.create_task(loop.connect_accepted_socket(self._client, client))
         self._taking.add(taking)
         taking.add_done_callback(self._taken)
 
@@ -137,6 +132,11 @@ class Server:
         place = self._colleagues.place
         if place is not None:
             place.memory.closed.own += 1
+
+    def _client(self) -> ClientProtocol:
+        return ClientProtocol(
+            self._accept, max_message_bytes=self._limits.max_message_bytes, certificates=self._certificates
+        )
 
     def _accept(self, client: ClientProtocol) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(client))
@@ -162,7 +162,7 @@ class Server:
             client.send_last(backend.error_response(error.error) if error.error is not None else b"")
         except SqlError as error:
             client.send_last(backend.error_response(error, severity="FATAL"))
-        except (ConnectionLost, ConnectionError, TimeoutError, ssl.SSLError):
+        except (ConnectionLost, ConnectionError, TimeoutError):
             client.close()
         except Exception as error:
             log.error("connection failed", exc_info=error)
@@ -179,7 +179,7 @@ class Server:
                 startup = await self._startup(client)
             if startup is None:
                 return
-            negotiated = negotiate(startup, client.remote_address)
+            negotiated = negotiate(startup, client.remote_address, client.tls_facts)
             if self._stopping:
                 raise CannotConnectNow("the database system is shutting down", fatal=True)
             try:
@@ -268,16 +268,19 @@ class Server:
                     return message
 
     async def _encrypt(self, client: ClientProtocol) -> None:
-        if self._tls is None or client.is_tls:
+        if not client.offers_tls:
             client.write(b"N")
             await client.flush()
             return
         if client.has_unread:
             # Whoever injected it would be taken for the client once the channel is encrypted (CVE-2021-23214).
-            raise ProtocolViolation("received unencrypted data after SSL request", fatal=True)
-        client.write(b"S")
-        await client.flush()
-        await client.start_tls(self._tls)
+            raise ProtocolViolation(
+                "received unencrypted data after SSL request",
+                detail="This could be either a client-software bug or evidence of an attempted man-in-the-middle "
+                "attack.",
+                fatal=True,
+            )
+        await client.start_tls()
 
     async def _open_session(self, client: ClientProtocol, negotiated: Negotiated) -> Session:
         def notify(backend_pid: int, channel: str, payload: str) -> None:

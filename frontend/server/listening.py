@@ -7,7 +7,10 @@ cannot be had is known before the data directory is touched.
 
 from __future__ import annotations
 
+import os
 import socket
+import stat
+from pathlib import Path
 
 BACKLOG = 512
 
@@ -43,3 +46,31 @@ def listening(host: str, port: int) -> list[socket.socket]:
             one.close()
         raise
     return sockets
+
+
+def listening_in(folder: Path, port: int) -> socket.socket:
+    """A Unix socket in `folder` that listens, named as libpq looks for it; a socket of that name at which nobody
+    listens any more is removed. Everybody of the host may connect: the rules say who comes in. Raises OSError."""
+    path = folder / f".s.PGSQL.{port}"
+    if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink()
+    one = socket.socket(socket.AF_UNIX)
+    try:
+        one.setblocking(False)
+        one.bind(str(path))
+        os.chmod(path, 0o777)
+        one.listen(BACKLOG)
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def remove_socket(path: Path, process: int) -> None:
+    """Take the name of a Unix socket out of its folder, in the process that made it and in none that it forked."""
+    if os.getpid() == process:
+        path.unlink(missing_ok=True)

@@ -30,6 +30,7 @@ from adapter.results import (
     StatementDescription,
     StatementResult,
 )
+from frontend.authentication.hba import TlsUse
 from frontend.authentication.login import Authenticator
 from frontend.authentication.rules import RuleBook
 from planner.errors import InvalidCursorName, InvalidSqlStatementName, SqlError
@@ -143,7 +144,7 @@ def catalog_with(*records: CatalogRecord) -> CatalogSnapshot:
 
 def authenticator(hba: Path | None = None) -> Authenticator:
     """What lets clients in by the rules of this file; without one, every client of a test."""
-    return Authenticator(RuleBook(hba, tls=False), clock=lambda: asyncio.get_running_loop().time())
+    return Authenticator(RuleBook(hba, tls=TlsUse()), clock=lambda: asyncio.get_running_loop().time())
 
 
 @dataclass

@@ -150,6 +150,7 @@ SESSION_RELATIONS = frozenset(
     {
         "pg_cursors",
         "pg_hba_file_rules",
+        "pg_ident_file_mappings",
         "pg_locks",
         "pg_prepared_statements",
         "pg_prepared_xacts",

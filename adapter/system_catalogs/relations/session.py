@@ -91,8 +91,6 @@ def session_content(
     if name == "pg_stat_database":
         zeros: Row = {**dict.fromkeys(_DATABASE_COUNTERS, 0), **dict.fromkeys(_DATABASE_TIMES, 0.0)}
         return Content(rows=[{**zeros, **row} for row in facts.rows(name)])
-    if name == "pg_stat_ssl":
-        return Content(rows=[{"pid": row["pid"], "ssl": False} for row in facts.rows("pg_stat_activity")])
     if name == "pg_stat_gssapi":
         sessions: list[Row] = [
             {"pid": row["pid"], "gss_authenticated": False, "encrypted": False}

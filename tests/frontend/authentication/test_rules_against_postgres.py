@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from frontend.authentication.hba import BadLine, rules, shown_address
+from frontend.authentication.hba import BadLine, TlsUse, rules, shown_address
 from frontend.authentication.rules import BadRules, RuleBook, read_file
 from frontend.authentication.tokens import lines
 from tests.support.postgres import PostgresServer
@@ -85,8 +85,8 @@ def test_lines_are_postgresqls(postgres: PostgresServer, folder: Path) -> None:
     os.chmod(folder / "names", 0o644)
     try:
         hba.write_text(LINES)
-        ours = RuleBook(None, tls=False)
-        found = rules(lines(hba, LINES, read_file), tls=False)
+        ours = RuleBook(None, tls=TlsUse())
+        found = rules(lines(hba, LINES, read_file), tls=TlsUse())
         with psycopg.connect(postgres.dsn()) as connection:
             rows = connection.execute(
                 "SELECT line_number, type, database, user_name, address, netmask, auth_method, options, error"
@@ -111,21 +111,21 @@ def test_lines_are_postgresqls(postgres: PostgresServer, folder: Path) -> None:
 def test_wrong_files_are_refused(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(BadRules, match="could not open"):
-        RuleBook(missing, tls=False)
+        RuleBook(missing, tls=TlsUse())
     wrong = tmp_path / "wrong"
     wrong.write_text("local all all trust\nhost all all 1.2.3.4/32 magic\n")
     with pytest.raises(BadRules, match=r'line 2 .* invalid authentication method "magic"'):
-        RuleBook(wrong, tls=False)
+        RuleBook(wrong, tls=TlsUse())
     empty = tmp_path / "empty"
     empty.write_text("# nothing\n")
     with pytest.raises(BadRules, match="no entries"):
-        RuleBook(empty, tls=False)
+        RuleBook(empty, tls=TlsUse())
 
 
 def test_a_wrong_file_changes_nothing_when_it_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "hba"
     path.write_text("local all all trust\n")
-    book = RuleBook(path, tls=False)
+    book = RuleBook(path, tls=TlsUse())
     path.write_text("local all all magic\n")
     with pytest.raises(BadRules):
         book.reload()
@@ -133,7 +133,7 @@ def test_a_wrong_file_changes_nothing_when_it_is_read_again(tmp_path: Path) -> N
     path.write_text("local all all reject\n")
     book.reload()
     assert [rule.method for rule in book.rules(guarded=False)] == ["reject"]
-    assert RuleBook(path, tls=False).hba_rows(guarded=True)[0]["auth_method"] == "reject"
+    assert RuleBook(path, tls=TlsUse()).hba_rows(guarded=True)[0]["auth_method"] == "reject"
 
 
 def test_files_that_include_each_other_are_no_loop(tmp_path: Path) -> None:
@@ -141,4 +141,4 @@ def test_files_that_include_each_other_are_no_loop(tmp_path: Path) -> None:
     path.write_text("local @again all trust\n")
     (tmp_path / "again").write_text("a @again\n")
     with pytest.raises(BadRules, match="nesting depth"):
-        RuleBook(path, tls=False)
+        RuleBook(path, tls=TlsUse())

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from adapter.results import CopyFormat, Notice
+from frontend.connections.tls import Certificates
 from frontend.protocol import messages as m
 from frontend.server.accepting import Server, ServerLimits
 from planner.errors import DivisionByZero, InvalidCatalogName, QueryCanceled, SqlError, UndefinedColumn
@@ -568,9 +569,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 async def test_tls(script: Script, certificate: tuple[Path, Path]) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    server = Server(script, authenticator=authenticator(), tls=context)
+    server = Server(script, authenticator=authenticator(), certificates=Certificates(*certificate))
     port = await server.start("127.0.0.1", 0)
     client = await RawClient.open(port)
     client.send(raw.request(m.SSL_REQUEST))
