@@ -7,6 +7,7 @@ way the journal gets its row in the same transaction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -18,12 +19,14 @@ from adapter.definitions.common.catalog_changes import change, forget_shard, new
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard, physical_schema
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
+from adapter.definitions.materialized.increments import changed_rows
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, look_up, missing
 from adapter.execution.statement import Running
 from adapter.materialized.freshness import digest_of_inputs, inputs_of, why_stale
 from adapter.materialized.journal import UNKNOWN, Refresh, last_refresh, write_refresh
 from adapter.plans.plan_cache import Plan, make_plan
+from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import prepare_plan
 from adapter.wall_clock import utc_now
 from planner.definitions.maintained.differences import differences_text
@@ -191,43 +194,56 @@ async def _update(
     await transaction.lock(plan.locks)
     transaction.rely_on(plan.relied_on)
     transaction.rely_on([view])
-    own = running.session.bind_context(catalog)
-    context = replace(own, numbered=view.oid, expanded=own.expanded - {view.oid})
-    text = differences_text(view, _schema_of(catalog, view))
-    found = make_plan(split_and_parse(text)[0], context, ())
-    read = await prepare_plan(running, found)
-    physical = physical_schema(view.live_columns())
-    txn = transaction.writable(running.services.env)
-    assert view.shard is not None
+    increments = None if before is None else await changed_rows(running, catalog, view, plan, before)
     changes = 0
-    stream: Any = read.stream()
-    async with aclosing(stream) as batches:
-        async for batch in batches:
-            if not batch.num_rows:
-                continue
-            ids, *values = batch.columns
-            rows = pa.table(
-                [
-                    array if array.type == field.type else stored_as(array, field.type)
-                    for array, field in zip(values, physical, strict=True)
-                ],
-                schema=physical,
-            )
-            gone = pc.is_valid(ids)
-            added = rows.filter(pc.invert(gone))
-            if added.num_rows:
-                txn.write(view.shard, added)
-            if added.num_rows < rows.num_rows:
-                txn.delete(view.shard, rows.filter(gone).add_column(0, ROW_ID, ids.filter(gone)))
-            changes += batch.num_rows
-            await txn.spill()
+    if increments is not None:
+        for batch in increments:
+            changes += await _write(running, view, batch.columns[1], batch.columns[2:])
+    else:
+        stream: Any = (await _differences(running, catalog, view)).stream()
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                changes += await _write(running, view, batch.columns[0], batch.columns[1:])
     keys = [index.oid for index in catalog.indexes(view.oid) if index.enforced]
     if keys and changes:
         try:
             await check_existing_rows(running, view.oid, NewRules(keys=keys, known=set(keys)))
         except UniqueViolation as error:
             raise _duplicate(error) from error
-    _note(running, catalog, view, before, changes=changes, began=began, how="recomputed")
+    how = "recomputed" if increments is None else "incremental"
+    _note(running, catalog, view, before, changes=changes, began=began, how=how)
+
+
+async def _differences(running: Running, catalog: CatalogSnapshot, view: Relation) -> PreparedRead:
+    """The reading of the rows that the stored ones and those of the view's query do not have in common."""
+    own = running.session.bind_context(catalog)
+    context = replace(own, numbered=view.oid, expanded=own.expanded - {view.oid})
+    text = differences_text(view, _schema_of(catalog, view))
+    return await prepare_plan(running, make_plan(split_and_parse(text)[0], context, ()))
+
+
+async def _write(running: Running, view: Relation, ids: Any, values: Sequence[Any]) -> int:
+    """Delete the rows that have ids, and add the others. Returns how many there are."""
+    if not len(ids):
+        return 0
+    assert view.shard is not None
+    txn = running.transaction.writable(running.services.env)
+    physical = physical_schema(view.live_columns())
+    rows = pa.table(
+        [
+            array if array.type == field.type else stored_as(array, field.type)
+            for array, field in zip(values, physical, strict=True)
+        ],
+        schema=physical,
+    )
+    gone = pc.is_valid(ids)
+    added = rows.filter(pc.invert(gone))
+    if added.num_rows:
+        txn.write(view.shard, added)
+    if added.num_rows < rows.num_rows:
+        txn.delete(view.shard, rows.filter(gone).add_column(0, ROW_ID, ids.filter(gone)))
+    await txn.spill()
+    return len(ids)
 
 
 def _duplicate(error: UniqueViolation) -> UniqueViolation:

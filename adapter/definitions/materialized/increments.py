@@ -1,0 +1,194 @@
+"""Refreshing a materialized view by what has changed since its frontier, instead of by its whole query.
+
+The rows that came and went since then are read from the tables' shards, and given to the local engine as relations that
+only this query knows (`planner.definitions.maintained.increments`). What comes of it is the change of the view's rows.
+It is None, and the query is run as a whole, wherever that is not to be had or would not be cheaper: for queries of
+other kinds, when definitions or many rows have changed, when the history is not kept, when Spark is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
+
+from adapter.engines.common.engine import TableInput
+from adapter.engines.common.scan_sources import conform, scan_columns
+from adapter.execution.statement import Running
+from adapter.materialized.freshness import digest_of_inputs, has_changed, inputs_of
+from adapter.materialized.journal import UNKNOWN, Refresh
+from adapter.plans.plan_cache import Plan, make_plan
+from adapter.queries.read import execution_context
+from adapter.transactions.snapshots import resolve
+from planner.definitions.maintained.differences import increment_text
+from planner.definitions.maintained.increments import WEIGHT, before_name, change_of, delta_name
+from planner.definitions.mutability import is_reproducible
+from planner.syntax.parse import split_and_parse
+from planner.types import types as t
+from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Relation, Schema
+from storage.errors import AsOfNotReadable, UnknownShard
+from storage.ids import ShardId
+from storage.shards.parts import ROW_ID, Part
+from storage.shards.shard import ShardChanges
+from storage.timestamps.csn import Csn
+
+MAX_CHANGES = 200_000
+"""Rows of changes that are worked out in memory; more are left to the whole query."""
+
+SHARE = 4
+"""A change of more than one row in so many of a table is left to the whole query."""
+
+FEW_CHANGES = 1000
+"""So many are never too many."""
+
+FIRST_OID = 290_000_000
+"""Oids of relations that only one query knows: smaller than those of temporary tables, and given to nothing else."""
+
+WEIGHT_ATTNUM = 30_000
+
+
+class _Changed(Struct, frozen=True, kw_only=True):
+    """A table that has changed, its delta and what it was as relations, and what they hold."""
+
+    table: Relation
+    delta: Relation
+    before: Relation
+    rows: pa.Table
+
+
+async def changed_rows(
+    running: Running, catalog: CatalogSnapshot, view: Relation, plan: Plan, last: Refresh
+) -> list[Any] | None:
+    """Batches of whether a row is added, its row id when it is not, and its columns. See the module's contract."""
+    transaction = running.transaction
+    snapshot = transaction.snapshot
+    assert snapshot is not None
+    assert plan.query is not None
+    if running.session.values.flat["engine"] == "spark" or not view.live_columns():
+        return None
+    if last.inputs == UNKNOWN or last.inputs != digest_of_inputs(catalog, view) or not is_reproducible(plan.query):
+        return None
+    inputs = inputs_of(catalog, view)
+    written = transaction.created_shards | (frozenset() if transaction.txn is None else transaction.txn.shards)
+    if not written.isdisjoint({table.shard for table in inputs}) or view.shard in written:
+        return None
+    names = {(_schema_of(catalog, table), table.name): table.oid for table in inputs}
+    # NOTE: no hold on the history. What retention keeps is there; what it does not is computed anew.
+    try:
+        changed = await _changes(running, inputs, last.frontier, snapshot.csn)
+        if changed is None:
+            return None
+        change = change_of(view.definition or "", plan.query, names, {each.table.oid for each in changed})
+        if change is None:
+            return None
+        records = [record for each in changed for record in (each.delta, each.before)]
+        overlay = catalog.apply([CatalogUpdate(record=record, diff=1) for record in records], catalog.csn)
+        own = running.session.bind_context(catalog)
+        context = replace(own, catalog=overlay, numbered=view.oid, expanded=own.expanded - {view.oid})
+        text = increment_text(view, _schema_of(catalog, view), change)
+        return await _read(running, overlay, make_plan(split_and_parse(text)[0], context, ()), changed, last.frontier)
+    except (AsOfNotReadable, UnknownShard):
+        return None
+
+
+def _schema_of(catalog: CatalogSnapshot, relation: Relation) -> str:
+    schema = catalog.get(relation.schema)
+    assert isinstance(schema, Schema)
+    return schema.name
+
+
+async def _changes(running: Running, inputs: Sequence[Relation], after: Csn, until: Csn) -> list[_Changed] | None:
+    """The tables among `inputs` that have changed; None when that is too much, or not to be had."""
+    env = running.services.env
+    found: list[_Changed] = []
+    for table in inputs:
+        assert table.shard is not None
+        if not await has_changed(env, table.shard, after, until):
+            continue
+        changes = await env.reader.changes(table.shard, after, until)
+        rows = await _delta(running, table, changes)
+        if rows is None:
+            return None
+        oid = FIRST_OID + 2 * len(found)
+        weight = Column(attnum=WEIGHT_ATTNUM, name=WEIGHT, type_oid=t.INT4)
+        known = replace(table, oid=oid, name=delta_name(table.oid), constraints=(), shard=None, kind="r",
+                        definition=None, depends_on=(), materialized=None)  # fmt: skip
+        delta = replace(known, columns=(*table.columns, weight))
+        before = replace(known, oid=oid + 1, name=before_name(table.oid))
+        found.append(_Changed(table=table, delta=delta, before=before, rows=rows))
+    return found
+
+
+async def _delta(running: Running, table: Relation, changes: ShardChanges) -> pa.Table | None:
+    """The rows that came and went, with their weights, in the form of a scan; None when they are too many."""
+    env = running.services.env
+    count = sum(part.rows for part in (*changes.inserts, *changes.deletes))
+    assert table.shard is not None
+    total = sum(part.rows for part in (await env.reader.snapshot(table.shard, changes.until)).inserts)
+    if count > MAX_CHANGES or (count > FEW_CHANGES and count * SHARE > total):
+        return None
+    columns = scan_columns(table)
+    names = {column.name for column in columns}
+    tables = []
+    for weight, parts in ((1, changes.inserts), (-1, changes.deletes)):
+        for part in parts:
+            if weight < 0 and not names.issubset(part.columns):
+                return None
+            stored = await env.reader.read_part(part, [ROW_ID, *(name for name in part.columns if name in names)])
+            rows = conform(stored, columns)
+            tables.append(rows.append_column(f"c{WEIGHT_ATTNUM}", pa.array([weight] * rows.num_rows, pa.int32())))
+    return pa.concat_tables(tables)
+
+
+async def _read(
+    running: Running, overlay: CatalogSnapshot, plan: Plan, changed: Sequence[_Changed], frontier: Csn
+) -> list[Any] | None:
+    """The rows of `plan`; None when a row that went is not among the stored ones."""
+    assert plan.query is not None
+    local = running.engines.local
+    if local.unsupported(plan.query) is not None:
+        return None
+    scanned = frozenset(template.relation_oid for template in plan.templates)
+    resolved = await resolve(
+        running.services.env, running.transaction, overlay, scanned, plan.templates, running.params, record=False
+    )
+    tables: dict[int, TableInput] = dict(resolved.inputs)
+    for each in changed:
+        tables[each.delta.oid] = _input(each.delta, f"{each.table.shard}+{frontier}", rows=each.rows)
+        assert each.table.shard is not None
+        then = await running.services.env.reader.snapshot(each.table.shard, frontier)
+        name = f"{each.table.shard}@{frontier}"
+        tables[each.before.oid] = _input(each.before, name, inserts=then.inserts, deletes=then.deletes)
+    batches: list[Any] = []
+    stream: Any = local.execute(plan.query, tables, (), execution_context(running, overlay))
+    async with aclosing(stream) as rows:
+        async for batch in rows:
+            added, ids = batch.column(0), batch.column(1)
+            if pc.any(pc.and_(pc.invert(added), pc.is_null(ids))).as_py():
+                return None
+            batches.append(batch)
+    return batches
+
+
+def _input(
+    relation: Relation,
+    shard: str,
+    *,
+    inserts: tuple[Part, ...] = (),
+    deletes: tuple[Part, ...] = (),
+    rows: pa.Table | None = None,
+) -> TableInput:
+    """A relation that only this query knows, under a name of its own in the engine's caches."""
+    return TableInput(
+        relation=replace(relation, shard=ShardId(shard)),
+        inserts=inserts,
+        deletes=deletes,
+        bytes=sum(part.bytes for part in inserts),
+        rows=sum(part.rows for part in inserts) if rows is None else rows.num_rows,
+        picked=rows,
+    )
