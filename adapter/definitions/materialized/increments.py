@@ -8,7 +8,7 @@ other kinds, when definitions or many rows have changed, when the history is not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -28,8 +28,10 @@ from adapter.transactions.snapshots import resolve
 from planner.definitions.maintained.differences import increment_text
 from planner.definitions.maintained.increments import WEIGHT, before_name, change_of, delta_name
 from planner.definitions.mutability import is_reproducible
+from planner.ir.bound import BoundQuery
 from planner.syntax.parse import split_and_parse
 from planner.types import types as t
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Relation, Schema
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
@@ -83,17 +85,49 @@ async def changed_rows(
         changed = await _changes(running, inputs, last.frontier, snapshot.csn)
         if changed is None:
             return None
-        change = change_of(view.definition or "", plan.query, names, {each.table.oid for each in changed})
-        if change is None:
-            return None
-        records = [record for each in changed for record in (each.delta, each.before)]
-        overlay = catalog.apply([CatalogUpdate(record=record, diff=1) for record in records], catalog.csn)
-        own = running.session.bind_context(catalog)
-        context = replace(own, catalog=overlay, numbered=view.oid, expanded=own.expanded - {view.oid})
-        text = increment_text(view, _schema_of(catalog, view), change)
-        return await _read(running, overlay, make_plan(split_and_parse(text)[0], context, ()), changed, last.frontier)
+        found = await _plan(running, catalog, view, plan.query, names, changed)
+        return None if found is None else await _read(running, found, changed, last.frontier)
     except (AsOfNotReadable, UnknownShard):
         return None
+
+
+class _Known(Struct, frozen=True, kw_only=True):
+    """The plan of a view's change in `catalog`, None when there is none."""
+
+    catalog: CatalogSnapshot
+    expanded: frozenset[int]
+    plan: Plan | None
+
+
+_plans: BoundedMap[tuple[int, tuple[int, ...]], _Known] = BoundedMap(max_entries=1000)
+"""By view and the tables that have changed. Planning takes longer than a small change."""
+
+
+async def _plan(
+    running: Running,
+    catalog: CatalogSnapshot,
+    view: Relation,
+    query: BoundQuery,
+    names: Mapping[tuple[str, str], int],
+    changed: Sequence[_Changed],
+) -> Plan | None:
+    """The plan of the view's change when these tables have changed; None when that has to be computed anew."""
+    own = running.session.bind_context(catalog)
+    expanded = own.expanded - {view.oid}
+    key = view.oid, tuple(each.table.oid for each in changed)
+    known = _plans.get(key)
+    if known is None or known.catalog is not catalog or known.expanded != expanded:
+        change = change_of(view.definition or "", query, names, frozenset(key[1]))
+        plan: Plan | None = None
+        if change is not None:
+            records = [record for each in changed for record in (each.delta, each.before)]
+            overlay = catalog.apply([CatalogUpdate(record=record, diff=1) for record in records], catalog.csn)
+            context = replace(own, catalog=overlay, numbered=view.oid, expanded=expanded)
+            (parsed,) = split_and_parse(increment_text(view, _schema_of(catalog, view), change))
+            plan = await running.services.plans.aside(make_plan, parsed, context, ())
+        known = _Known(catalog=catalog, expanded=expanded, plan=plan)
+        _plans.put(key, known)
+    return known.plan
 
 
 def _schema_of(catalog: CatalogSnapshot, relation: Relation) -> str:
@@ -145,17 +179,18 @@ async def _delta(running: Running, table: Relation, changes: ShardChanges) -> pa
     return pa.concat_tables(tables)
 
 
-async def _read(
-    running: Running, overlay: CatalogSnapshot, plan: Plan, changed: Sequence[_Changed], frontier: Csn
-) -> list[Any] | None:
+async def _read(running: Running, plan: Plan, changed: Sequence[_Changed], frontier: Csn) -> list[Any] | None:
     """The rows of `plan`; None when a row that went is not among the stored ones."""
     assert plan.query is not None
     local = running.engines.local
+    if not local.knows(plan.query):
+        # Whether an engine can run it is seen by making its text of it.
+        await running.services.plans.aside(local.unsupported, plan.query)
     if local.unsupported(plan.query) is not None:
         return None
     scanned = frozenset(template.relation_oid for template in plan.templates)
     resolved = await resolve(
-        running.services.env, running.transaction, overlay, scanned, plan.templates, running.params, record=False
+        running.services.env, running.transaction, plan.catalog, scanned, plan.templates, running.params, record=False
     )
     tables: dict[int, TableInput] = dict(resolved.inputs)
     for each in changed:
@@ -165,7 +200,7 @@ async def _read(
         name = f"{each.table.shard}@{frontier}"
         tables[each.before.oid] = _input(each.before, name, inserts=then.inserts, deletes=then.deletes)
     batches: list[Any] = []
-    stream: Any = local.execute(plan.query, tables, (), execution_context(running, overlay))
+    stream: Any = local.execute(plan.query, tables, (), execution_context(running, plan.catalog))
     async with aclosing(stream) as rows:
         async for batch in rows:
             added, ids = batch.column(0), batch.column(1)
