@@ -20,6 +20,7 @@ from planner.common_errors import too_deep
 from planner.definitions.views import ViewDefinition, define_query, define_view
 from planner.errors import DatatypeMismatch, SqlSyntaxError
 from planner.expressions.bind import bind_clause
+from planner.ir.barriers import settled
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
 from planner.ir.nodes import Scalar
 from planner.queries.changes.changes import CHANGES, bind_change
@@ -71,7 +72,8 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> A
             bound = with_steps(statement, CHANGES[kind](level, parsed.tree))
         else:
             bound = with_steps(statement, bound_query(statement, bind_query(level, parsed.tree)))
-        return replace(bound, required=statement.required.all())
+        bound = replace(bound, required=statement.required.all())
+        return settled(bound, statement.is_leakproof) if statement.has_barriers else bound
     return _utility(parsed, context)
 
 

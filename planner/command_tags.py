@@ -26,6 +26,8 @@ _FIXED: dict[type, str] = {
     st.CreateView: "CREATE VIEW",
     st.CreateSchema: "CREATE SCHEMA",
     st.CreateIndex: "CREATE INDEX",
+    st.CreatePolicy: "CREATE POLICY",
+    st.AlterPolicy: "ALTER POLICY",
     st.CreateSequence: "CREATE SEQUENCE",
     st.AlterSequence: "ALTER SEQUENCE",
     st.CreateEnum: "CREATE TYPE",

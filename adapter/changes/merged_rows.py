@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from adapter.changes.constraints.target import Target
+from adapter.changes.constraints.view_checks import CheckedPolicies
 from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.execution.statement import Running
@@ -18,7 +19,7 @@ from adapter.plans.constant_rows import constant_value
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import RecordBatch
 from planner.errors import CardinalityViolation
-from planner.ir.bound import BoundMerge
+from planner.ir.bound import BoundMerge, MergePolicies
 from planner.ir.physical import arrow_type
 from storage.catalog.model import Sequence as SequenceRecord
 
@@ -52,6 +53,17 @@ class Merge:
         self._changed = changed
         self._commands = np.array(["", *(action.command for action in statement.actions)])
         self._batches = 0
+        policies = statement.policies or MergePolicies()
+        self._policies = {
+            purpose: CheckedPolicies(running, checks, purpose)
+            for purpose in MergePolicies.__struct_fields__
+            if (checks := getattr(policies, purpose)) is not None
+        }
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether a policy has subqueries, which do not see what the statement changes."""
+        return any(checked.reads_tables for checked in self._policies.values())
 
     async def rows(self, batch: RecordBatch) -> MergedRows:
         """What becomes of the pairs in `batch`, with numbers and generated columns. Raises 21000 when a row would be
@@ -81,6 +93,15 @@ class Merge:
             for place, sequence in action.numbered:
                 merged.new[place] = await self._numbered(merged.new[place], numbers == number, place, sequence)
         await self._compute(merged, command)
+        for purpose, columns, places in (
+            ("replaced", merged.old, merged.updated),
+            ("deleted", merged.old, merged.deleted),
+            ("updated", merged.new, merged.updated),
+            ("inserted", merged.new, merged.inserted),
+        ):
+            if purpose in self._policies:
+                rows = pa.record_batch(taken(columns, places), names=self._target.names)
+                await self._policies[purpose].check(rows)
         return merged
 
     async def _numbered(self, column: Any, rows: Any, place: int, sequence: Any) -> Any:

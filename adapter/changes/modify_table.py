@@ -36,7 +36,7 @@ from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
-from adapter.changes.constraints.view_checks import CheckedViews
+from adapter.changes.constraints.view_checks import CheckedPolicies, CheckedViews, checked_policies
 from adapter.changes.merged_rows import Merge, taken
 from adapter.changes.on_conflict import ConflictResolution, retried, whole
 from adapter.changes.rows.changed_rows import ChangedRows
@@ -177,15 +177,20 @@ class Change:
         self._views: CheckedViews | None = None
         if isinstance(statement, (BoundInsert, BoundUpdate)) and statement.view_checks is not None:
             self._views = CheckedViews(running, target, statement.view_checks)
+        checks = statement.policies if isinstance(statement, (BoundInsert, BoundUpdate)) else None
+        self._policies = checked_policies(running, checks, "new")
 
     @property
     def reads_tables_late(self) -> bool:
         """Whether tables are read once something is written, which has not to be seen then."""
         returned, views, conflicts = self.returned, self._views, self._conflicts
+        policies, merge = self._policies, self._merge
         return (
             (returned is not None and returned.reads_tables)
             or (views is not None and views.reads_tables)
             or (conflicts is not None and conflicts.reads_tables)
+            or (policies is not None and policies.reads_tables)
+            or (merge is not None and merge.reads_tables)
         )
 
     async def run(self) -> None:
@@ -222,6 +227,8 @@ class Change:
         if self._changed is not None or self.returned is not None or self._numbered:
             return False
         if self._conflicts is not None or self._merge is not None or self._views is not None:
+            return False
+        if self._policies is not None:
             return False
         referenced = self.target.keys is not None and bool(self.target.keys.referenced)
         return not referenced or isinstance(self._statement, BoundInsert)
@@ -304,18 +311,20 @@ class Change:
     async def _upsert(self, columns: list[Any]) -> None:
         """Insert rows, but for those in conflict with others, which may change instead."""
         assert self._conflicts is not None
+        if self._policies is not None:
+            await self._policies.check(self._batch(columns))
         await check_rows(self._running, self.target, self._batch(columns))
         resolved = await self._conflicts.resolve(columns)
         written: list[tuple[Any, list[Any]]] = []
         if len(resolved.inserted):
             new = taken(columns, resolved.inserted)
-            await self._write(self._batch(new))
+            await self._write(self._batch(new), None)
             if self._keys is not None:
                 self._keys.add(new)
             written.append((resolved.inserted, new))
         if resolved.old is not None and resolved.new is not None:
             self.delete(resolved.row_ids, resolved.old)
-            self._replaced(resolved.row_ids, await self._write(self._batch(resolved.new)))
+            self._replaced(resolved.row_ids, await self._write(self._batch(resolved.new), self._conflicts.updated))
             if self._keys is not None:
                 self._keys.move(resolved.old, resolved.new)
             written.append((resolved.changed, resolved.new))
@@ -372,13 +381,15 @@ class Change:
 
     async def insert(self, rows: RecordBatch, joined: SequenceOf[Any] = ()) -> int:
         """Add rows; `joined` is what RETURNING needs besides. Returns the provisional id of the first."""
-        first = await self._write(rows)
+        first = await self._write(rows, self._policies)
         if self.returned is not None:
             await self.returned.add([*rows.columns, *joined])
         return first
 
-    async def _write(self, rows: RecordBatch) -> int:
+    async def _write(self, rows: RecordBatch, policies: CheckedPolicies | None) -> int:
         """Check rows and add them. Returns the provisional id of the first."""
+        if policies is not None:
+            await policies.check(rows)
         await check_rows(self._running, self.target, rows)
         if self._views is not None:
             await self._views.check(rows)

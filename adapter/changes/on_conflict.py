@@ -32,6 +32,7 @@ from adapter.changes.constraints.key_locks import MAX_KEYS, lock_keys, newest
 from adapter.changes.constraints.overlap_checks import overlaps_of, taken_rows
 from adapter.changes.constraints.table_keys import UniqueKey
 from adapter.changes.constraints.target import Target
+from adapter.changes.constraints.view_checks import checked_policies
 from adapter.execution.statement import Running, given_to
 from adapter.plans.key_indexes import stored_columns
 from adapter.plans.predicates import templates_of
@@ -87,6 +88,9 @@ class ConflictResolution:
         self._written: list[set[Any] | Taken] = [set() if each is None else Taken(each) for each in overlaps]
         """For each of them the keys that the statement itself has written."""
         self._batches = 0
+        self._existing = checked_policies(running, clause.existing, "existing")
+        self.updated = checked_policies(running, clause.updated, "updated")
+        """What row-level security requires of rows that are updated."""
         self._may_begin_again = True
         """Until the statement has written something."""
         transaction = running.transaction
@@ -97,8 +101,9 @@ class ConflictResolution:
 
     @property
     def reads_tables(self) -> bool:
-        """Whether DO UPDATE has subqueries, which do not see what the statement changes."""
-        return bool(self._templates)
+        """Whether DO UPDATE, or a policy, has subqueries, which do not see what the statement changes."""
+        checks = [checked for checked in (self._existing, self.updated) if checked is not None]
+        return bool(self._templates) or any(checked.reads_tables for checked in checks)
 
     async def resolve(self, columns: Sequence[Any]) -> Resolved:
         """What becomes of the rows with these columns. Raises 21000 when DO UPDATE would change a row twice."""
@@ -151,7 +156,7 @@ class ConflictResolution:
             return None if row_id in changed else there
         # What it reads besides would be older than a row that it follows to.
         reads = self.reads_tables or bool(templates_of(self._statement.source))
-        is_plain = not reads and self._statement.view_checks is None
+        is_plain = not reads and self._statement.view_checks is None and self._existing is None
         follows = followed_by(running, self._statement.returning) if is_plain else Follows.NOBODY
         rows = LockedRows(running, relation, "locking", follows=follows)
         changed = await rows.lock(row_ids, np.array([FOR_NO_KEY_UPDATE]))
@@ -264,6 +269,8 @@ class ConflictResolution:
         if not len(kept):
             return Resolved(inserted=inserted)
         old = [column.take(kept) for column in old]
+        if self._existing is not None:
+            await self._existing.check(pa.record_batch(old, names=self._target.names))
         new = [column.cast(before.type) for column, before in zip(new, old, strict=True)]
         if self._target.keys is not None and self._running.transaction.follows_now:
             pairs = zip(self._target.columns, old, new, strict=True)

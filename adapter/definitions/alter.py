@@ -41,6 +41,7 @@ from adapter.definitions.indexes.copies import constraint_from_index, keep_comme
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
 from adapter.definitions.indexes.upkeep import remove_index, set_parameters
 from adapter.definitions.materialized.creation import set_options
+from adapter.definitions.policies.changes import set_row_security, set_view_options
 from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
 from adapter.definitions.sequences import (
     add_identity,
@@ -236,6 +237,10 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             _set_owner(running, relation, action.owner)
         case st.SetStorageOptions() if relation.materialized is not None:
             await set_options(running, relation, action)
+        case st.SetRowSecurity():
+            set_row_security(running, relation, action)
+        case st.SetStorageOptions() if relation.kind == "v":
+            set_view_options(running, relation, action)
         case st.SetStorageOptions():
             pass
 

@@ -8,8 +8,9 @@ from adapter.definitions.common.catalog_changes import change, without_column
 from adapter.definitions.constraints.checks import without_constraints
 from adapter.definitions.constraints.generation import generated_from
 from adapter.definitions.constraints.keys import forget_names, referring
-from adapter.definitions.dependents import dependents_of, remove, report_cascade
+from adapter.definitions.dependents import dependents_of, named, remove, report_cascade
 from adapter.definitions.indexes.upkeep import indexes_with
+from adapter.definitions.policies.upkeep import of_column
 from adapter.definitions.rewriting import alter_shard
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
@@ -111,20 +112,24 @@ def _drop_dependents(
     """Refuse, or drop with CASCADE, the views that no longer bind once `relation` is `changed`."""
     edited = dict(drop_column_in_views(catalog, relation, changed))
     broken = broken_views(running, catalog, relation, changed, edited)
-    if not broken:
+    left = {column.attnum for column in changed.live_columns()}
+    gone = [column.attnum for column in relation.live_columns() if column.attnum not in left]
+    policies = [policy for attnum in gone for policy in of_column(catalog, relation, attnum)]
+    if not broken and not policies:
         return
-    reports: list[tuple[Record, str]] = [(view, what) for view in broken]
-    doomed: dict[int, Record] = {view.oid: view for view in broken}
+    direct: list[Record] = sorted([*broken, *policies], key=lambda record: record.oid)
+    reports: list[tuple[Record, str]] = [(record, what) for record in direct]
+    doomed: dict[int, Record] = {record.oid: record for record in direct}
     for record, parent in dependents_of(catalog, doomed):
         doomed[record.oid] = record
         reports.append((record, describe(running, catalog, parent)))
     if not cascade:
         raise DependentObjectsStillExist(
             f"cannot drop {what} because other objects depend on it",
-            detail="\n".join(f"{describe(running, catalog, record)} depends on {on}" for record, on in reports),
+            detail="\n".join(f"{named(running, catalog, record)} depends on {on}" for record, on in reports),
             hint="Use DROP ... CASCADE to drop the dependent objects too.",
         )
-    report_cascade(running, [f"drop cascades to {describe(running, catalog, record)}" for record, _ in reports])
+    report_cascade(running, [f"drop cascades to {named(running, catalog, record)}" for record, _ in reports])
     remove(running, catalog, doomed.values())
 
 

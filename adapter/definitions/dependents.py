@@ -30,6 +30,7 @@ from storage.catalog.model import (
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.policies import Policy, RowSecurity
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 
@@ -65,7 +66,10 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
         elif isinstance(record, SequenceRecord):
             if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):
                 found.append(record)
-        elif isinstance(record, Constraint) and record.foreign_relation == oid and record.relation != oid:
+        elif isinstance(record, Constraint):
+            if record.foreign_relation == oid and record.relation != oid:
+                found.append(record)
+        elif isinstance(record, Policy) and oid in record.depends_on:
             found.append(record)
     if isinstance(extension := catalog.get(oid), Extension):
         found.extend(catalog.records[each] for each in extension.members)
@@ -101,6 +105,10 @@ def named(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
         relation = catalog.get(record.relation)
         name = shown_name(running, catalog, relation) if isinstance(relation, Relation) else str(record.relation)
         return f"constraint {record.name} on table {name}"
+    if isinstance(record, Policy):
+        relation = catalog.get(record.relation)
+        name = shown_name(running, catalog, relation) if isinstance(relation, Relation) else str(record.relation)
+        return f"policy {record.name} on table {name}"
     return describe(running, catalog, record)
 
 
@@ -153,7 +161,7 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
     for record in catalog.all():
         if (
             (isinstance(record, Comment) and record.object_oid in doomed)
-            or (isinstance(record, (Constraint, Index)) and record.relation in doomed)
+            or (isinstance(record, (Constraint, Index, Policy, RowSecurity)) and record.relation in doomed)
             or (isinstance(record, Acl) and doomed & {record.object_oid, derived_oids.owner(record.object_oid)})
             or (isinstance(record, DefaultAcl) and doomed & {record.role, record.schema})
         ):

@@ -20,6 +20,7 @@ from adapter.definitions.databases import changes as databases
 from adapter.definitions.extensions import changes as extensions
 from adapter.definitions.indexes import creation, rebuilding
 from adapter.definitions.materialized import refreshing
+from adapter.definitions.policies import changes as policies
 from adapter.definitions.privileges import grants
 from adapter.definitions.roles import attributes, memberships, stored_settings
 from adapter.definitions.routines import alteration
@@ -75,6 +76,8 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterGroup: memberships.alter_group,
     st.GrantRole: memberships.grant_role,
     st.DropRole: owned.drop_role,
+    st.CreatePolicy: policies.create_policy,
+    st.AlterPolicy: policies.alter_policy,
     st.ReassignOwned: owned.reassign_owned,
     st.DropOwned: owned.drop_owned,
     st.CreateDatabase: databases.create_database,

@@ -14,6 +14,7 @@ from adapter.definitions.common.catalog_changes import change, with_column
 from adapter.definitions.common.owners import require_droppable, require_owner
 from adapter.definitions.dependents import dependents_of, named, notify, refuse, remove, report_cascade
 from adapter.definitions.extensions.changes import find, require
+from adapter.definitions.policies.changes import dropped_policies
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.sequences import identity_owner
 from adapter.definitions.type_uses import ViewUse, droppable_type, remove_use, uses_of_types
@@ -44,6 +45,7 @@ from storage.catalog.model import (
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.policies import Policy
 from storage.catalog.record import Record
 
 _RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence", "index"})
@@ -54,7 +56,7 @@ _IN_SCHEMAS = _RELATION_KINDS | {
 
 
 async def drop(running: Running, statement: st.Drop) -> None:
-    """DROP TABLE, VIEW, SEQUENCE, INDEX, TYPE, SCHEMA."""
+    """DROP of everything but databases and roles."""
     if statement.concurrently:
         _check_concurrent(running, statement)
     if statement.kind == "schema":
@@ -65,6 +67,8 @@ async def drop(running: Running, statement: st.Drop) -> None:
         _drop_types(running, statement)
     elif statement.kind == "extension":
         _drop_extensions(running, statement)
+    elif statement.kind == "policy":
+        remove(running, own_catalog(running), dropped_policies(running, statement))
     elif statement.routines:
         _drop_routines(running, statement)
     elif statement.if_exists:
@@ -300,7 +304,7 @@ def _constants(catalog: CatalogSnapshot, sequence: SequenceRecord) -> tuple[str,
 
 def _goes_with(record: Record) -> int | None:
     """The oid of the table that `record` is a part of."""
-    if isinstance(record, Constraint):
+    if isinstance(record, (Constraint, Policy)):
         return record.relation
     return record.owned_by[0] if isinstance(record, SequenceRecord) and record.owned_by is not None else None
 

@@ -9,6 +9,8 @@ from adapter.definitions.common.owners import check_new_owner, give, require_mem
 from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.extensions.changes import require as require_extension
+from adapter.definitions.policies.changes import policy_table, rename_policy, require_policy
+from adapter.definitions.policies.upkeep import with_schema_renamed
 from adapter.definitions.roles.attributes import commented_role, rename_role
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.types.changes import rename_type
@@ -37,6 +39,7 @@ from planner.errors import (
 from planner.statements import records as st
 from planner.types.table_indexes import is_taken
 from storage.catalog.model import (
+    CatalogRecord,
     CatalogSnapshot,
     Comment,
     Constraint,
@@ -69,7 +72,7 @@ async def create_schema(running: Running, statement: st.CreateSchema) -> None:
 
 
 async def rename_object(running: Running, statement: st.RenameObject) -> None:
-    """ALTER SCHEMA, DATABASE, ROLE, TABLE ... CONSTRAINT ... RENAME TO."""
+    """ALTER SCHEMA, DATABASE, ROLE, POLICY, TABLE ... CONSTRAINT ... RENAME TO."""
     catalog = own_catalog(running)
     match statement.kind:
         case "schema":
@@ -87,6 +90,8 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
             rename_type(running, statement.relation, statement.new_name, statement.kind)
         case "domain constraint" if statement.relation is not None:
             rename_check(running, statement.relation, statement.name, statement.new_name)
+        case "policy" if statement.relation is not None:
+            rename_policy(running, statement.relation, statement.name, statement.new_name)
         case "constraint" if statement.relation is not None:
             relation = find_relation(running, catalog, statement.relation)
             require_owner(running, relation)
@@ -106,11 +111,12 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
 
 
 def _rename_schema(running: Running, catalog: CatalogSnapshot, schema: Schema, name: str) -> None:
-    views = rename_schema_in_views(catalog, schema, name)
+    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*rename_schema_in_views(catalog, schema, name)]
+    edited += with_schema_renamed(catalog, schema, name)
     change(
         running,
-        removed=[schema, *(old for old, _ in views)],
-        added=[msgspec.structs.replace(schema, name=name), *(new for _, new in views)],
+        removed=[schema, *(old for old, _ in edited)],
+        added=[msgspec.structs.replace(schema, name=name), *(new for _, new in edited)],
     )
 
 
@@ -188,6 +194,8 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             return database.oid, 0
         case "role":
             return commented_role(running, statement.name).oid, 0
+        case "policy" if statement.relation is not None:
+            return require_policy(running, policy_table(running, statement.relation), statement.name).oid, 0
         case "constraint" if statement.relation is not None:
             relation = find_relation(running, catalog, statement.relation)
             require_owner(running, relation, "relation")

@@ -10,8 +10,9 @@ from adapter.access.ownership import Owned, is_owned
 from adapter.access.roles import predefined, role_called
 from adapter.definitions.common.catalog_changes import change, named_role
 from adapter.definitions.common.owners import give, is_pinned
-from adapter.definitions.dependents import MAX_LISTED, notify, remove
+from adapter.definitions.dependents import MAX_LISTED, named, notify, remove
 from adapter.definitions.drop import drop_all
+from adapter.definitions.policies.changes import without_roles
 from adapter.definitions.privileges.dropped_roles import privileges_naming, revoke_all
 from adapter.definitions.roles.attributes import is_powerful, may_create_roles
 from adapter.execution.guards import own_catalog
@@ -23,6 +24,7 @@ from planner.statements import records as st
 from storage.catalog.access import Role
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, WHOLE, CatalogRecord, CatalogSnapshot, Database, Setting
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.policies import Policy
 from storage.catalog.record import Record
 
 
@@ -78,17 +80,29 @@ def _dependents(running: Running, role: Role) -> list[str]:
     here = own_catalog(running)
     lines = [f"owner of {_described(running, here, record)}" for record in _owned_by(here, [role])]
     lines += [line for _, line in sorted(privileges_naming(running, here, role.oid))]
+    lines += [f"target of {named(running, here, policy)}" for policy in _policies_for(here, [role])]
     whole = running.services.env.catalog.current()
     elsewhere = Counter(
         whole.place(record)
         for record in whole.all()
-        if is_owned(record) and record.owner == role.oid and whole.place(record) not in (WHOLE, here.database)
+        if _names_role(record, role.oid) and whole.place(record) not in (WHOLE, here.database)
     )
     for oid, count in sorted(elsewhere.items()):
         database = whole.get(oid)
         if isinstance(database, Database):
             lines.append(f"{count} object{'' if count == 1 else 's'} in database {database.name}")
     return lines
+
+
+def _names_role(record: CatalogRecord, role: int) -> bool:
+    return (is_owned(record) and record.owner == role) or (isinstance(record, Policy) and role in record.roles)
+
+
+def _policies_for(catalog: CatalogSnapshot, roles: Sequence[Role]) -> list[Policy]:
+    """The policies that are for one of the roles, oldest first."""
+    oids = {role.oid for role in roles}
+    found = [r for r in catalog.all() if isinstance(r, Policy) and not oids.isdisjoint(r.roles)]
+    return sorted(found, key=lambda policy: policy.oid)
 
 
 def _described(running: Running, catalog: CatalogSnapshot, record: Owned) -> str:
@@ -123,9 +137,11 @@ async def reassign_owned(running: Running, statement: st.ReassignOwned) -> None:
 
 
 async def drop_owned(running: Running, statement: st.DropOwned) -> None:
-    """DROP OWNED: what the roles own in this database."""
+    """DROP OWNED: what the roles own in this database; policies are for them no longer."""
     roles = _permitted(running, statement.roles, "drop objects")
     _refuse_pinned(roles, "drop objects owned by")
+    for policy, rest in without_roles(_policies_for(own_catalog(running), roles), [role.oid for role in roles]):
+        change(running, removed=[policy], added=[] if rest is None else [rest])
     catalog = own_catalog(running)
     owned = (each for each in _owned_by(catalog, roles) if not isinstance(each, Database) and not is_pinned(each))
     targets: dict[int, Record] = {record.oid: record for record in owned}

@@ -12,6 +12,7 @@ from adapter.definitions.common.catalog_changes import change, check_free_row_ty
 from adapter.definitions.constraints.checks import rename_in_checks
 from adapter.definitions.constraints.generation import renamed_generations
 from adapter.definitions.indexes.upkeep import rename_index, renamed_indexes
+from adapter.definitions.policies.upkeep import with_column_renamed, with_relation_moved
 from adapter.definitions.sequences import owned_sequences
 from adapter.definitions.types.changes import move_type
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
@@ -47,7 +48,8 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
     views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
     checks = rename_in_checks(running, changed, column.name, statement.new_name)
     indexes = renamed_indexes(running, changed, column.name, statement.new_name)
-    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks, *indexes]
+    policies = with_column_renamed(own_catalog(running), relation, column.name, statement.new_name)
+    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks, *indexes, *policies]
     change(
         running,
         removed=[relation, *(old for old, _ in edited)],
@@ -117,7 +119,8 @@ def _check_free(running: Running, schema: int, name: str) -> None:
 
 def _move(running: Running, record: Relation | SequenceRecord, changed: Relation | SequenceRecord) -> None:
     catalog = own_catalog(running)
-    views: list[tuple[Relation, Relation]] = []
+    edited: list[tuple[CatalogRecord, CatalogRecord]] = []
     if isinstance(record, Relation) and isinstance(changed, Relation):
-        views = rename_relation_in_views(running, catalog, record, changed)
-    change(running, removed=[record, *(old for old, _ in views)], added=[changed, *(new for _, new in views)])
+        edited += rename_relation_in_views(running, catalog, record, changed)
+        edited += with_relation_moved(catalog, record, changed)
+    change(running, removed=[record, *(old for old, _ in edited)], added=[changed, *(new for _, new in edited)])

@@ -25,6 +25,7 @@ from adapter.definitions.constraints.keys import declared_keys, name_in_parents,
 from adapter.definitions.indexes.copies import copied_keys, copy_comments, copy_indexes
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
 from adapter.definitions.materialized.creation import create_materialized_view
+from adapter.definitions.policies.view_options import view_options
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
@@ -344,6 +345,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
             definition=definition.definition,
             depends_on=tuple(definition.depends_on),
             check_option=statement.check_option,
+            options=view_options(statement.options),
         )
         _check_check_option(relation, running.session.bind_context(catalog))
         change(running, added=[relation])
@@ -363,6 +365,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         definition=definition.definition,
         depends_on=tuple(definition.depends_on),
         check_option=statement.check_option,
+        options=view_options(statement.options),
     )
     _check_check_option(replaced, running.session.bind_context(catalog))
     change(running, removed=[existing], added=[replaced])

@@ -75,7 +75,7 @@ def rename_schema_in_views(catalog: CatalogSnapshot, schema: Schema, name: str) 
     for view in catalog.all():
         if not isinstance(view, Relation) or view.definition is None:
             continue
-        definition = _edited(view.definition, lambda reference: _move(reference, schema.name, name))
+        definition = edited_query(view.definition, lambda reference: _move(reference, schema.name, name))
         if definition != view.definition:
             changed.append((view, msgspec.structs.replace(view, definition=definition)))
     return changed
@@ -100,12 +100,12 @@ def _rewrite(
     changed: list[tuple[Relation, Relation]] = []
     for view in catalog.all():
         if isinstance(view, Relation) and view.definition is not None and relation.oid in view.depends_on:
-            definition = _edited(view.definition, edit_if_meant)
+            definition = edited_query(view.definition, edit_if_meant)
             changed.append((view, msgspec.structs.replace(view, definition=definition)))
     return changed
 
 
-def _edited(definition: str, edit: Callable[[Any], None]) -> str:
+def edited_query(definition: str, edit: Callable[[Any], None]) -> str:
     """The query with every reference to a relation passed through `edit`."""
     (parsed,) = split_and_parse(definition)
     node = pb.Node()

@@ -132,6 +132,11 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
                     yield from of([action.constraint.foreign_table], Mode.SHARE_ROW_EXCLUSIVE)
         case st.RenameColumn() | st.RenameRelation() | st.SetSchema() | st.RenameObject(relation=QualifiedName()):
             yield from of([statement.relation], Mode.ACCESS_EXCLUSIVE)
+        case st.CreatePolicy() | st.AlterPolicy():
+            yield from of([statement.table], Mode.ACCESS_EXCLUSIVE)
+        case st.Drop(kind="policy"):
+            tables = [QualifiedName(name=name.schema or "", schema=name.database) for name in statement.names]
+            yield from of(tables, Mode.ACCESS_EXCLUSIVE)
         case st.Drop():
             mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.ACCESS_EXCLUSIVE
             if statement.kind == "schema":

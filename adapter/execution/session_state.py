@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from adapter.access.membership import has_privileges_of
 from adapter.access.privileges import Rights
 from adapter.access.roles import require_role, role_name
+from adapter.access.row_security import policies_for
 from adapter.execution.notifications import Listener
 from adapter.execution.portals import PortalTable
 from adapter.execution.prepared import PreparedStatements
@@ -344,6 +345,9 @@ class SessionState:
             system_relations=self.services.system_relations,
             expanded=self.expanded,
             files=self.files,
+            policies=policies_for(
+                catalog, self.values.identity.current, enforced=self.values.flat["row_security"] == "on"
+            ),
         )
         scope = TypeScope(catalog=catalog, search_path=context.search_path)
         self._context = (catalog, self.values, context, scope)

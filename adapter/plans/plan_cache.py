@@ -59,7 +59,9 @@ MAX_THREADS = 4
 MAX_PLANS = 1000
 """Plans kept: the distinct statements of a busy application, a few KiB each."""
 
-PLAN_SETTINGS = ("TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption")
+PLAN_SETTINGS = (
+    "TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption", "row_security",
+)  # fmt: skip
 """Settings that binding depends on (constants are read with them)."""
 
 SIZE_FUNCTIONS = frozenset({
@@ -77,7 +79,7 @@ _DEFINITIONS = (
     st.CreateTable, st.CreateTableAs, st.CreateView, st.Truncate, st.AlterTable, st.RenameColumn, st.RenameRelation,
     st.SetSchema, st.Drop, st.CreateSchema, st.RenameObject, st.AlterOwner, st.Comment, st.CreateSequence,
     st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
-    st.AlterGroup, st.GrantRole, st.ReassignOwned, st.DropOwned,
+    st.CreatePolicy, st.AlterPolicy, st.AlterGroup, st.GrantRole, st.ReassignOwned, st.DropOwned,
     st.AlterDatabase, st.RefreshCollation,
     st.CreateExtension,
     st.AlterExtension,

@@ -11,10 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
 
+from planner.common_errors import missing_parameter
+from planner.definitions.deparse import expression_text as deparsed
 from planner.definitions.expression_text import NotPrintable, ObjectNames, expression_text, printed
 from planner.definitions.mutability import is_immutable
+from planner.definitions.views import written_out
 from planner.errors import FeatureNotSupported, InvalidObjectDefinition
-from planner.expressions.bind import CHECK_CLAUSE, COPY_CLAUSE, DEFAULT_CLAUSE, bind_clause
+from planner.expressions.bind import CHECK_CLAUSE, COPY_CLAUSE, DEFAULT_CLAUSE, POLICY_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.domain_faults import DomainFault
 from planner.ir.nodes import (
@@ -48,10 +51,10 @@ from planner.resolution.domains import domain_rules, domains_over, has_rules, he
 from planner.resolution.operators import BOOLEAN, build_call, find_operator
 from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.identifiers import quote_identifier
-from planner.syntax.parse import Parsed, Tree
+from planner.syntax.parse import Parsed, Tree, split_and_parse, subtrees
 from planner.types.type_scope import names_to_keep
 from planner.types.types import INT4, INT8, SqlType, type_of_column
-from storage.catalog.model import Column, DomainType, Relation
+from storage.catalog.model import Column, DomainType, Relation, Schema
 
 DOMAIN_VALUE = "d"
 """`Relation.kind` of what stands for a value of a domain (`value_of`): a row of the one column ``value``."""
@@ -246,6 +249,51 @@ def check_expression(
     return stored_expression(relation, text, context, written, stored, _condition)
 
 
+class StoredPolicy(StoredExpression, frozen=True, kw_only=True):
+    """A policy's condition as the catalog keeps it; the relations and functions that it names, by oid."""
+
+    depends_on: frozenset[int]
+
+
+def policy_expression(relation: Relation, written: Parsed, context: BindContext) -> StoredPolicy:
+    """What is kept of the expression of a policy on `relation`, which may have subqueries. Raises 42703, 42804 for what
+    is no condition, 42803 for aggregates and the like, 42P02 for parameters."""
+    statement = new_statement(written, context)
+    statement.written, statement.outlined = {}, True
+    level, scan = row_scope(statement, relation)
+
+    def bind(_: Level) -> Scalar:
+        return to_boolean(statement, bind_clause(level, written.tree, POLICY_CLAUSE), "POLICY")
+
+    # PostgreSQL gives no positions here.
+    expr = bind_in_view(statement, bind, written)
+    if statement.param_types:
+        raise missing_parameter(min(statement.param_types))
+    live = {field.id: field.origin.attnum for field in scan.fields if field.origin is not None}
+    columns = tuple(dict.fromkeys(live[id] for id in column_ids(expr) if id in live))
+    if not has_subquery(written.tree):
+        try:
+            with names_to_keep():
+                text = printed(expr, _names(scan, relation), statement.written)[0]
+            return StoredPolicy(text=text, columns=columns, depends_on=frozenset(statement.functions))
+        except NotPrintable:
+            pass
+    schema = context.catalog.get(relation.schema)
+    assert isinstance(schema, Schema)
+    table = f"{quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
+    (query,) = split_and_parse(f"SELECT 1 FROM {table} WHERE {deparsed(written.tree)}")
+    text, used = written_out(query, context)
+    (stored,) = split_and_parse(text)
+    return StoredPolicy(
+        text=deparsed(stored.tree.where_clause), columns=columns, depends_on=frozenset(used - {relation.oid})
+    )
+
+
+def has_subquery(tree: Tree) -> bool:
+    """Whether there is a query in an expression."""
+    return any(node.DESCRIPTOR.name == "SubLink" for node in subtrees(tree))
+
+
 def generation_expression(
     relation: Relation,
     column: Column,
@@ -319,7 +367,7 @@ def shown_expression(
         if column is not None:
             expr = bind_clause(level, tree, DEFAULT_CLAUSE)
             return assign(statement, expr, column, type_of_column(column))
-        return bind_clause(level, tree, CHECK_CLAUSE)
+        return bind_clause(level, tree, POLICY_CLAUSE if has_subquery(tree) else CHECK_CLAUSE)
 
     try:
         expr = bind_stored(statement, text, bind)

@@ -50,7 +50,16 @@ class BoundInsert(Struct, frozen=True, kw_only=True):
     returning: Returning | None = None
     on_conflict: OnConflict | None = None
     view_checks: ViewChecks | None = None
+    policies: PolicyChecks | None = None
     required: tuple[Required, ...] = ()
+
+
+class PolicyChecks(Struct, frozen=True, kw_only=True):
+    """What row-level security requires of rows: `query` gives for each row (as `RETURNING_ROWS`) the number of the
+    first of `messages` that is its error, from 1 on, or 0."""
+
+    messages: tuple[str, ...]
+    query: BoundQuery
 
 
 class ViewChecks(Struct, frozen=True, kw_only=True):
@@ -64,10 +73,13 @@ class ViewChecks(Struct, frozen=True, kw_only=True):
 class OnConflict(Struct, frozen=True, kw_only=True):
     """ON CONFLICT. `arbiters` are the oids of the keys that decide; all of the table when empty. `update` reads, as
     `CteScan(cte=RETURNING_ROWS)`, the live columns of the rows that are there and then those of the rows that were to
-    be inserted; it gives for each whether it is changed, and its live columns afterwards. None is DO NOTHING."""
+    be inserted; it gives for each whether it is changed, and its live columns afterwards. None is DO NOTHING. What
+    row-level security requires of rows that change: as they are there (`existing`), and afterwards (`updated`)."""
 
     arbiters: tuple[int, ...]
     update: BoundQuery | None
+    existing: PolicyChecks | None = None
+    updated: PolicyChecks | None = None
 
 
 class BoundUpdate(Struct, frozen=True, kw_only=True):
@@ -81,6 +93,7 @@ class BoundUpdate(Struct, frozen=True, kw_only=True):
     not_null: tuple[int, ...]
     returning: Returning | None = None
     view_checks: ViewChecks | None = None
+    policies: PolicyChecks | None = None
     required: tuple[Required, ...] = ()
 
 
@@ -104,6 +117,16 @@ class MergeAction(Struct, frozen=True, kw_only=True):
     numbered: tuple[tuple[int, Scalar], ...] = ()
 
 
+class MergePolicies(Struct, frozen=True, kw_only=True):
+    """What row-level security requires of the rows that MERGE inserts and those that it updates, before (`replaced`)
+    and after, and of those that it deletes."""
+
+    inserted: PolicyChecks | None = None
+    replaced: PolicyChecks | None = None
+    updated: PolicyChecks | None = None
+    deleted: PolicyChecks | None = None
+
+
 class BoundMerge(Struct, frozen=True, kw_only=True):
     """MERGE. `read` yields the row id (int8; NULL for a row of the source without a match), every live column's old
     value (attnum order), every live column's new value, the number of the action (int4, from 1), then what RETURNING
@@ -115,6 +138,7 @@ class BoundMerge(Struct, frozen=True, kw_only=True):
     read: BoundQuery
     actions: tuple[MergeAction, ...]
     computed: BoundQuery | None = None
+    policies: MergePolicies | None = None
     returning: Returning | None = None
     required: tuple[Required, ...] = ()
 

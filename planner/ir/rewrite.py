@@ -89,6 +89,17 @@ def _reversed_parts(node: Any) -> list[Any]:
     return [value for value in values if value is not None and not isinstance(value, (str, bool, int))]
 
 
+def children(node: Any) -> Iterator[Any]:
+    """The nodes directly in `node`, which is one: relations, scalars, and what holds some of these together."""
+    stack = _reversed_parts(node)
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            stack.extend(reversed(current))
+        elif isinstance(current, Struct):
+            yield current
+
+
 def outermost_relations(node: Any) -> Iterator[ir.Rel]:
     """The relations inside a scalar or a tuple, without those inside them; of a relation its inputs and the subqueries
     of its own expressions."""

@@ -11,7 +11,7 @@ from planner.ir.nodes import CommonTable
 from planner.queries.common_tables import WithQuery, bind_with
 from planner.queries.select import SelectQuery
 from planner.queries.set_operations import SetQuery
-from planner.queries.stored_expressions import bind_domain_check
+from planner.queries.stored_expressions import bind_domain_check, bind_policy
 from planner.queries.values import ValuesQuery
 from planner.resolution.statement import Analyzed, BindContext, Grammar, Level, Statement
 from planner.syntax.libpg_query import pb
@@ -57,4 +57,5 @@ _GRAMMAR = Grammar(
     },
     query=_analyze_query,
     domain_check=bind_domain_check,
+    policy=bind_policy,
 )

@@ -14,6 +14,7 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from planner.ir.barriers import barrier
 from planner.ir.nodes import (
     ColumnRef,
     CteScan,
@@ -29,9 +30,11 @@ from planner.ir.nodes import (
 )
 from planner.resolution.query import bind_query
 from planner.resolution.required import Use, closed_schema
+from planner.resolution.row_security import readable
 from planner.resolution.scope import levels
 from planner.resolution.statement import BindContext, Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
+from planner.syntax.options import boolean_value
 from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.system_relations import SystemRelation
 from planner.types.table_indexes import index_called
@@ -137,7 +140,7 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
         raise WrongObjectType(f'"{found.name}" is not a table', position=statement.position(tree.location))
     scan, item = scan_table(level, found, alias, tree.location, row_id=found.oid == statement.context.numbered)
     offer(level, statement.required.use(found.oid, "r"), item)
-    return scan, item
+    return readable(statement, scan, found), item
 
 
 def offer(level: Level, use: Use, item: NsItem) -> None:
@@ -322,8 +325,11 @@ def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> t
     live = relation.live_columns()
     names = apply_column_aliases(alias, item_alias, [column.name for column in live])
     parsed = parse_view(relation.definition or "")
-    with statement.required.inside_view(relation.owner):
+    with statement.required.inside_view(None if is_invoked(relation) else relation.owner):
         rel = bind_in_view(statement, lambda inner: bind_query(inner, parsed.tree), parsed)
+    if is_barrier_view(relation):
+        statement.has_barriers = True
+        rel = barrier(rel)
     columns = []
     use.offering(level.references, {item.id: [column.attnum] for column, item in zip(live, rel.fields, strict=False)})
     for column, name, item in zip(live, names, rel.fields, strict=False):
@@ -339,6 +345,21 @@ def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> t
         relation_oid=relation.oid,
         system_columns=stored if relation.kind == "m" else {},
     )
+
+
+def is_invoked(view: Relation) -> bool:
+    """Whether who uses a view needs what its query reads, not its owner (security_invoker)."""
+    return _is_set(view, "security_invoker")
+
+
+def is_barrier_view(view: Relation) -> bool:
+    """Whether no condition is computed for rows that the view does not show (security_barrier)."""
+    return _is_set(view, "security_barrier")
+
+
+def _is_set(view: Relation, name: str) -> bool:
+    options = dict(option.split("=", 1) for option in view.options)
+    return bool(boolean_value(options.get(name, "off")))
 
 
 def bind_in_view(statement: Statement, bind: Any, parsed: Parsed) -> Any:

@@ -33,6 +33,7 @@ from planner.ir.nodes import (
     With,
 )
 from planner.ir.row_marks import LockStrength, LockWait, RowMark
+from planner.resolution.row_security import lockable
 from planner.resolution.statement import Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
@@ -159,13 +160,14 @@ class _Exposing:
                     _refuse(rel, lock.clause)
                 return rel
 
-    def _scan(self, rel: Scan, lock: _Lock | None, nullable: bool) -> Scan:
+    def _scan(self, rel: Scan, lock: _Lock | None, nullable: bool) -> Rel:
         if lock is not None and nullable:
             raise FeatureNotSupported(f"{lock.clause} cannot be applied to the nullable side of an outer join")
         field = self._statement.new_field("_row_id", SqlType(INT8))
         mark = RowMark(relation_oid=rel.relation_oid, row_id=field.id, field=field.id)
         self.marks.append(mark if lock is None else replace(mark, strength=lock.strength, wait=lock.wait))
-        return replace(rel, fields=(*rel.fields, field), row_id=field.id)
+        scan = replace(rel, fields=(*rel.fields, field), row_id=field.id)
+        return scan if lock is None else lockable(self._statement, scan)
 
     def _project(self, rel: Project, lock: _Lock | None, nullable: bool) -> Project:
         if lock is not None and isinstance(rel.input, Filter) and isinstance(rel.input.input, Aggregate):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from planner.expressions.bind import CHECK_CLAUSE, bind_clause
+from planner.expressions.bind import CHECK_CLAUSE, POLICY_CLAUSE, bind_clause
 from planner.ir.nodes import ColumnRef, Field, Scalar
 from planner.ir.rewrite import transform
-from planner.queries.relations import bind_in_view
+from planner.queries.relations import bind_in_view, scan_table
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.types import SqlType, column_type
-from storage.catalog.model import DomainType
+from storage.catalog.model import DomainType, Relation
 
 _T = TypeVar("_T")
 
@@ -64,4 +64,24 @@ def bind_domain_check(statement: Statement, domain: DomainType, text: str, value
         return value if isinstance(node, ColumnRef) and node.id == field.id else None
 
     result: Scalar = transform(condition, of_value)
+    return result
+
+
+def bind_policy(statement: Statement, relation: Relation, text: str, fields: Sequence[Field]) -> Scalar:
+    """A policy's expression with this text as a condition on a row of `relation`, whose live columns are `fields`."""
+    level = Level(statement, None)
+    scan, item = scan_table(level, relation, None, -1)
+    level.namespace.append(item)
+    level.rtes.append(item)
+
+    def bind(tree: Tree) -> Scalar:
+        return to_boolean(statement, bind_clause(level, tree, POLICY_CLAUSE), "POLICY")
+
+    condition = bind_stored(statement, text, bind)
+    columns = {own.id: ColumnRef(id=field.id, type=field.type) for own, field in zip(scan.fields, fields, strict=False)}
+
+    def of_row(node: object) -> Scalar | None:
+        return columns.get(node.id) if isinstance(node, ColumnRef) else None
+
+    result: Scalar = transform(condition, of_row)
     return result

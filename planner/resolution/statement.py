@@ -37,7 +37,9 @@ from planner.syntax.parse import Parsed, Tree
 from planner.types.system_relations import SystemRelations
 from planner.types.type_names import UnknownName, format_type, resolve_type_name
 from planner.types.types import UNKNOWN, SqlType, column_type, declared_type
-from storage.catalog.model import CatalogSnapshot, DomainType
+from storage.catalog.model import CatalogSnapshot, DomainType, Relation
+from storage.catalog.policies import Policy
+from storage.catalog.routines import Function
 
 _T = TypeVar("_T")
 
@@ -77,6 +79,9 @@ class BindContext(Struct, frozen=True, kw_only=True):
     numbered: int | None = None
     """The relation (oid) that offers its row ids, as a column ``_row_id``."""
     files: Mapping[FileRequest, FileTable | SqlError] = field(default_factory=dict)
+    policies: Callable[[Relation, int | None], tuple[Policy, ...] | None] | None = None
+    """The policies of a table that a role (None: the current one) is subject to; None where it is subject to none.
+    Raises 42501 where row_security is off. Without it there are none."""
     closed_schemas: frozenset[str] = frozenset()
     """The schemas on which the current role has no USAGE. They are not in `search_path`."""
 
@@ -171,6 +176,8 @@ class Grammar(Struct, frozen=True, kw_only=True):
     query: Callable[[Level, Tree], Analyzed]
     domain_check: Callable[[Statement, DomainType, str, Scalar], Scalar]
     """What a check of a domain, by its text, says of a value."""
+    policy: Callable[[Statement, Relation, str, Sequence[Field]], Scalar]
+    """What a policy's expression, by its text, says of a row of the table with these fields."""
 
 
 class Level:
@@ -274,6 +281,12 @@ class Statement:
         self.expanding: tuple[int, ...] = ()
         """The functions whose bodies are being bound, outermost first."""
         self.required = Requirements()
+        self.subjects: dict[int, Any] = {}
+        """By the id of a scan's first field: `row_security.Subject` of who reads it."""
+        self.has_barriers = False
+        """Whether it has any of `planner.ir.barriers`."""
+        self.securing: tuple[int, ...] = ()
+        """The tables whose policies are being bound, outermost first."""
         self.system = False
         self.volatile = False
         self.locking: str | None = None
@@ -291,6 +304,11 @@ class Statement:
         self.reads_stored = False
         """Whether the text is one that was printed of a bound expression: there ``(ARRAY[...])::type[]`` converts an
         array, while a cast that somebody writes so goes to the elements."""
+
+    def is_leakproof(self, function: int) -> bool:
+        """Whether a function of a user is LEAKPROOF."""
+        record = self.context.catalog.get(function)
+        return isinstance(record, Function) and record.leakproof
 
     def written_as(self, scalar: _T, form: Form) -> _T:
         """Remembers that `scalar` is to be printed as `form`, if anybody prints; returns it."""

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from planner.statements.definitions import ColumnDefinition, ConstraintDefinition, SequenceOptions
+from planner.statements.policies import SetRowSecurity
 from planner.syntax.parse import Parsed
 from planner.syntax.qualified_names import QualifiedName
 from planner.types.types import SqlType
@@ -121,6 +122,7 @@ AlterTableAction: TypeAlias = (
     | DropConstraint
     | ValidateConstraint
     | ChangeOwner
+    | SetRowSecurity
     | SetStorageOptions
 )
 

@@ -170,6 +170,8 @@ class CreateView(Struct, frozen=True, kw_only=True):
     temporary: bool = False
     check_option: str | None = None
     """``local`` or ``cascaded``."""
+    options: tuple[tuple[str, str], ...] = ()
+    """What else WITH (...) says."""
 
 
 class CreateSchema(Struct, frozen=True, kw_only=True):

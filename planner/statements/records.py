@@ -79,6 +79,7 @@ from planner.statements.definitions import (
     Truncate,
 )
 from planner.statements.execution import CloseCursor, Deallocate, DeclareCursor, Execute, Explain, Fetch, Prepare
+from planner.statements.policies import AlterPolicy, CreatePolicy, SetRowSecurity
 from planner.statements.privileges import AlterDefaultPrivileges, Grant, Privilege
 from planner.statements.routines import (
     AlterRoutine,
@@ -149,6 +150,8 @@ UtilityStatement: TypeAlias = (
     | RenameEnumValue
     | ChangeTypeOwner
     | AlterSequence
+    | CreatePolicy
+    | AlterPolicy
     | Drop
     | AlterTable
     | RenameColumn
@@ -207,6 +210,7 @@ __all__ = [
     "AlterExtension",
     "AlterGroup",
     "AlterOwner",
+    "AlterPolicy",
     "AlterRole",
     "AlterRoutine",
     "AlterSequence",
@@ -233,6 +237,7 @@ __all__ = [
     "CreateEnum",
     "CreateExtension",
     "CreateIndex",
+    "CreatePolicy",
     "CreateRole",
     "CreateRoutine",
     "CreateSchema",
@@ -292,6 +297,7 @@ __all__ = [
     "SetDomainNotNull",
     "SetIdentity",
     "SetNotNull",
+    "SetRowSecurity",
     "SetSchema",
     "SetStorageOptions",
     "SetTransaction",

@@ -84,8 +84,6 @@ _TITLES = {
     "alter_extension_stmt": "ALTER EXTENSION",
     "rule_stmt": "CREATE RULE",
     "create_cast_stmt": "CREATE CAST",
-    "create_policy_stmt": "CREATE POLICY",
-    "alter_policy_stmt": "ALTER POLICY",
     "create_publication_stmt": "CREATE PUBLICATION",
     "create_subscription_stmt": "CREATE SUBSCRIPTION",
     "create_table_space_stmt": "CREATE TABLESPACE",

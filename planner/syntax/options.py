@@ -40,3 +40,14 @@ def option_flag(element: Tree) -> bool:
     if folded in ("false", "off", "0"):
         return False
     raise SqlSyntaxError(f"{element.defname} requires a Boolean value")
+
+
+def boolean_value(text: str) -> bool | None:
+    """What PostgreSQL's parse_bool reads; None for what is no boolean."""
+    folded = text.lower()
+    if folded in ("on", "1"):
+        return True
+    if folded in ("off", "of", "0"):
+        return False
+    words = {"true": True, "false": False, "yes": True, "no": False}
+    return next((value for word, value in words.items() if folded and word.startswith(folded)), None)

@@ -76,6 +76,8 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.DropExpression(name=command.name, if_exists=command.missing_ok)
     if kind == pb.AT_ChangeOwner:
         return st.ChangeOwner(owner=role_name(command.newowner))
+    if kind in _ROW_SECURITY:
+        return _ROW_SECURITY[kind]
     if kind in _TUNING:
         named = [item.def_elem for item in definition.list.items] if command.HasField("def") else []
         return st.SetStorageOptions(
@@ -104,6 +106,13 @@ def _new_type(column: str, tree: Tree, parsed: Parsed) -> SqlType:
         check_collatable(type, None)
     return type
 
+
+_ROW_SECURITY = {
+    pb.AT_EnableRowSecurity: st.SetRowSecurity(enabled=True),
+    pb.AT_DisableRowSecurity: st.SetRowSecurity(enabled=False),
+    pb.AT_ForceRowSecurity: st.SetRowSecurity(forced=True),
+    pb.AT_NoForceRowSecurity: st.SetRowSecurity(forced=False),
+}
 
 _TUNING = {
     pb.AT_SetStatistics,
@@ -147,9 +156,9 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if name in ("type", "domain"):
         target = name_from_list(tree.object.list.items)
         return st.RenameObject(kind=name, name=target.name, new_name=tree.newname, relation=target)
-    if name not in ("schema", "database", "role", "constraint"):
+    if name not in ("schema", "database", "role", "constraint", "policy"):
         raise FeatureNotSupported(f"ALTER {(name or 'object').upper()} RENAME is not supported")
-    relation = qualified_name(tree.relation, parsed) if name == "constraint" else None
+    relation = qualified_name(tree.relation, parsed) if name in ("constraint", "policy") else None
     return st.RenameObject(kind=name, name=tree.subname, new_name=tree.newname, relation=relation)
 
 

@@ -1,8 +1,8 @@
-"""Statements about objects of many kinds: CREATE SCHEMA and INDEX, DROP, TRUNCATE, COMMENT."""
+"""Statements about objects of many kinds: CREATE SCHEMA, INDEX and POLICY, DROP, TRUNCATE, COMMENT."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -57,6 +57,34 @@ def index_element(tree: Tree, parsed: Parsed) -> st.IndexElement:
         descending={pb.SORTBY_ASC: False, pb.SORTBY_DESC: True}.get(tree.ordering),
         nulls_first={pb.SORTBY_NULLS_FIRST: True, pb.SORTBY_NULLS_LAST: False}.get(tree.nulls_ordering),
     )
+
+
+def _create_policy(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.CreatePolicy(
+        name=tree.policy_name,
+        table=qualified_name(tree.table, parsed),
+        command=tree.cmd_name,
+        permissive=tree.permissive,
+        roles=_policy_roles(tree.roles),
+        using=parsed.expression(tree.qual) if tree.HasField("qual") else None,
+        check=parsed.expression(tree.with_check) if tree.HasField("with_check") else None,
+    )
+
+
+def _alter_policy(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.AlterPolicy(
+        name=tree.policy_name,
+        table=qualified_name(tree.table, parsed),
+        roles=_policy_roles(tree.roles),
+        using=parsed.expression(tree.qual) if tree.HasField("qual") else None,
+        check=parsed.expression(tree.with_check) if tree.HasField("with_check") else None,
+    )
+
+
+def _policy_roles(nodes: Iterable[Tree]) -> tuple[str | None, ...]:
+    """Names of roles, None for PUBLIC."""
+    specs = [node.role_spec for node in nodes]
+    return tuple(None if spec.roletype == pb.ROLESPEC_PUBLIC else role_name(spec) for spec in specs)
 
 
 def _drop(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -138,6 +166,8 @@ def _comment(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "create_schema_stmt": _create_schema,
     "index_stmt": _create_index,
+    "create_policy_stmt": _create_policy,
+    "alter_policy_stmt": _alter_policy,
     "drop_stmt": _drop,
     "truncate_stmt": _truncate,
     "comment_stmt": _comment,

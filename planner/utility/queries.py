@@ -61,6 +61,11 @@ def _create_view(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         or_replace=tree.replace,
         temporary=tree.view.relpersistence == "t",
         check_option=_check_option(tree),
+        options=tuple(
+            (node.def_elem.defname, option_text(node.def_elem) or "true")
+            for node in tree.options
+            if node.def_elem.defname != "check_option"
+        ),
     )
 
 

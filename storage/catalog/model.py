@@ -25,6 +25,7 @@ from storage.catalog.access import AuthenticationSecret, Membership, Role, Roles
 from storage.catalog.acl import Acl, Acls, DefaultAcl
 from storage.catalog.extensions import Extension
 from storage.catalog.materialized import Materialized
+from storage.catalog.policies import Policies, Policy, RowSecurity
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 from storage.ids import ShardId
@@ -109,6 +110,7 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=Tru
     depends_on: tuple[int, ...] = ()
     """Relations that a view's query reads."""
     check_option: str | None = None
+    options: tuple[str, ...] = ()  # of a view, but for check_option, as pg_class.reloptions has them
     """``local`` or ``cascaded``: what a view WITH CHECK OPTION holds new rows against."""
     constraints: tuple[int, ...] = ()
     """Oids of what a change of its rows has to keep: its own enforced constraints and unique indexes, and foreign keys
@@ -304,7 +306,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
-    | Function | Membership | Acl | DefaultAcl | Extension | AuthenticationSecret
+    | Function | Membership | Extension | AuthenticationSecret | Acl | DefaultAcl | Policy | RowSecurity
 )  # fmt: skip
 
 
@@ -342,6 +344,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     """The functions and procedures of one name, in the order of their oids."""
     roles: Roles
     acls: Acls
+    policies: Policies
 
     @staticmethod
     def empty() -> CatalogSnapshot:
@@ -360,6 +363,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             function_oids=Map(),
             roles=Roles(),
             acls=Acls(),
+            policies=Policies(),
         )
 
     def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
@@ -476,6 +480,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             function_oids=functions,
             roles=self.roles.changed((update.record, update.diff) for update in ordered),
             acls=self.acls.changed((update.record, update.diff) for update in ordered),
+            policies=self.policies.changed((update.record, update.diff) for update in ordered),
         )
 
     def get(self, oid: int) -> CatalogRecord | None:
@@ -549,7 +554,7 @@ def _database_of(
             return _database_of_schema(record)
         case Relation() | Sequence() | Index() | EnumType() | DomainType() | Function() | Extension():
             above = record.schema
-        case Constraint():
+        case Constraint() | Policy() | RowSecurity():
             above = record.relation
         case DefaultAcl():
             return record.database

@@ -29,6 +29,7 @@ from storage.catalog.model import (
     Schema,
     Sequence,
 )
+from storage.catalog.policies import Policy, RowSecurity
 from storage.catalog.routines import Function
 
 FIRST_TEMPORARY_OID = 300_000_000
@@ -126,7 +127,7 @@ def _needs(record: CatalogRecord, gone: set[int]) -> bool:
             return record.schema in gone or (record.owned_by is not None and record.owned_by[0] in gone)
         case Constraint():
             return record.relation in gone or record.foreign_relation in gone
-        case Index():
+        case Index() | Policy() | RowSecurity():
             return record.relation in gone
         case Comment() | Acl():
             return record.object_oid in gone

@@ -37,6 +37,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "controllers",
         "definitions",
         "definitions.extensions",
+        "definitions.policies",
         "definitions.privileges",
         "definitions.roles",
         "definitions.databases",

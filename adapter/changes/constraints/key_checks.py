@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
+from adapter.access.row_security import is_subject
 from adapter.changes.constraints.key_locks import lock_keys, lock_referred, newest
 from adapter.changes.constraints.table_keys import ForeignKey
 from adapter.execution.guards import own_catalog
@@ -125,6 +126,7 @@ def unique_key_text(running: Running, relation: Relation, key: Constraint | Inde
 def duplicate(running: Running, relation: Relation, constraint: Constraint | Index, keys: Keys) -> Violation:
     """23505 for the key of a number, 23P01 of an exclusion constraint."""
     schema = _schema_name(running, relation)
+    hidden = is_subject(own_catalog(running), relation, running.session.values.identity.current)
 
     def violation(row: int) -> SqlError:
         text = unique_key_text(running, relation, constraint, keys, row)
@@ -133,7 +135,7 @@ def duplicate(running: Running, relation: Relation, constraint: Constraint | Ind
             return exclusion_violation(running, relation, constraint, text, text)
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{constraint.name}"',
-            detail=f"Key {text} already exists.",
+            detail=None if hidden else f"Key {text} already exists.",
             **facts,
         )
 

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from adapter.access.row_security import is_subject
 from adapter.changes.constraints.table_checks import TableChecks
 from adapter.changes.constraints.target import Target
 from adapter.changes.rows.over_rows import over_rows
@@ -80,8 +81,10 @@ def _null_violation(running: Running, target: Target, rows: RecordBatch, row: in
     )
 
 
-def failing_row(running: Running, target: Target, rows: RecordBatch, row: int) -> str:
-    """What messages say of a row that breaks a rule."""
+def failing_row(running: Running, target: Target, rows: RecordBatch, row: int) -> str | None:
+    """What messages say of a row that breaks a rule; nothing to who is subject to row-level security."""
+    if is_subject(running.transaction.catalog, target.relation, running.session.values.identity.current):
+        return None
     return f"Failing row contains {row_text(rows, row, target.types, running.session.values)}."
 
 

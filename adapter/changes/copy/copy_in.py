@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from adapter.access.row_security import is_subject
 from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
@@ -27,7 +28,7 @@ from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, RecordBatch
 from planner.definitions.row_expressions import computing_query, filtering_query
-from planner.errors import WrongObjectType
+from planner.errors import FeatureNotSupported, WrongObjectType
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
@@ -65,6 +66,10 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
         raise WrongObjectType(
             f'cannot copy to view "{relation.name}"',
             hint="To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
+        )
+    if is_subject(catalog, relation, running.session.values.identity.current):
+        raise FeatureNotSupported(
+            "COPY FROM not supported with row-level security", hint="Use INSERT statements instead."
         )
     columns = copy_columns(relation, statement.columns)
     rights = running.session.rights(catalog)

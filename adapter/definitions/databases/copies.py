@@ -34,6 +34,7 @@ from storage.catalog.model import (
     Setting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.policies import Policy, RowSecurity
 from storage.catalog.routines import Function
 from storage.ids import ShardId
 
@@ -124,6 +125,18 @@ class Copies:
                 )
             case Comment() | Acl():
                 return replace(record, oid=oid, object_oid=self._oid(record.object_oid), database=self._database)
+            case Policy():
+                return replace(
+                    record,
+                    oid=oid,
+                    relation=self._oid(record.relation),
+                    using=self._text(record.using),
+                    check=self._text(record.check),
+                    depends_on=self._all(record.depends_on),
+                    database=self._database,
+                )
+            case RowSecurity():
+                return replace(record, oid=oid, relation=self._oid(record.relation), database=self._database)
             case DefaultAcl():
                 return replace(record, oid=oid, schema=self._oid(record.schema), database=self._database)
             case Constraint():

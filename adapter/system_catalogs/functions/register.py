@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from adapter.access.row_security import is_subject
 from adapter.system_catalogs.functions import descriptions, privileges, reg_names
 from adapter.system_catalogs.functions.contexts import Entered, current
 from adapter.system_catalogs.functions.function_text import function_definition, rule_definition
@@ -194,6 +195,16 @@ def _has_parameter_privilege(context: Entered, role: str, name: str, wanted: str
     return privileges.has_parameter_privilege(context, None if role == "c" else _target(role), name, wanted)
 
 
+def _row_security_active(context: Entered, target: str) -> bool | None:
+    table = _target(target)
+    oid = reg_names.relation_oid(context, table) if isinstance(table, str) else table
+    catalog = context.objects.snapshot
+    record = catalog.get(oid)
+    if not isinstance(record, Relation):
+        return False if context.objects.relation(oid) is not None else None
+    return is_subject(catalog, record, context.user_oid)
+
+
 def _has_column_privilege(context: Entered, role: str, table: str, column: str, wanted: str) -> bool | None:
     user = None if role == "c" else _target(role)
     return privileges.has_column_privilege(context, user, _target(table), _target(column), wanted)
@@ -351,6 +362,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_has_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_privilege),
     "tg_has_parameter_privilege": Udf(args=(TEXT, TEXT, TEXT), result=BOOL, call=_has_parameter_privilege),
     "tg_has_column_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_column_privilege),
+    "tg_row_security_active": Udf(args=(TEXT,), result=BOOL, call=_row_security_active),
     "tg_acldefault": Udf(args=(TEXT, OID), result="VARCHAR[]", call=privileges.default_acl),
     "tg_aclexplode": Udf(args=("VARCHAR[]",), result=_ACL_ROW, call=privileges.explode_acl),
     "tg_relation_size": Udf(args=(OID,), result="BIGINT", call=_relation_size),

@@ -36,6 +36,7 @@ from storage.catalog.model import (
     Setting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.policies import Policy
 from storage.catalog.routines import Function
 
 PG_CLASS = 1259
@@ -48,6 +49,7 @@ PG_ATTRDEF = 2604
 PG_NAMESPACE = 2615
 PG_REWRITE = 2618
 PG_EXTENSION = 3079
+PG_POLICY = 3256
 
 RecordT = TypeVar("RecordT", bound=CatalogRecord)
 
@@ -301,6 +303,8 @@ class CatalogObjects:
                 return PG_PROC
             case Extension():
                 return PG_EXTENSION
+            case Policy():
+                return PG_POLICY
             case None if oid in self.domain_checks:
                 return PG_CONSTRAINT
             case _:

@@ -57,7 +57,7 @@ def pg_tables(objects: CatalogObjects) -> Content:
                     "hasindexes": relation.oid in indexed,
                     "hasrules": False,
                     "hastriggers": relation.oid in referenced or any(c.kind == "f" for c in constraints),
-                    "rowsecurity": False,
+                    "rowsecurity": objects.snapshot.policies.of(relation.oid).enabled,
                 }
             )
     return Content(rows=rows)

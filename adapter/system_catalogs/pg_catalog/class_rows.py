@@ -61,7 +61,8 @@ def _class_row(oid: int, **values: object) -> Row:
 def _options_of(relation: Relation) -> list[str] | None:
     if relation.materialized is not None:
         return list(relation.materialized.parameters) or None
-    return None if relation.check_option is None else [f"check_option={relation.check_option}"]
+    checked = [] if relation.check_option is None else [f"check_option={relation.check_option}"]
+    return [*relation.options, *checked] or None
 
 
 def pg_class(objects: CatalogObjects) -> Content:
@@ -89,6 +90,8 @@ def pg_class(objects: CatalogObjects) -> Content:
                 relhastriggers=relation.oid in referenced or any(c.kind == "f" for c in constraints),
                 relreplident="d" if stored else "n",
                 relispopulated=relation.materialized is None or relation.materialized.populated,
+                relrowsecurity=objects.snapshot.policies.of(relation.oid).enabled,
+                relforcerowsecurity=objects.snapshot.policies.of(relation.oid).forced,
                 reloptions=_options_of(relation),
             )
         )

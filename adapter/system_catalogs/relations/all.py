@@ -19,6 +19,7 @@ from adapter.system_catalogs.pg_catalog import (
     class_rows,
     extension_rows,
     object_rows,
+    policy_rows,
     privilege_rows,
     type_rows,
 )
@@ -49,6 +50,8 @@ PG_CATALOG: Mapping[str, Builder] = {
     "pg_available_extensions": extension_rows.pg_available_extensions,
     "pg_extension": extension_rows.pg_extension,
     "pg_namespace": with_privileges(object_rows.pg_namespace, "nspacl"),
+    "pg_policies": policy_rows.pg_policies,
+    "pg_policy": policy_rows.pg_policy,
     "pg_shdescription": object_rows.pg_shdescription,
     "pg_group": catalog_views.pg_group,
     "pg_indexes": catalog_views.pg_indexes,

@@ -112,8 +112,6 @@ _ABSENT = {
         f"CAST([{_VERSIONS}] AS STRUCT(name VARCHAR, version VARCHAR, superuser BOOLEAN, trusted BOOLEAN, "
         'relocatable BOOLEAN, "schema" VARCHAR, requires VARCHAR[], comment VARCHAR)[])'
     ),
-    "row_security_active(oid)": "FALSE",
-    "row_security_active(text)": "FALSE",
 }
 
 _VISIBILITY = (
@@ -188,6 +186,8 @@ def _all() -> Iterator[tuple[str, str]]:
     yield from _privilege_forms()
     for kind in _VISIBILITY:
         yield f"pg_{kind}_is_visible(oid)", f"tg_is_visible({{token}}, '{kind}', {{0}})"
+    for target in ("oid", "text"):
+        yield f"row_security_active({target})", f"tg_row_security_active({{token}}, {_tagged(target, 0)})"
     for kind in REG_TYPES.values():
         if kind not in ("regconfig", "regdictionary"):
             yield f"to_{kind}(text)", f"tg_to_{kind}({{token}}, {{0}})"

@@ -15,7 +15,7 @@ from planner.errors import (
 )
 from planner.expressions.alike_params import AlikeParams
 from planner.expressions.bind import bind, bind_clause
-from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, Returning
+from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
     Cast,
@@ -49,6 +49,7 @@ from planner.queries.changes.column_values import (
 )
 from planner.queries.changes.on_conflict import bind_on_conflict
 from planner.queries.changes.part_values import assign_part, part_type
+from planner.queries.changes.policy_checks import conflicting_checks, found_rows, inserted_checks, updated_checks
 from planner.queries.changes.targets import ChangeTarget, change_target, scan_target, view_checks
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
@@ -57,6 +58,7 @@ from planner.queries.values import bind_rows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.query import analyze_query, bind_query, single_column
+from planner.resolution.row_security import DELETE, UPDATE
 from planner.resolution.statement import Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
@@ -94,6 +96,8 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         # PostgreSQL's messages speak of an INSERT there, too.
         conflict = bind_on_conflict(statement, target, tree, partial(assignments, verb="insert"))
     returning = _insert_returning(level, target, tree, tables)
+    checks = None if conflict is None or conflict[1] is None else conflicting_checks(statement, target)
+    updated = None if checks is None else updated_checks(statement, target)
     return BoundInsert(
         relation_oid=relation.oid,
         columns=tuple(column.attnum for column in live),
@@ -102,13 +106,25 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         computed=None if computed is None else bound_query(statement, computed),
         complete=complete,
         returning=None if returning is None else Returning(query=bound_query(statement, returning)),
-        on_conflict=None if conflict is None else _finish_conflict(statement, *conflict),
+        on_conflict=None if conflict is None else _finish_conflict(statement, conflict, checks, updated),
         view_checks=view_checks(statement, target),
+        policies=inserted_checks(statement, target),
     )
 
 
-def _finish_conflict(statement: Statement, arbiters: tuple[int, ...], update: Rel | None) -> OnConflict:
-    return OnConflict(arbiters=arbiters, update=None if update is None else bound_query(statement, update))
+def _finish_conflict(
+    statement: Statement,
+    conflict: tuple[tuple[int, ...], Rel | None],
+    existing: PolicyChecks | None,
+    updated: PolicyChecks | None,
+) -> OnConflict:
+    arbiters, update = conflict
+    return OnConflict(
+        arbiters=arbiters,
+        update=None if update is None else bound_query(statement, update),
+        existing=existing,
+        updated=updated,
+    )
 
 
 def _has_clauses(select: Tree) -> bool:
@@ -331,6 +347,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     refuse_updates(live, not_default)
     new = [changes.get(index, expr) for index, expr in enumerate(old)]
     returning, joined = joined_returning(level, tree, scan, rel, tables)
+    rel = found_rows(statement, target, scan, [UPDATE], rel)
     rel = _read(statement, rel, [row_id, *old, *new], live, 2, joined, tables)
     computed = computing(statement, relation)
     if computed is not None:
@@ -346,6 +363,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
         ),
         returning=returning,
         view_checks=view_checks(statement, target),
+        policies=updated_checks(statement, target),
     )
 
 
@@ -468,6 +486,7 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     returning, joined = joined_returning(level, tree, scan, rel, tables)
+    rel = found_rows(statement, target, scan, [DELETE], rel)
     rel = _read(statement, rel, [row_id, *old], live, 1, joined, tables)
     return BoundDelete(
         relation_oid=relation.oid,

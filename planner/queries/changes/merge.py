@@ -5,11 +5,11 @@ Source of the rules: PostgreSQL 15's transformMergeStmt and ExecMerge; RETURNING
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from planner.errors import DuplicateAlias, FeatureNotSupported, SqlSyntaxError
 from planner.expressions.bind import bind_clause
-from planner.ir.bound import BoundMerge, MergeAction
+from planner.ir.bound import BoundMerge, MergeAction, MergePolicies
 from planner.ir.nodes import (
     BoolOp,
     Call,
@@ -28,13 +28,15 @@ from planner.ir.nodes import (
 )
 from planner.queries.changes.column_values import bound_query, computing, default_value, refuse_updates, refuse_values
 from planner.queries.changes.dml import assignments, insert_columns, inserted_value, joined_returning
+from planner.queries.changes.policy_checks import found_rows, inserted_checks, merged_checks, updated_checks
 from planner.queries.changes.targets import ChangeTarget, change_target
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
 from planner.queries.relations import offer, scan_table
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
-from planner.resolution.statement import Level, NsItem
+from planner.resolution.row_security import DELETE, UPDATE
+from planner.resolution.statement import Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from planner.types.types import INT4, INT8, TEXT, SqlType
@@ -131,6 +133,7 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
     names = ["_row_id", *(column.name for _ in range(2) for column in target.live), "_action"]
     names += [field.name for field in joined]
     fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
+    pairs = found_rows(statement, changed, scan, [], pairs)
     read = with_tables(tables, Project(input=pairs, exprs=exprs, fields=fields))
     computed = computing(statement, relation)
     return BoundMerge(
@@ -140,7 +143,19 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
         actions=tuple(actions),
         computed=None if computed is None else bound_query(statement, computed),
         returning=returning,
+        policies=_policies(statement, changed, {action.command for action in actions}),
     )
+
+
+def _policies(statement: Statement, target: ChangeTarget, commands: Collection[str]) -> MergePolicies | None:
+    updates = "update" in commands
+    policies = MergePolicies(
+        inserted=inserted_checks(statement, target) if "insert" in commands else None,
+        replaced=merged_checks(statement, target, UPDATE) if updates else None,
+        updated=updated_checks(statement, target) if updates else None,
+        deleted=merged_checks(statement, target, DELETE) if "delete" in commands else None,
+    )
+    return None if policies == MergePolicies() else policies
 
 
 def _refuse_unreachable(clauses: Sequence[Tree]) -> None:

@@ -42,6 +42,7 @@ from planner.queries.relations import (
     MAX_VIEW_DEPTH,
     bind_in_view,
     find_relation,
+    is_invoked,
     offer,
     scan_table,
     schema_name,
@@ -169,7 +170,7 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
         if len(views) >= MAX_VIEW_DEPTH:
             raise too_deep()
         views.append(_updatable(statement, relation, verb))
-        with required.inside_view(relation.owner):
+        with required.inside_view(None if is_invoked(relation) else relation.owner):
             relation = views[-1].base
             uses.append(required.use(relation.oid, needed))
         statement.relations.add(relation.oid)

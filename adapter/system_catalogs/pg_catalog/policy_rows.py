@@ -1,0 +1,59 @@
+"""Row-level security: pg_policy and pg_policies."""
+
+from __future__ import annotations
+
+from adapter.system_catalogs.objects.content import Content
+from adapter.system_catalogs.objects.definitions import shown_expression
+from adapter.system_catalogs.objects.objects import CatalogObjects
+from storage.catalog.model import Relation
+from storage.catalog.policies import PUBLIC
+
+_COMMANDS = {"*": "ALL", "r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
+
+
+def pg_policy(objects: CatalogObjects) -> Content:
+    """The policies of tables."""
+    return Content(
+        rows=[
+            {
+                "oid": policy.oid,
+                "polname": policy.name,
+                "polrelid": policy.relation,
+                "polcmd": policy.command,
+                "polpermissive": policy.permissive,
+                "polroles": list(policy.roles),
+                "polqual": policy.using,
+                "polwithcheck": policy.check,
+            }
+            for table in objects.snapshot.policies.by_table.values()
+            for policy in table.policies
+        ]
+    )
+
+
+def pg_policies(objects: CatalogObjects) -> Content:
+    """The policies of tables, readably."""
+    rows = []
+    for oid, table in objects.snapshot.policies.by_table.items():
+        relation = objects.snapshot.get(oid)
+        if not isinstance(relation, Relation):
+            continue
+        for policy in table.policies:
+            texts = [
+                None if text is None else shown_expression(objects, oid, text, pretty=False, names=None)
+                for text in (policy.using, policy.check)
+            ]
+            names = ["public" if role == PUBLIC else objects.role_names.get(role) for role in policy.roles]
+            rows.append(
+                {
+                    "schemaname": objects.schema_name_by_oid.get(relation.schema),
+                    "tablename": relation.name,
+                    "policyname": policy.name,
+                    "permissive": "PERMISSIVE" if policy.permissive else "RESTRICTIVE",
+                    "roles": sorted(name for name in names if name is not None),
+                    "cmd": _COMMANDS[policy.command],
+                    "qual": texts[0],
+                    "with_check": texts[1],
+                }
+            )
+    return Content(rows=rows)
