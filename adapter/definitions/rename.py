@@ -48,7 +48,8 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
     views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
     checks = rename_in_checks(running, changed, column.name, statement.new_name)
     indexes = renamed_indexes(running, changed, column.name, statement.new_name)
-    policies = with_column_renamed(own_catalog(running), relation, column.name, statement.new_name)
+    context = running.session.bind_context(own_catalog(running))
+    policies = with_column_renamed(context, relation, changed, column.name, statement.new_name)
     edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks, *indexes, *policies]
     change(
         running,

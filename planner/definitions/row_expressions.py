@@ -16,7 +16,7 @@ from planner.definitions.deparse import expression_text as deparsed
 from planner.definitions.expression_text import NotPrintable, ObjectNames, expression_text, printed
 from planner.definitions.mutability import is_immutable
 from planner.definitions.views import written_out
-from planner.errors import FeatureNotSupported, InvalidObjectDefinition
+from planner.errors import FeatureNotSupported, InvalidObjectDefinition, SqlError
 from planner.expressions.bind import CHECK_CLAUSE, COPY_CLAUSE, DEFAULT_CLAUSE, POLICY_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.domain_faults import DomainFault
@@ -265,8 +265,12 @@ def policy_expression(relation: Relation, written: Parsed, context: BindContext)
     def bind(_: Level) -> Scalar:
         return to_boolean(statement, bind_clause(level, written.tree, POLICY_CLAUSE), "POLICY")
 
-    # PostgreSQL gives no positions here.
-    expr = bind_in_view(statement, bind, written)
+    try:
+        expr = bind_in_view(statement, bind, written)
+    except SqlError as error:
+        # PostgreSQL gives no positions here.
+        error.position = None
+        raise
     if statement.param_types:
         raise missing_parameter(min(statement.param_types))
     live = {field.id: field.origin.attnum for field in scan.fields if field.origin is not None}

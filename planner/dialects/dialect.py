@@ -62,6 +62,9 @@ class Dialect(TimeZones):
     """LIMIT and OFFSET that are no constants."""
     subqueries_among_groups: ClassVar[bool]
     """Correlated subqueries in the select list and in HAVING of a grouped query."""
+    barrier: ClassVar[str | None]
+    """A condition that is always true and that the engine moves no other condition through; None where OFFSET 0 does as
+    much (`planner.ir.barriers`)."""
     subqueries_as_sort_keys: ClassVar[bool]
     """Correlated subqueries in ORDER BY."""
     outputs_in_sort_keys: ClassVar[bool]

@@ -38,6 +38,7 @@ class LocalDialect(Dialect):
     max_row_count = 2**62
     computed_row_counts = True
     subqueries_among_groups = True
+    barrier = None
     subqueries_as_sort_keys = True
     outputs_in_sort_keys = True
     grouping_in_having = True

@@ -49,6 +49,7 @@ class SparkDialect(Dialect):
     max_row_count = 2**31 - 1
     computed_row_counts = False
     subqueries_among_groups = False
+    barrier = "rand() >= 0"
     subqueries_as_sort_keys = False
     outputs_in_sort_keys = False
     grouping_in_having = False

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from adapter.definitions.views import edited_query
 from planner.definitions.deparse import expression_text
+from planner.definitions.row_expressions import has_subquery, policy_expression
 from planner.queries.stored_expressions import parse_expression
+from planner.resolution.statement import BindContext
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import split_and_parse, subtrees
 from storage.catalog.model import CatalogSnapshot, Relation, Schema
@@ -56,8 +58,9 @@ def with_schema_renamed(catalog: CatalogSnapshot, schema: Schema, name: str) -> 
     return _edited(_all(catalog), move)
 
 
-def with_column_renamed(catalog: CatalogSnapshot, relation: Relation, old: str, new: str) -> Changed:
-    """The policies that name the column `old` of `relation`, once it is called `new`."""
+def with_column_renamed(context: BindContext, relation: Relation, changed: Relation, old: str, new: str) -> Changed:
+    """The policies that name the column `old` of `relation`, once it is `changed` and the column called `new`."""
+    catalog = context.catalog
     schema = catalog.get(relation.schema)
     assert isinstance(schema, Schema)
     names = [column.name for column in relation.live_columns()]
@@ -69,11 +72,18 @@ def with_column_renamed(catalog: CatalogSnapshot, relation: Relation, old: str, 
             for name in names[len(reference.alias.colnames) :]:
                 reference.alias.colnames.add().string.sval = name
 
-    changed = {before.oid: (before, after) for before, after in _edited(_reading(catalog, relation.oid), rename)}
+    def printed(text: str) -> str:
+        renamed = _renamed(text, relation, old, new)
+        parsed, tree = parse_expression(renamed)
+        if renamed == text or has_subquery(tree):
+            return renamed
+        return policy_expression(changed, parsed.expression(tree), context).text
+
+    found = {before.oid: (before, after) for before, after in _edited(_reading(catalog, relation.oid), rename)}
     for policy in catalog.policies.of(relation.oid).policies:
-        _, known = changed.get(policy.oid, (policy, policy))
-        changed[policy.oid] = (policy, _with_texts(known, lambda text: _renamed(text, relation, old, new)))
-    return [(before, after) for before, after in changed.values() if before != after]
+        _, known = found.get(policy.oid, (policy, policy))
+        found[policy.oid] = (policy, _with_texts(known, printed))
+    return [(before, after) for before, after in found.values() if before != after]
 
 
 def of_column(catalog: CatalogSnapshot, relation: Relation, attnum: int) -> list[Policy]:

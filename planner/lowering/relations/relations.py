@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
+from planner.ir.barriers import is_barrier
 from planner.ir.rewrite import walk
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made, simple
@@ -168,6 +169,11 @@ class Relations:
         if rel.ties:
             return with_ties(self, rel)
         select = self.build(rel.input)
+        if is_barrier(rel) and self.ctx.dialect.barrier is not None:
+            # The engine knows that OFFSET 0 does nothing.
+            select = self.wrap(select)
+            select.where.append(simple(self.ctx.dialect.barrier))
+            return self.wrap(select)
         if select.limited() or select.expanded:
             select = self.wrap(select)
         select.limit = limit(self.scalars, rel.count)
