@@ -8,8 +8,8 @@ from adapter.access.membership import has_privileges_of
 from adapter.access.ownership import owns
 from adapter.access.roles import role_with
 from planner.errors import InsufficientPrivilege
+from storage.catalog.access import PUBLIC, Policy
 from storage.catalog.model import CatalogSnapshot, Relation
-from storage.catalog.policies import PUBLIC, Policy
 
 
 def policies_for(

@@ -36,7 +36,7 @@ from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
-from adapter.changes.constraints.view_checks import CheckedPolicies, CheckedViews, checked_policies
+from adapter.changes.constraints.view_checks import CheckedPolicies, CheckedViews
 from adapter.changes.merged_rows import Merge, taken
 from adapter.changes.on_conflict import ConflictResolution, retried, whole
 from adapter.changes.rows.changed_rows import ChangedRows
@@ -178,7 +178,7 @@ class Change:
         if isinstance(statement, (BoundInsert, BoundUpdate)) and statement.view_checks is not None:
             self._views = CheckedViews(running, target, statement.view_checks)
         checks = statement.policies if isinstance(statement, (BoundInsert, BoundUpdate)) else None
-        self._policies = checked_policies(running, checks, "new")
+        self._policies = None if checks is None else CheckedPolicies(running, checks, "new")
 
     @property
     def reads_tables_late(self) -> bool:

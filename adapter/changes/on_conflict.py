@@ -32,7 +32,7 @@ from adapter.changes.constraints.key_locks import MAX_KEYS, lock_keys, newest
 from adapter.changes.constraints.overlap_checks import overlaps_of, taken_rows
 from adapter.changes.constraints.table_keys import UniqueKey
 from adapter.changes.constraints.target import Target
-from adapter.changes.constraints.view_checks import checked_policies
+from adapter.changes.constraints.view_checks import CheckedPolicies
 from adapter.execution.statement import Running, given_to
 from adapter.plans.key_indexes import stored_columns
 from adapter.plans.predicates import templates_of
@@ -88,9 +88,12 @@ class ConflictResolution:
         self._written: list[set[Any] | Taken] = [set() if each is None else Taken(each) for each in overlaps]
         """For each of them the keys that the statement itself has written."""
         self._batches = 0
-        self._existing = checked_policies(running, clause.existing, "existing")
-        self.updated = checked_policies(running, clause.updated, "updated")
+        self._existing: CheckedPolicies | None = None
+        self.updated: CheckedPolicies | None = None
         """What row-level security requires of rows that are updated."""
+        if clause.existing is not None and clause.updated is not None:
+            self._existing = CheckedPolicies(running, clause.existing, "existing")
+            self.updated = CheckedPolicies(running, clause.updated, "updated")
         self._may_begin_again = True
         """Until the statement has written something."""
         transaction = running.transaction
@@ -102,8 +105,9 @@ class ConflictResolution:
     @property
     def reads_tables(self) -> bool:
         """Whether DO UPDATE, or a policy, has subqueries, which do not see what the statement changes."""
-        checks = [checked for checked in (self._existing, self.updated) if checked is not None]
-        return bool(self._templates) or any(checked.reads_tables for checked in checks)
+        existing, updated = self._existing, self.updated
+        checked = (existing is not None and existing.reads_tables) or (updated is not None and updated.reads_tables)
+        return bool(self._templates) or checked
 
     async def resolve(self, columns: Sequence[Any]) -> Resolved:
         """What becomes of the rows with these columns. Raises 21000 when DO UPDATE would change a row twice."""

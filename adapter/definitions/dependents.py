@@ -16,6 +16,7 @@ from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
 from planner.types import derived_oids
 from planner.types.user_types import is_type_record, mentions, types_used
+from storage.catalog.access import Policy, RowSecurity
 from storage.catalog.acl import Acl, DefaultAcl
 from storage.catalog.extensions import Extension
 from storage.catalog.model import (
@@ -30,7 +31,6 @@ from storage.catalog.model import (
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
-from storage.catalog.policies import Policy, RowSecurity
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 

@@ -35,6 +35,7 @@ from planner.extensions.available import PLPGSQL
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types.table_indexes import constraint_of_index
+from storage.catalog.access import Policy
 from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     CatalogSnapshot,
@@ -45,7 +46,6 @@ from storage.catalog.model import (
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
-from storage.catalog.policies import Policy
 from storage.catalog.record import Record
 
 _RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence", "index"})

@@ -21,10 +21,9 @@ from adapter.execution.statement import Running
 from planner.common_errors import missing_role
 from planner.errors import DependentObjectsStillExist, InsufficientPrivilege, ObjectInUse
 from planner.statements import records as st
-from storage.catalog.access import Role
+from storage.catalog.access import Policy, Role
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, WHOLE, CatalogRecord, CatalogSnapshot, Database, Setting
 from storage.catalog.model import Sequence as SequenceRecord
-from storage.catalog.policies import Policy
 from storage.catalog.record import Record
 
 

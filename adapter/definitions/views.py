@@ -7,16 +7,15 @@ column names; everything else in the query then still means what it meant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from adapter.definitions.dependents import direct_dependents
 from adapter.execution.statement import Running
-from planner.definitions.deparse import query_text
+from planner.definitions.renaming import edited_query
 from planner.errors import InternalError, SqlError
-from planner.syntax.libpg_query import pb
 from planner.syntax.parse import split_and_parse
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Relation, Schema
 
@@ -103,29 +102,6 @@ def _rewrite(
             definition = edited_query(view.definition, edit_if_meant)
             changed.append((view, msgspec.structs.replace(view, definition=definition)))
     return changed
-
-
-def edited_query(definition: str, edit: Callable[[Any], None]) -> str:
-    """The query with every reference to a relation passed through `edit`."""
-    (parsed,) = split_and_parse(definition)
-    node = pb.Node()
-    tree = getattr(node, parsed.kind)
-    tree.CopyFrom(parsed.tree)
-    for reference in list(_references(tree)):
-        edit(reference)
-    return query_text(node)
-
-
-def _references(message: Any) -> Iterator[Any]:
-    """Every RangeVar below `message`."""
-    if message.DESCRIPTOR.name == "RangeVar":
-        yield message
-        return
-    for descriptor, value in message.ListFields():
-        if descriptor.message_type is None:
-            continue
-        for item in [value] if hasattr(value, "DESCRIPTOR") else value:
-            yield from _references(item)
 
 
 def broken_views(

@@ -140,7 +140,7 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
         raise WrongObjectType(f'"{found.name}" is not a table', position=statement.position(tree.location))
     scan, item = scan_table(level, found, alias, tree.location, row_id=found.oid == statement.context.numbered)
     offer(level, statement.required.use(found.oid, "r"), item)
-    return readable(statement, scan, found), item
+    return scan if statement.context.policies is None else readable(statement, scan, found), item
 
 
 def offer(level: Level, use: Use, item: NsItem) -> None:

@@ -17,8 +17,8 @@ from planner.ir.barriers import barrier
 from planner.ir.nodes import BoolOp, Field, Filter, Literal, Rel, Scalar, Scan
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Statement
+from storage.catalog.access import ALL_COMMANDS, Policy
 from storage.catalog.model import Relation
-from storage.catalog.policies import ALL_COMMANDS, Policy
 
 SELECT, INSERT, UPDATE, DELETE = "r", "a", "w", "d"
 

@@ -37,8 +37,8 @@ from planner.syntax.parse import Parsed, Tree
 from planner.types.system_relations import SystemRelations
 from planner.types.type_names import UnknownName, format_type, resolve_type_name
 from planner.types.types import UNKNOWN, SqlType, column_type, declared_type
+from storage.catalog.access import Policy
 from storage.catalog.model import CatalogSnapshot, DomainType, Relation
-from storage.catalog.policies import Policy
 from storage.catalog.routines import Function
 
 _T = TypeVar("_T")

@@ -21,11 +21,10 @@ from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
-from storage.catalog.access import AuthenticationSecret, Membership, Role, Roles
+from storage.catalog.access import AuthenticationSecret, Membership, Policies, Policy, Role, Roles, RowSecurity
 from storage.catalog.acl import Acl, Acls, DefaultAcl
 from storage.catalog.extensions import Extension
 from storage.catalog.materialized import Materialized
-from storage.catalog.policies import Policies, Policy, RowSecurity
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 from storage.ids import ShardId

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from immutables import Map
 from msgspec.structs import replace
 
+from storage.catalog.access import Policy, RowSecurity
 from storage.catalog.acl import Acl
 from storage.catalog.model import (
     CatalogRecord,
@@ -29,7 +30,6 @@ from storage.catalog.model import (
     Schema,
     Sequence,
 )
-from storage.catalog.policies import Policy, RowSecurity
 from storage.catalog.routines import Function
 
 FIRST_TEMPORARY_OID = 300_000_000

@@ -126,13 +126,13 @@ def unique_key_text(running: Running, relation: Relation, key: Constraint | Inde
 def duplicate(running: Running, relation: Relation, constraint: Constraint | Index, keys: Keys) -> Violation:
     """23505 for the key of a number, 23P01 of an exclusion constraint."""
     schema = _schema_name(running, relation)
-    hidden = is_subject(own_catalog(running), relation, running.session.values.identity.current)
 
     def violation(row: int) -> SqlError:
         text = unique_key_text(running, relation, constraint, keys, row)
         facts: dict[str, Any] = {"schema": schema, "table": relation.name, "constraint": constraint.name}
         if isinstance(constraint, Index) and not constraint.unique:
             return exclusion_violation(running, relation, constraint, text, text)
+        hidden = is_subject(own_catalog(running), relation, running.session.values.identity.current)
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{constraint.name}"',
             detail=None if hidden else f"Key {text} already exists.",

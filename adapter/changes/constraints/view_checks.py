@@ -81,11 +81,6 @@ class CheckedViews:
             raise WithCheckOptionViolation(f'new row violates check option for view "{view}"', detail=text)
 
 
-def checked_policies(running: Running, checks: PolicyChecks | None, purpose: str) -> CheckedPolicies | None:
-    """See `CheckedPolicies`; None when nothing is required."""
-    return None if checks is None else CheckedPolicies(running, checks, purpose)
-
-
 class CheckedPolicies:
     """What row-level security requires of rows. `purpose` tells the checks of one statement apart."""
 

@@ -14,7 +14,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from planner.types import derived_oids
-from storage.catalog.access import AuthenticationSecret, Membership, Role
+from storage.catalog.access import AuthenticationSecret, Membership, Policy, Role, RowSecurity
 from storage.catalog.acl import Acl, DefaultAcl
 from storage.catalog.extensions import Extension
 from storage.catalog.model import (
@@ -34,7 +34,6 @@ from storage.catalog.model import (
     Setting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
-from storage.catalog.policies import Policy, RowSecurity
 from storage.catalog.routines import Function
 from storage.ids import ShardId
 

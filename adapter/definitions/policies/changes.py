@@ -18,8 +18,8 @@ from planner.definitions.row_expressions import policy_expression
 from planner.errors import DuplicateObject, SqlSyntaxError, UndefinedObject, WrongObjectType
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
+from storage.catalog.access import PUBLIC, Policy, RowSecurity
 from storage.catalog.model import Relation
-from storage.catalog.policies import PUBLIC, Policy, RowSecurity
 
 _COMMANDS = {"all": "*", "select": "r", "insert": "a", "update": "w", "delete": "d"}
 

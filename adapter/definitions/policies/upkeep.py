@@ -11,15 +11,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from adapter.definitions.views import edited_query
 from planner.definitions.deparse import expression_text
+from planner.definitions.renaming import edited_query
 from planner.definitions.row_expressions import has_subquery, policy_expression
 from planner.queries.stored_expressions import parse_expression
 from planner.resolution.statement import BindContext
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import split_and_parse, subtrees
+from storage.catalog.access import Policy
 from storage.catalog.model import CatalogSnapshot, Relation, Schema
-from storage.catalog.policies import Policy
 
 Changed = list[tuple[Policy, Policy]]
 """Policies before and after."""

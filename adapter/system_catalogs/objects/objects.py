@@ -17,7 +17,7 @@ from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import indexes_of
 from planner.types.user_types import array_name, type_row_of
-from storage.catalog.access import Role
+from storage.catalog.access import Policy, Role
 from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
@@ -36,7 +36,6 @@ from storage.catalog.model import (
     Setting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
-from storage.catalog.policies import Policy
 from storage.catalog.routines import Function
 
 PG_CLASS = 1259

@@ -5,8 +5,8 @@ from __future__ import annotations
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import shown_expression
 from adapter.system_catalogs.objects.objects import CatalogObjects
+from storage.catalog.access import PUBLIC
 from storage.catalog.model import Relation
-from storage.catalog.policies import PUBLIC
 
 _COMMANDS = {"*": "ALL", "r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
 

@@ -96,8 +96,9 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         # PostgreSQL's messages speak of an INSERT there, too.
         conflict = bind_on_conflict(statement, target, tree, partial(assignments, verb="insert"))
     returning = _insert_returning(level, target, tree, tables)
-    checks = None if conflict is None or conflict[1] is None else conflicting_checks(statement, target)
-    updated = None if checks is None else updated_checks(statement, target)
+    checks = updated = None
+    if conflict is not None and conflict[1] is not None and statement.context.policies is not None:
+        checks, updated = conflicting_checks(statement, target), updated_checks(statement, target)
     return BoundInsert(
         relation_oid=relation.oid,
         columns=tuple(column.attnum for column in live),
@@ -108,7 +109,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         returning=None if returning is None else Returning(query=bound_query(statement, returning)),
         on_conflict=None if conflict is None else _finish_conflict(statement, conflict, checks, updated),
         view_checks=view_checks(statement, target),
-        policies=inserted_checks(statement, target),
+        policies=None if statement.context.policies is None else inserted_checks(statement, target),
     )
 
 
@@ -347,7 +348,8 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     refuse_updates(live, not_default)
     new = [changes.get(index, expr) for index, expr in enumerate(old)]
     returning, joined = joined_returning(level, tree, scan, rel, tables)
-    rel = found_rows(statement, target, scan, [UPDATE], rel)
+    if statement.context.policies is not None:
+        rel = found_rows(statement, target, scan, [UPDATE], rel)
     rel = _read(statement, rel, [row_id, *old, *new], live, 2, joined, tables)
     computed = computing(statement, relation)
     if computed is not None:
@@ -363,7 +365,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
         ),
         returning=returning,
         view_checks=view_checks(statement, target),
-        policies=updated_checks(statement, target),
+        policies=None if statement.context.policies is None else updated_checks(statement, target),
     )
 
 
@@ -486,7 +488,8 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     returning, joined = joined_returning(level, tree, scan, rel, tables)
-    rel = found_rows(statement, target, scan, [DELETE], rel)
+    if statement.context.policies is not None:
+        rel = found_rows(statement, target, scan, [DELETE], rel)
     rel = _read(statement, rel, [row_id, *old], live, 1, joined, tables)
     return BoundDelete(
         relation_oid=relation.oid,

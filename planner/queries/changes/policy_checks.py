@@ -29,7 +29,7 @@ from planner.resolution.row_security import (
 )
 from planner.resolution.statement import Statement
 from planner.types.types import INT4, SqlType
-from storage.catalog.policies import Policy
+from storage.catalog.access import Policy
 
 
 class _Rule(Struct, frozen=True):
