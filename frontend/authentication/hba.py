@@ -18,8 +18,8 @@ from frontend.authentication.tokens import Field, Line, Token
 IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 CONNECTION_TYPES = ("local", "host", "hostssl", "hostnossl", "hostgssenc", "hostnogssenc")
-METHODS = ("trust", "reject", "scram-sha-256", "md5", "password", "peer", "cert")
-_NOT_BUILT = ("oauth", "gss", "sspi", "pam", "bsd", "ldap", "radius")
+METHODS = ("trust", "reject", "scram-sha-256", "md5", "password", "peer", "cert", "oauth")
+_NOT_BUILT = ("gss", "sspi", "pam", "bsd", "ldap", "radius")
 _MAP_METHODS = ("peer", "cert", "oauth")
 _OAUTH_OPTIONS = ("issuer", "scope", "jwks", "audience", "claim")
 
@@ -197,9 +197,11 @@ def _options(fields: list[Field], kind: str, method: str) -> dict[str, str]:
         # What the method says anyway, so that one place asks for it.
         options.setdefault("clientcert", "verify-full")
     if method == "oauth":
-        for name in ("issuer", "scope", "jwks"):
+        for name in ("issuer", "scope", "jwks", "audience"):
             if not options.get(name):
                 raise _Refused(f'authentication method "oauth" requires argument "{name}" to be set')
+        if "://" in options["jwks"] and not options["jwks"].startswith("https://"):
+            raise _Refused(f'keys are fetched by https or read from a file: jwks="{options["jwks"]}"')
     return options
 
 

@@ -19,6 +19,7 @@ from frontend.authentication.hba import Rule
 from frontend.authentication.host_names import confirmed_name, interfaces
 from frontend.authentication.ident import may_come_in
 from frontend.authentication.matching import Client, Surroundings, asks_for_host_name, matching_rule
+from frontend.authentication.oauth import BadToken, IssuersKeys, bearer_name
 from frontend.authentication.passwords import Channel, knows_password
 from frontend.authentication.rules import RuleBook
 from frontend.authentication.throttle import Throttle
@@ -62,6 +63,7 @@ class Authenticator:
         self._clock = clock
         self._tell = tell
         self._throttle = Throttle()
+        self._keys = IssuersKeys(clock)
 
     def note_failure(self, address: IpAddress | None, user: str) -> None:
         """Another worker has seen a failure."""
@@ -106,9 +108,9 @@ class Authenticator:
         return matching_rule(rules, client, around)
 
     async def _has_shown(self, stranger: Stranger, startup: StartupParameters, login: Login, rule: Rule) -> bool:
-        if rule.method == "password" and stranger.address is not None and not stranger.is_tls:
+        if rule.method in ("password", "oauth") and stranger.address is not None and not stranger.is_tls:
             raise InvalidAuthorizationSpecification(
-                "password authentication requires an encrypted connection",
+                f"{rule.method} authentication requires an encrypted connection",
                 hint="Connect with sslmode=require, or let the rule of pg_hba.conf say scram-sha-256.",
                 fatal=True,
             )
@@ -118,6 +120,8 @@ class Authenticator:
             return self._certified(stranger, startup, rule)
         if rule.method == "peer":
             return self._is_peer(stranger, startup, rule)
+        if rule.method == "oauth":
+            return await self._bears_token(stranger, startup, login, rule)
         plain, md5_allowed = rule.method == "password", rule.method == "md5"
         knows = await knows_password(stranger, login, plain=plain, md5_allowed=md5_allowed)
         return knows and self._certified(stranger, startup, rule)
@@ -131,6 +135,18 @@ class Authenticator:
         whole = rule.option("clientname") == "DN"
         name = certificate.distinguished_name if whole else certificate.common_name
         return bool(name) and may_come_in(self.book.maps, rule.option("map"), name or "", startup.user)
+
+    async def _bears_token(self, stranger: Stranger, startup: StartupParameters, login: Login, rule: Rule) -> bool:
+        """Whether the client's token names who may come in as the role."""
+        try:
+            name = await bearer_name(stranger, rule, self._keys, login.now_us // 1_000_000)
+        except BadToken as error:
+            log.info("token refused", client=startup.remote_address, user=startup.user, reason=str(error))
+            return False
+        if not may_come_in(self.book.maps, rule.option("map"), name, startup.user):
+            log.info("token refused", client=startup.remote_address, user=startup.user, reason="it is another's")
+            return False
+        return self._certified(stranger, startup, rule)
 
     def _is_peer(self, stranger: Stranger, startup: StartupParameters, rule: Rule) -> bool:
         """Whether the user of this host at the other end of the Unix socket may come in as the role."""
@@ -163,6 +179,8 @@ def _reason(rule: Rule, login: Login) -> str:
     """For the log alone."""
     if rule.method == "peer":
         return "the user of this host may not come in as the role"
+    if rule.method == "oauth":
+        return "the token is no good for the role"
     if rule.method in ("cert", "trust"):
         return "the certificate's name may not come in as the role"
     if login.role is None:
@@ -176,7 +194,7 @@ def _reason(rule: Rule, login: Login) -> str:
 
 def _failed(rule: Rule, user: str) -> SqlError:
     """PostgreSQL's auth_failed."""
-    named = {"peer": "Peer", "cert": "certificate", "trust": '"trust"'}.get(rule.method)
+    named = {"peer": "Peer", "cert": "certificate", "trust": '"trust"', "oauth": "OAuth bearer"}.get(rule.method)
     if named is not None:
         return InvalidAuthorizationSpecification(f'{named} authentication failed for user "{user}"', fatal=True)
     return InvalidPassword(f'password authentication failed for user "{user}"', fatal=True)

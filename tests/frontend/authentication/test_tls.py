@@ -243,7 +243,7 @@ def test_a_new_certificate_is_taken_at_sighup(place: Place) -> None:
 # ---------------------------------------------------------------- attacks
 
 
-async def _encrypted(place: Place, *, alpn: str | None = None, direct: bool = False) -> raw.RawClient:
+async def encrypted(place: Place, *, alpn: str | None = None, direct: bool = False) -> raw.RawClient:
     context = ssl.create_default_context(cafile=str(place.folder / "ca.pem"))
     if alpn is not None:
         context.set_alpn_protocols([alpn])
@@ -272,11 +272,11 @@ async def test_a_connection_that_begins_with_tls_names_its_protocol(place: Place
     for alpn in (None, "http/1.1"):
         reply = None
         with contextlib.suppress(ConnectionError, ssl.SSLError):
-            client = await _encrypted(place, alpn=alpn, direct=True)
+            client = await encrypted(place, alpn=alpn, direct=True)
             client.send(raw.startup({"user": "postgres"}))
             reply = await client.receive()
         assert reply is None
-    client = await _encrypted(place, alpn="postgresql", direct=True)
+    client = await encrypted(place, alpn="postgresql", direct=True)
     client.send(raw.startup({"user": "bound"}))
     reply = await client.receive()
     assert reply is not None
@@ -309,7 +309,7 @@ async def test_nobody_in_between_takes_the_binding_away(place: Place) -> None:
         ("n", "SCRAM-SHA-256-PLUS", b"", "malformed SCRAM message"),
         ("p=tls-server-end-point", "SCRAM-SHA-256", b"", "malformed SCRAM message"),
     ):
-        client = await _encrypted(place)
+        client = await encrypted(place)
         client.send(raw.startup({"user": "bound"}))
         await client.receive()
         exchange = Exchange("pw", flag=flag, binding=binding)
