@@ -92,8 +92,9 @@ class Empty(Struct, frozen=True, kw_only=True):
 
 
 class CopyFormat(Struct, frozen=True, kw_only=True):
-    """Options of COPY (PostgreSQL, "COPY"). `format` is text, csv or binary; the rest as the command has them, with
-    its defaults filled in. `force_*` list column positions (0-based)."""
+    """Options of COPY (PostgreSQL, "COPY"). `format` is text, csv, binary, json, or raw: the data is bytes in one
+    column, which are no rows. The rest is as the command has it, with its defaults filled in; `force_*` list column
+    positions (0-based)."""
 
     format: str = "text"
     delimiter: str = "\t"
@@ -105,14 +106,18 @@ class CopyFormat(Struct, frozen=True, kw_only=True):
     force_quote: tuple[int, ...] = ()
     force_not_null: tuple[int, ...] = ()
     force_null: tuple[int, ...] = ()
+    columns_named: bool = False
+    """Whether COPY says which columns it copies."""
 
 
 class CopyOut(Struct, kw_only=True):
-    """COPY ... TO STDOUT: the frontend formats the batches. The tag is `COPY n`."""
+    """COPY ... TO STDOUT: the frontend formats the batches. The tag is `COPY n`; `count` says at the end what n is when
+    the batches have other rows."""
 
     columns: tuple[ColumnDescription, ...]
     format: CopyFormat
     batches: AsyncIterator[RecordBatch]
+    count: Callable[[], int] | None = None
 
 
 class CopyIn(Struct, kw_only=True):

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from adapter.execution.notifications import NotificationHub
+from adapter.lake.copy_codec import CopyCodec
+from adapter.lake.scratch import LakeScratch
 from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
@@ -63,13 +65,16 @@ class Services:
         colleagues: Colleagues | None = None,
         *,
         places: Places | None = None,
+        copy_codec: CopyCodec | None = None,
         scratch: Path | None = None,
     ) -> None:
         """`scratch` is a private folder of this process, for temporary files; None: the system's one."""
         self.env = env
         self.lake = LakeTables(places or Places())
         self.file_threads = Workers(FILE_THREADS, "files")
+        self.copy_codec = copy_codec
         self.scratch = scratch
+        self.lake_scratch = LakeScratch(scratch)
         self.temporary_file_counts = TemporaryFileCounts()
         self.colleagues = colleagues or Colleagues()
         self.plans = PlanCache()

@@ -416,9 +416,13 @@ class SessionState:
         if not requests:
             self.files = NO_FILES if anew else self.files
         elif anew or not requests <= self.files.keys():
-            allowed = self.has_privileges_of(READING_ROLE)
-            work = partial(looked_up, self.services.lake, requests, allowed=allowed)
-            self.files = await self.services.file_threads.run(work)
+            await self.look_up_requests(requests)
+
+    async def look_up_requests(self, requests: frozenset[FileRequest]) -> None:
+        """Find these files as they are now. Raises nothing, as above."""
+        allowed = self.has_privileges_of(READING_ROLE)
+        work = partial(looked_up, self.services.lake, requests, allowed=allowed)
+        self.files = await self.services.file_threads.run(work)
 
     async def plan_ahead(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> None:
         """Let `plan` have its answer at hand for a statement that is not brief, made on a thread. Raises nothing:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from adapter.lake.copy_codec import CopyCodec
 from adapter.workers.colleagues import WorkerPlace
 from storage.environment.named_stores import StoreNames
 from storage.errors import InvalidStore
@@ -27,6 +28,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     """Which of the server's workers this process is; None when it is the whole server."""
     allow_paths: tuple[Path, ...] = ()
     """Local folders below which statements may read and write files."""
+    copy_codec: CopyCodec | None = None
+    """What COPY from and to files in text, csv and binary format is read and written with."""
     pruning_audit: float | None = None
     """Share of the parts that reads leave out which are audited; None: as the environment has it."""
 

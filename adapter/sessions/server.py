@@ -111,7 +111,13 @@ class Server:
             spark_conf=options.spark_conf,
             worker=options.worker,
         )
-        services = Services(env, Colleagues(options.worker), places=options.places(), scratch=scratch.path)
+        services = Services(
+            env,
+            Colleagues(options.worker),
+            places=options.places(),
+            copy_codec=options.copy_codec,
+            scratch=scratch.path,
+        )
         server = Server(env, services, engines, options, scratch)
         env.keys.use_scratch(scratch.path)
         indexes = ShardIndexes(env.catalog, lambda: engines.row_values)

@@ -307,7 +307,7 @@ class StatementLife:
                 return Rows(columns=outcome.columns, batches=batches, tag=outcome.tag, suspended=lambda: False)
             case CopyOut():
                 batches = self.deliver(RowReader(outcome.batches), None, commit=commit, close=True)
-                return CopyOut(columns=outcome.columns, format=outcome.format, batches=batches)
+                return CopyOut(columns=outcome.columns, format=outcome.format, batches=batches, count=outcome.count)
             case CopyIn():
                 return self._receive_copy(outcome, commit=commit)
 

@@ -6,7 +6,7 @@ from adapter.access.membership import has_privileges_of
 from adapter.access.ownership import owns
 from adapter.changes import with_changes
 from adapter.changes.constraints.table_keys import table_keys
-from adapter.changes.copy import copy_in, copy_out
+from adapter.changes.copy import copy_dispatch
 from adapter.changes.modify_table import run_change
 from adapter.execution.guards import prevent_in_block, require_block
 from adapter.execution.relation_locks import lock_definition, lock_tables
@@ -274,9 +274,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
         case st.Explain():
             return await explain.run_explain(running, statement)
         case st.Copy():
-            if statement.is_from:
-                return await copy_in.run_copy_in(running, statement)
-            return await copy_out.run_copy_out(running, statement)
+            return await copy_dispatch.run_copy(running, statement)
         case st.Listen():
             running.transaction.listen("listen", statement.channel)
             return Command(tag="LISTEN")

@@ -34,6 +34,7 @@ from frontend.command.configuration import Configuration, ConfigurationError
 from frontend.command.logs import configure_logging, say_how_to_connect, warn_of_unknown
 from frontend.command.store_names import store_names
 from frontend.connections.tls import BadCertificate, Certificates
+from frontend.copy.codec import FileCodec
 from frontend.server.accepting import Server, ServerLimits
 from frontend.workers.control import Order, WorkerEnd
 from planner.errors import SqlError
@@ -98,6 +99,7 @@ async def _serve(
         settings={**configuration.settings, **shown_settings(configuration)},
         worker=None if worker is None else worker.place,
         allow_paths=tuple(Path(folder) for folder in configuration.allow_path),
+        copy_codec=FileCodec(),
         pruning_audit=configuration.pruning_audit,
     )
     try:

@@ -1,4 +1,4 @@
-"""COPY TO STDOUT: record batches to CopyData messages, one per row, column by column.
+"""COPY TO: record batches to CopyData messages, one per row, or to the bytes of a file, column by column.
 
 Text escapes and csv quotes are put in by Arrow kernels and NumPy tables; the rules are PostgreSQL's
 (CopyAttributeOutText, CopyAttributeOutCSV).
@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from adapter.results import ColumnDescription, CopyFormat
 from frontend.encoding.columns import ArrowArray, ByteMatrix, Encoded, as_binary, as_text, expand_bytes, join_pieces
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
-from frontend.encoding.rows import RecordBatch, RowEncoder, copy_data_messages
+from frontend.encoding.rows import RecordBatch, RowEncoder, bytes_of, copy_data_messages
 from frontend.encoding.settings import FormatSettings
-from frontend.protocol import backend
 
 BINARY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _BINARY_HEADER = BINARY_SIGNATURE + bytes(8)
@@ -26,9 +25,17 @@ _TEXT_ESCAPES = {8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 0x5C: "\\"}
 
 
 class CopyOutput:
-    """Encodes one COPY TO STDOUT."""
+    """Encodes one COPY TO STDOUT; when not `framed` one file, which has no messages."""
 
-    def __init__(self, columns: tuple[ColumnDescription, ...], format: CopyFormat, settings: FormatSettings) -> None:
+    def __init__(
+        self,
+        columns: tuple[ColumnDescription, ...],
+        format: CopyFormat,
+        settings: FormatSettings,
+        *,
+        framed: bool = True,
+    ) -> None:
+        self._data = copy_data_messages if framed else bytes_of
         self._columns = columns
         self._format = format
         self.binary = format.format == "binary"
@@ -62,23 +69,24 @@ class CopyOutput:
             return b""
         names = pa.array([[column.name.encode()] for column in self._columns], pa.list_(pa.binary())).flatten()
         columns = [Encoded(values=names.slice(index, 1)) for index in range(len(self._columns))]
-        return bytes(copy_data_messages(self._lines(columns, 1, header=True)))
+        return bytes(self._data(self._lines(columns, 1, header=True)))
 
     def rows(self, batch: RecordBatch, first: bool) -> bytes | memoryview:
-        """The CopyData messages of a batch's rows; `first` says that none have been sent before."""
+        """The data of a batch's rows; `first` says that none have been sent before."""
         if self.binary:
             values = self._encoder.copy_rows(batch)
             if not first:
-                return copy_data_messages(values)
+                return self._data(values)
             head = pa.array([_BINARY_HEADER + values[0].as_py()], pa.binary())
-            return b"".join([copy_data_messages(head), copy_data_messages(values.slice(1))])
-        return copy_data_messages(self._lines(self._encoder.columns(batch), batch.num_rows, header=False))
+            return b"".join([self._data(head), self._data(values.slice(1))])
+        return self._data(self._lines(self._encoder.columns(batch), batch.num_rows, header=False))
 
     def finish(self, *, any_rows: bool) -> bytes:
         """What comes after the rows."""
         if not self.binary:
             return b""
-        return (b"" if any_rows else backend.copy_data(_BINARY_HEADER)) + backend.copy_data(_BINARY_TRAILER)
+        ends = ([] if any_rows else [_BINARY_HEADER]) + [_BINARY_TRAILER]
+        return bytes(self._data(pa.array(ends, pa.binary())))
 
     def _lines(self, columns: list[Encoded], count: int, *, header: bool) -> ArrowArray:
         if not columns:

@@ -8,11 +8,13 @@ row.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from adapter.results import CopyIn, CopyOut
 from frontend.copy.binary_input import CopyBinaryInput
+from frontend.copy.json_input import CopyJsonInput
 from frontend.copy.output import CopyOutput
+from frontend.copy.raw import RawInput, RawOutput
 from frontend.copy.text_input import CopyInput
 from frontend.encoding.rows import RecordBatch, chunks, work_of
 from frontend.encoding.settings import FormatSettings
@@ -31,6 +33,9 @@ from planner.errors import ProtocolViolation, QueryCanceled, SqlError
 
 Offload = Callable[..., Awaitable[Any]]
 """Calls a pure function, in a thread when its first argument, the number of cells, is large."""
+
+
+Source: TypeAlias = CopyInput | CopyBinaryInput | CopyJsonInput | RawInput
 
 
 class CopyChannel(Protocol):
@@ -55,7 +60,8 @@ async def send_copy(channel: CopyChannel, copy: CopyOut, settings: FormatSetting
     """Sends a COPY TO STDOUT up to CopyDone; returns the number of rows."""
     count = 0
     try:
-        output = CopyOutput(copy.columns, copy.format, settings)
+        is_raw = copy.format.format == "raw"
+        output = RawOutput() if is_raw else CopyOutput(copy.columns, copy.format, settings)
         channel.write(backend.copy_out_response(len(copy.columns), binary=output.binary))
         channel.write(output.start())
         async for batch in copy.batches:
@@ -70,16 +76,20 @@ async def send_copy(channel: CopyChannel, copy: CopyOut, settings: FormatSetting
             await close()
     channel.write(output.finish(any_rows=count > 0))
     channel.write(backend.COPY_DONE)
-    return count
+    return count if copy.count is None else copy.count()
 
 
 async def receive_copy(channel: CopyChannel, copy: CopyIn, settings: Mapping[str, str], offload: Offload) -> int:
     """Receives a COPY FROM STDIN; returns the number of rows that the session took. On any failure the session's part
     is aborted and the error raised."""
-    binary = copy.format.format == "binary"
+    binary = copy.format.format in ("binary", "raw")
     try:
-        source: CopyInput | CopyBinaryInput
-        if binary:
+        source: Source
+        if copy.format.format == "raw":
+            source = RawInput(copy.relation_name)
+        elif copy.format.format == "json":
+            source = CopyJsonInput(copy.relation_name, copy.columns, copy.format, settings)
+        elif binary:
             source = CopyBinaryInput(copy.relation_name, copy.columns)
         else:
             source = CopyInput(copy.relation_name, copy.columns, copy.format, settings)
@@ -92,7 +102,7 @@ async def receive_copy(channel: CopyChannel, copy: CopyIn, settings: Mapping[str
     return await copy.finish()
 
 
-async def _receive(channel: CopyChannel, copy: CopyIn, source: CopyInput | CopyBinaryInput, offload: Offload) -> None:
+async def _receive(channel: CopyChannel, copy: CopyIn, source: Source, offload: Offload) -> None:
     while True:
         message = await channel.receive(interruptible=True)
         match message:

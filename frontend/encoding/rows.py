@@ -142,7 +142,7 @@ class RowEncoder:
         pieces = _Interleaver()
         pieces.add_fixed(header)
         self._interleave(columns, pieces)
-        return _bytes_of(pieces.finish())
+        return bytes_of(pieces.finish())
 
     def _cell_writers(self, schema: Any) -> list[CellWriter] | None:
         if self._writers is None or not self._writers[0].equals(schema):
@@ -163,7 +163,7 @@ class RowEncoder:
         return self._columns(batch)
 
 
-def _bytes_of(array: ArrowArray) -> memoryview:
+def bytes_of(array: ArrowArray) -> memoryview:
     data, _ = data_of(array)
     return memoryview(data)  # type: ignore[arg-type]
 
@@ -174,4 +174,4 @@ def copy_data_messages(values: ArrowArray) -> memoryview:
     header = np.empty((len(lengths), 5), dtype=np.uint8)
     header[:, 0] = ord("d")
     header[:, 1:5] = _words(lengths + 4)
-    return _bytes_of(join_pieces(fixed_to_binary(header), values))
+    return bytes_of(join_pieces(fixed_to_binary(header), values))

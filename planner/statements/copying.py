@@ -11,9 +11,10 @@ from planner.syntax.qualified_names import QualifiedName
 
 
 class CopyOptions(Struct, frozen=True, kw_only=True):
-    """Options of COPY, defaults filled in by format. Column lists are names; `force_quote` is None for `*`."""
+    """Options of COPY, defaults filled in by format. Column lists are names; `force_quote` is None for `*`.
+    `compression` is None where it was not given, `file_size` is in bytes."""
 
-    format: OneOf["text", "csv", "binary"] = "text"
+    format: OneOf["text", "csv", "binary", "parquet", "json"] = "text"
     delimiter: str = "\t"
     null: str = "\\N"
     header: bool = False
@@ -25,6 +26,9 @@ class CopyOptions(Struct, frozen=True, kw_only=True):
     force_null: tuple[str, ...] = ()
     freeze: bool = False
     encoding: str | None = None
+    compression: str | None = None
+    partition_by: tuple[str, ...] = ()
+    file_size: int | None = None
 
 
 class Copy(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ A tree's locations are byte offsets into the UTF-8 form of the *whole* query str
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from planner.errors import (
     SqlSyntaxError,
     WindowingError,
 )
+from planner.syntax.json_format import with_json_as_name
 from planner.syntax.libpg_query import PgQueryError, parse
 
 LONG_TEXT_CHARS = 32 * 1024
@@ -153,6 +155,9 @@ def parse_tree(text: str) -> Tree:
     try:
         return parse(text)
     except PgQueryError as error:
+        if (other := with_json_as_name(text)) is not None:
+            with contextlib.suppress(PgQueryError):
+                return parse(other)
         raise _syntax_error(error, text) from None
     except RecursionError:
         raise too_deep() from None

@@ -10,6 +10,7 @@ from planner.catalog_data.content import encodings
 from planner.common_errors import redundant_options
 from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
 from planner.statements import records as st
+from planner.syntax.json_format import JSON_NAME
 from planner.syntax.names import qualified_name
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
@@ -27,14 +28,37 @@ def _options(tree: Tree, parsed: Parsed) -> st.CopyOptions:
         if name in given:
             raise redundant_options(position)
         given[name] = _value(name, element, position)
+    if tree.filename and not tree.is_program:
+        given.setdefault("format", _format_of(tree.filename))
     return _check(given, is_from=tree.is_from)
 
 
 _KNOWN = {
     "format", "delimiter", "null", "header", "quote", "escape", "force_quote", "force_not_null", "force_null", "freeze",
-    "encoding", "convert_selectively",
+    "encoding", "convert_selectively", "compression", "partition_by", "file_size",
 }  # fmt: skip
-_LISTS = {"force_quote", "force_not_null", "force_null"}
+_LISTS = {"force_quote", "force_not_null", "force_null", "partition_by"}
+_FORMATS = ("text", "csv", "binary", "parquet", "json")
+_OF_TEXT = ("delimiter", "null", "header", "quote", "escape", "force_quote", "force_not_null", "force_null", "encoding")
+"""Options that Parquet and JSON files do not have."""
+
+_CODECS = {
+    "parquet": ("zstd", "snappy", "gzip", "lz4", "brotli", "none"),
+    "text": ("none", "gzip", "zstd", "bz2", "lz4"),
+}
+_SIZE = re.compile(r"([0-9]{1,12})\s*(kB|MB|GB|B)?", re.IGNORECASE)
+_UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+
+
+_SUFFIXES = re.compile(r"\.(?:(parquet|parq|pq)|(?:json|jsonl|ndjson)(?:\.(?:gz|zst|bz2|lz4))?)$", re.IGNORECASE)
+
+
+def _format_of(filename: str) -> str:
+    """The format of a file that is named without one: what PostgreSQL takes, but for names that say another one."""
+    found = _SUFFIXES.search(filename)
+    if found is None:
+        return "text"
+    return "parquet" if found[1] else "json"
 
 
 def _value(name: str, element: Tree, position: int | None) -> Any:
@@ -47,7 +71,8 @@ def _value(name: str, element: Tree, position: int | None) -> Any:
         raise InvalidParameterValue(f'argument to option "{name}" must be a list of column names', position=position)
     text = option_text(element)
     if name == "format":
-        if text not in ("text", "csv", "binary"):
+        text = "json" if text == JSON_NAME else text
+        if text not in _FORMATS:
             raise InvalidParameterValue(f'COPY format "{text}" not recognized', position=position)
         return text
     if name == "header":
@@ -66,12 +91,22 @@ def _value(name: str, element: Tree, position: int | None) -> Any:
         raise SqlSyntaxError("freeze requires a Boolean value")
     if text is None:
         raise SqlSyntaxError(f"{name} requires a parameter")
+    if name == "file_size":
+        size = _SIZE.fullmatch(text)
+        if size is None or not int(size[1]):
+            raise InvalidParameterValue(
+                f'invalid value for option "file_size": "{text}"',
+                hint='Give a number with one of the units "B", "kB", "MB" and "GB".',
+                position=position,
+            )
+        return int(size[1]) * _UNITS[(size[2] or "B").lower()]
     return text
 
 
 def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
     output = given.get("format", "text")
     csv, binary = output == "csv", output == "binary"
+    _check_files(output, given, is_from=is_from)
     if binary:
         if "delimiter" in given:
             raise SqlSyntaxError("cannot specify DELIMITER in BINARY mode")
@@ -128,7 +163,28 @@ def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
         force_null=given.get("force_null", ()),
         freeze=given.get("freeze", False),
         encoding=given.get("encoding"),
+        compression=given.get("compression", "").lower() or None,
+        partition_by=given.get("partition_by", ()),
+        file_size=given.get("file_size"),
     )
+
+
+def _check_files(output: str, given: dict[str, Any], *, is_from: bool) -> None:
+    """The options of files: 0A000 for one that the format or direction has not, 22023 for a bad value."""
+    if output in ("parquet", "json"):
+        for name in _OF_TEXT:
+            if name in given:
+                raise FeatureNotSupported(f"cannot specify {name.upper()} in {output.upper()} mode")
+    for name in ("partition_by", "file_size"):
+        if is_from and name in given:
+            raise FeatureNotSupported(f"COPY {name} only available using COPY TO")
+    compression = given.get("compression")
+    known = _CODECS["parquet" if output == "parquet" else "text"]
+    if compression is not None and compression.lower() not in known:
+        raise InvalidParameterValue(f'COPY compression "{compression}" not recognized for format {output}')
+    names = given.get("partition_by", ())
+    if len(set(names)) != len(names):
+        raise InvalidParameterValue('argument to option "partition_by" names a column twice')
 
 
 def _check_encoding(name: str) -> None:

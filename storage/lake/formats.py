@@ -32,6 +32,9 @@ SUFFIXES: dict[FormatName, tuple[str, ...]] = {
 }
 """What names of files of a format end in."""
 
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""A folder's value that is NULL."""
+
 BLOCK_BYTES = 1 << 20
 """A text file's columns are inferred from so much of its beginning, and it is read in such pieces."""
 
@@ -129,6 +132,11 @@ def real_path(name: str) -> str:
     return name
 
 
+def packing_of(path: str) -> str | None:
+    """How the file at `path` is packed, by the end of its name."""
+    return _CODECS.get("." + path.rpartition(".")[2].lower())
+
+
 @contextmanager
 def reading(path: str) -> Iterator[None]:
     """Turns what reading the file at `path` raises into FileTrouble."""
@@ -151,5 +159,5 @@ def malformed(path: str, error: Exception) -> FileTrouble:
 
 
 def _unpacked(path: str, file: Any) -> Any:
-    codec = _CODECS.get("." + path.rpartition(".")[2].lower())
+    codec = packing_of(path)
     return file if codec is None else pa.CompressedInputStream(file, codec)

@@ -25,7 +25,7 @@ from msgspec import Struct
 from pyarrow import fs
 
 from storage.bounded_map import BoundedMap
-from storage.lake.formats import SUFFIXES, FileFormat, arrow_name
+from storage.lake.formats import HIVE_NULL, SUFFIXES, FileFormat, arrow_name
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
 from storage.lake.troubles import FileTrouble
@@ -35,8 +35,6 @@ LOOKING_THREADS = 8
 
 MAX_KNOWN = 20_000
 """Files whose columns are remembered."""
-
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 Values: TypeAlias = tuple[tuple[str, str | None], ...]
 """The columns that a file's folders give, with their values as texts."""
@@ -263,7 +261,7 @@ def _folders(path: str) -> Values:
         name, equals, value = part.partition("=")
         if equals and name:
             text = unquote(value)
-            found.append((unquote(name), None if text == _HIVE_NULL else text))
+            found.append((unquote(name), None if text == HIVE_NULL else text))
     return tuple(found)
 
 

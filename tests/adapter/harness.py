@@ -14,6 +14,7 @@ from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from adapter.sessions.session import Session
 from adapter.transactions.locks.lock_table import LockTable
+from frontend.copy.codec import FileCodec
 from planner.errors import SqlError
 from storage.clock import SystemClock
 from storage.doubles.clock import SeededRandomness
@@ -160,6 +161,7 @@ async def open_server(
     options = ServerOptions(
         stores=StoreNames(data_dir=Path("unused"), blob_options=blob_options or {}),
         allow_paths=allow_paths,
+        copy_codec=FileCodec(),
         warm_spark=False,
         settings={"engine": "local", **(settings or {})},
         pruning_audit=1.0,

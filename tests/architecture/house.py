@@ -84,6 +84,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "planner": (
         "analyze",
+        "copies",
         "utility",
         "definitions.maintained",
         "definitions",

@@ -11,13 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.access.row_security import is_subject
 from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
-from adapter.changes.copy.copy_options import copy_columns, copy_format, refuse_files
+from adapter.changes.copy.copy_options import copy_columns, copy_format
 from adapter.changes.rows.defaults import default_query
 from adapter.changes.rows.over_rows import computed_rows, over_rows
 from adapter.execution.relation_names import find_relation
@@ -53,8 +54,7 @@ class _Default(Struct, frozen=True, kw_only=True):
 
 
 async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
-    """COPY table FROM STDIN."""
-    refuse_files(statement)
+    """COPY table FROM STDIN, and what COPY from a file writes its rows with."""
     assert statement.table is not None
     catalog = running.transaction.catalog
     relation = find_relation(running, catalog, statement.table)
@@ -75,6 +75,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     rights = running.session.rights(catalog)
     rights.require_columns(relation.oid, "a", [column.attnum for column in columns])
     format_ = copy_format(statement.options, [column.name for column in columns], relation)
+    format_ = replace(format_, columns_named=bool(statement.columns))
     running.transaction.rely_on([relation])
     target = target_of(running, catalog, relation.oid)
     defaults = {

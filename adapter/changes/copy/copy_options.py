@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from adapter.execution.statement import Running
+from adapter.lake.file_tables import READING_ROLE
 from adapter.results import CopyFormat
 from planner.common_errors import missing_column, repeated_column, unknown_column
 from planner.errors import InsufficientPrivilege, InvalidColumnReference
@@ -11,24 +13,32 @@ from planner.statements import records as st
 from storage.catalog.model import Column, Relation
 
 
-def refuse_files(statement: st.Copy) -> None:
-    """42501 for COPY from or to a file or program of the server."""
+def check_file(running: Running, statement: st.Copy) -> None:
+    """42501 for who may not use the file of a COPY, and for programs, which nobody may."""
     if statement.filename is None:
         return
     role = (
         "pg_execute_server_program"
         if statement.program
-        else "pg_read_server_files"
+        else READING_ROLE
         if statement.is_from
         else "pg_write_server_files"
     )
-    action = (
-        "to or from an external program" if statement.program else ("from" if statement.is_from else "to") + " a file"
-    )
-    raise InsufficientPrivilege(
-        f"must be superuser or have privileges of the {role} role to COPY {action}",
-        hint="Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
-    )
+    if not running.session.has_privileges_of(role):
+        action = "to or from an external program" if statement.program else f"{_way(statement)} a file"
+        raise InsufficientPrivilege(
+            f"must be superuser or have privileges of the {role} role to COPY {action}",
+            hint="Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
+        )
+    if statement.program:
+        raise InsufficientPrivilege(
+            f"COPY {_way(statement)} a program is not allowed on this server",
+            hint="COPY to stdout or from stdin, with the program at the client's end.",
+        )
+
+
+def _way(statement: st.Copy) -> str:
+    return "from" if statement.is_from else "to"
 
 
 def copy_columns(relation: Relation, names: Sequence[str]) -> list[Column]:

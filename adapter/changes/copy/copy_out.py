@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.changes.copy.copy_options import copy_columns, copy_format, refuse_files
+from adapter.changes.copy.copy_options import copy_columns, copy_format
 from adapter.changes.with_changes import run_rows
 from adapter.execution.relation_names import find_relation, kind_of
 from adapter.execution.statement import Running
@@ -17,21 +17,27 @@ from storage.catalog.model import CatalogSnapshot, Schema
 
 async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
     """COPY table TO STDOUT and COPY (query) TO STDOUT."""
-    refuse_files(statement)
-    catalog = running.transaction.catalog
-    if statement.query is not None and not statement.query.is_brief:
-        await running.session.plan_ahead(statement.query, catalog)
-    plan = _plan(running, catalog, statement)
-    if plan.columns is None:
-        raise FeatureNotSupported("COPY query must have a RETURNING clause")
+    plan = await plan_copied(running, statement)
+    assert plan.columns is not None
     names = [column.name for column in plan.columns]
-    relation = None if statement.table is None else find_relation(running, catalog, statement.table)
+    relation = None if statement.table is None else find_relation(running, running.transaction.catalog, statement.table)
     format_ = copy_format(statement.options, names, relation)
     outcome = await run_rows(running, plan)
     columns: tuple[ColumnDescription, ...] = plan.columns
     batches = getattr(outcome, "batches", None)
     assert batches is not None
     return CopyOut(columns=columns, format=format_, batches=batches)
+
+
+async def plan_copied(running: Running, statement: st.Copy) -> Plan:
+    """The query whose rows a COPY TO takes; it has columns. 42809, 0A000."""
+    catalog = running.transaction.catalog
+    if statement.query is not None and not statement.query.is_brief:
+        await running.session.plan_ahead(statement.query, catalog)
+    plan = _plan(running, catalog, statement)
+    if plan.columns is None:
+        raise FeatureNotSupported("COPY query must have a RETURNING clause")
+    return plan
 
 
 def _plan(running: Running, catalog: CatalogSnapshot, statement: st.Copy) -> Plan:

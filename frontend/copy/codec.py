@@ -1,0 +1,32 @@
+"""What COPY from and to files of the server is decoded and encoded with: the same as COPY from and to the client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapter.results import ColumnDescription, CopyFormat
+from frontend.copy.binary_input import CopyBinaryInput
+from frontend.copy.json_input import CopyJsonInput
+from frontend.copy.output import CopyOutput
+from frontend.copy.text_input import CopyInput
+from frontend.encoding.settings import format_settings
+
+
+class FileCodec:
+    """The text, csv, binary and JSON formats; see `adapter.lake.copy_codec`."""
+
+    def decoder(
+        self, relation: str, columns: tuple[ColumnDescription, ...], format: CopyFormat, settings: Mapping[str, str]
+    ) -> CopyInput | CopyBinaryInput | CopyJsonInput:
+        """What reads one file."""
+        if format.format == "json":
+            return CopyJsonInput(relation, columns, format, settings)
+        if format.format == "binary":
+            return CopyBinaryInput(relation, columns)
+        return CopyInput(relation, columns, format, settings)
+
+    def encoder(
+        self, columns: tuple[ColumnDescription, ...], format: CopyFormat, settings: Mapping[str, str]
+    ) -> CopyOutput:
+        """What writes one file."""
+        return CopyOutput(columns, format, format_settings(settings), framed=False)

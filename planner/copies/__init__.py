@@ -1,0 +1,4 @@
+"""COPY between tables and files, as statements over rows.
+
+May import `definitions` and what stands below. Read `copy_texts` first.
+"""
