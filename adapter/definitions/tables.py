@@ -39,6 +39,7 @@ from adapter.results import Command, Notice
 from adapter.transactions.snapshots import ResolvedTables
 from planner.analyze import BindContext, define_view
 from planner.common_errors import existing_relation, repeated_column
+from planner.copies.tables_of_files import table_of_files
 from planner.definitions.updatability import why_not_updatable
 from planner.errors import (
     FeatureNotSupported,
@@ -66,6 +67,11 @@ from storage.catalog.temporary import is_temporary
 
 async def create_table(running: Running, statement: st.CreateTable) -> None:
     """CREATE TABLE."""
+    taken_over = table_of_files(statement)
+    if taken_over is not None:
+        await running.session.look_up_files(taken_over.query, anew=True)
+        await create_table_as(running, taken_over)
+        return
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name, located=True, temporary=statement.temporary)
     if statement.unlogged and is_temporary(schema.oid):

@@ -10,6 +10,7 @@ from planner.catalog_data.content import encodings
 from planner.common_errors import redundant_options
 from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
 from planner.statements import records as st
+from planner.syntax.file_names import format_of
 from planner.syntax.json_format import JSON_NAME
 from planner.syntax.names import qualified_name
 from planner.syntax.options import option_text
@@ -50,15 +51,10 @@ _SIZE = re.compile(r"([0-9]{1,12})\s*(kB|MB|GB|B)?", re.IGNORECASE)
 _UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 
 
-_SUFFIXES = re.compile(r"\.(?:(parquet|parq|pq)|(?:json|jsonl|ndjson)(?:\.(?:gz|zst|bz2|lz4))?)$", re.IGNORECASE)
-
-
 def _format_of(filename: str) -> str:
     """The format of a file that is named without one: what PostgreSQL takes, but for names that say another one."""
-    found = _SUFFIXES.search(filename)
-    if found is None:
-        return "text"
-    return "parquet" if found[1] else "json"
+    found = format_of(filename)
+    return found if found in ("parquet", "json") else "text"
 
 
 def _value(name: str, element: Tree, position: int | None) -> Any:

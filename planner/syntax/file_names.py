@@ -1,0 +1,17 @@
+"""The format of a file by the end of its name, where a statement does not say it."""
+
+from __future__ import annotations
+
+import re
+
+_PACKED = r"(?:\.(?:gz|zst|bz2|lz4))?"
+_SUFFIXES = {
+    "parquet": re.compile(r"\.(?:parquet|parq|pq)$", re.IGNORECASE),
+    "json": re.compile(rf"\.(?:json|jsonl|ndjson){_PACKED}$", re.IGNORECASE),
+    "csv": re.compile(rf"\.(?:csv|tsv){_PACKED}$", re.IGNORECASE),
+}
+
+
+def format_of(name: str) -> str:
+    """parquet, json or csv; empty when the name says nothing."""
+    return next((format for format, suffix in _SUFFIXES.items() if suffix.search(name)), "")
