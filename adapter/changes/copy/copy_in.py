@@ -13,15 +13,13 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.access.row_security import is_subject
 from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
-from adapter.changes.copy.copy_options import copy_columns, copy_format
+from adapter.changes.copy.copy_options import copied_into, copy_format
 from adapter.changes.rows.defaults import default_query
 from adapter.changes.rows.over_rows import computed_rows, over_rows
-from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of, constant_value
 from adapter.queries.read import prepare_plan
@@ -29,7 +27,6 @@ from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, RecordBatch
 from planner.definitions.row_expressions import computing_query, filtering_query
-from planner.errors import FeatureNotSupported, WrongObjectType
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
@@ -40,7 +37,6 @@ from planner.syntax.parse import split_and_parse
 from planner.types.type_names import format_type
 from planner.types.types import SqlType, type_of_column
 from storage.catalog.model import CatalogSnapshot, Column, Sequence
-from storage.catalog.temporary import is_temporary
 from storage.off_loop import AT_ONCE_ROWS
 
 
@@ -55,25 +51,8 @@ class _Default(Struct, frozen=True, kw_only=True):
 
 async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     """COPY table FROM STDIN, and what COPY from a file writes its rows with."""
-    assert statement.table is not None
     catalog = running.transaction.catalog
-    relation = find_relation(running, catalog, statement.table)
-    if not is_temporary(relation.oid):
-        running.transaction.check_writable("COPY FROM")
-    if relation.kind == "m":
-        raise WrongObjectType(f'cannot copy to materialized view "{relation.name}"')
-    if relation.kind != "r":
-        raise WrongObjectType(
-            f'cannot copy to view "{relation.name}"',
-            hint="To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
-        )
-    if is_subject(catalog, relation, running.session.values.identity.current):
-        raise FeatureNotSupported(
-            "COPY FROM not supported with row-level security", hint="Use INSERT statements instead."
-        )
-    columns = copy_columns(relation, statement.columns)
-    rights = running.session.rights(catalog)
-    rights.require_columns(relation.oid, "a", [column.attnum for column in columns])
+    relation, columns = copied_into(running, statement)
     format_ = copy_format(statement.options, [column.name for column in columns], relation)
     format_ = replace(format_, columns_named=bool(statement.columns))
     running.transaction.rely_on([relation])
@@ -85,7 +64,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     if statement.where is not None:
         wanted, read = filtering_query(relation, statement.where, running.session.bind_context(catalog))
         if read:
-            rights.require_columns(relation.oid, "r", read)
+            running.session.rights(catalog).require_columns(relation.oid, "r", read)
     load = _Load(running, catalog, target, columns, defaults, wanted)
     return CopyIn(
         relation_name=relation.name,

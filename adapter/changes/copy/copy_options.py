@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from adapter.access.row_security import is_subject
+from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.lake.file_tables import READING_ROLE
 from adapter.results import CopyFormat
 from planner.common_errors import missing_column, repeated_column, unknown_column
-from planner.errors import InsufficientPrivilege, InvalidColumnReference
+from planner.errors import FeatureNotSupported, InsufficientPrivilege, InvalidColumnReference, WrongObjectType
 from planner.statements import records as st
 from storage.catalog.model import Column, Relation
+from storage.catalog.temporary import is_temporary
 
 
 def check_file(running: Running, statement: st.Copy) -> None:
@@ -39,6 +42,31 @@ def check_file(running: Running, statement: st.Copy) -> None:
 
 def _way(statement: st.Copy) -> str:
     return "from" if statement.is_from else "to"
+
+
+def copied_into(running: Running, statement: st.Copy) -> tuple[Relation, list[Column]]:
+    """The table and the columns that a COPY FROM fills. 42P01, 25006, 42809, 42703, 42501 and what `copy_columns`
+    raises."""
+    assert statement.table is not None
+    catalog = running.transaction.catalog
+    relation = find_relation(running, catalog, statement.table)
+    if not is_temporary(relation.oid):
+        running.transaction.check_writable("COPY FROM")
+    if relation.kind == "m":
+        raise WrongObjectType(f'cannot copy to materialized view "{relation.name}"')
+    if relation.kind != "r":
+        raise WrongObjectType(
+            f'cannot copy to view "{relation.name}"',
+            hint="To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
+        )
+    if is_subject(catalog, relation, running.session.values.identity.current):
+        raise FeatureNotSupported(
+            "COPY FROM not supported with row-level security", hint="Use INSERT statements instead."
+        )
+    columns = copy_columns(relation, statement.columns)
+    rights = running.session.rights(catalog)
+    rights.require_columns(relation.oid, "a", [column.attnum for column in columns])
+    return relation, columns
 
 
 def copy_columns(relation: Relation, names: Sequence[str]) -> list[Column]:

@@ -14,22 +14,20 @@ from pathlib import Path
 import pyarrow as pa
 
 from adapter.changes.copy.copy_in import run_copy_in
-from adapter.changes.copy.copy_options import copy_columns
+from adapter.changes.copy.copy_options import copied_into
 from adapter.changes.with_changes import run_rows
-from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.lake.copy_codec import Decoder
 from adapter.lake.file_tables import file_table
 from adapter.results import Command, CopyFormat, CopyIn, RecordBatch
 from adapter.store_errors import sql_error
 from planner.copies.copy_texts import load_text
-from planner.errors import InternalError, SqlError, WrongObjectType
+from planner.errors import InternalError, SqlError
 from planner.files.read_calls import file_requests
 from planner.ir.file_rows import FileRequest, FileTable
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
 from storage.catalog.model import Column, Relation, Schema
-from storage.catalog.temporary import is_temporary
 from storage.lake.formats import SUFFIXES, FileFormat, packing_of, reading
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
@@ -45,7 +43,7 @@ async def run_copy_from_files(running: Running, statement: st.Copy, path: str) -
     options = statement.options
     if options.format == "parquet":
         request = FileRequest(format="parquet", patterns=(path,))
-        relation, columns = _target(running, statement)
+        relation, columns = copied_into(running, statement)
         await running.session.look_up_requests(frozenset({request}))
         found = running.session.files[request]
         if isinstance(found, SqlError):
@@ -90,17 +88,6 @@ def _decoded(opened: OpenedFiles, file: LakeFile, packing: str | None, decoder: 
     yield from (batch for batch in decoder.take(final=True) if batch.num_rows)
 
 
-def _target(running: Running, statement: st.Copy) -> tuple[Relation, list[Column]]:
-    assert statement.table is not None
-    relation = find_relation(running, running.transaction.catalog, statement.table)
-    if relation.kind != "r":
-        raise WrongObjectType(
-            f'cannot copy to view "{relation.name}"',
-            hint="To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
-        )
-    return relation, copy_columns(relation, statement.columns)
-
-
 async def _load(
     running: Running, statement: st.Copy, relation: Relation, columns: list[Column], path: str, table: FileTable
 ) -> int:
@@ -119,9 +106,7 @@ async def _load(
 
 async def run_copy_from_client(running: Running, statement: st.Copy) -> CopyIn:
     """COPY table FROM STDIN with a Parquet file: kept aside until all of it has come."""
-    relation, columns = _target(running, statement)
-    if not is_temporary(relation.oid):
-        running.transaction.check_writable("COPY FROM")
+    relation, columns = copied_into(running, statement)
     folder = running.services.lake_scratch.new()
     threads = running.services.file_threads
     aside = _Aside(folder)
