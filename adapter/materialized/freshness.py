@@ -91,6 +91,8 @@ async def why_stale(env: Environment, transaction: Transaction, catalog: Catalog
     if snapshot.ahead:
         return "rows are read that are not durable yet"
     inputs = inputs_of(catalog, view)
+    if has_row_security(catalog, inputs):
+        return "a table that it reads has row-level security"
     shards = {record.shard for record in inputs}
     written = transaction.created_shards
     if transaction.txn is not None:
@@ -110,6 +112,11 @@ async def why_stale(env: Environment, transaction: Transaction, catalog: Catalog
     except (AsOfNotReadable, UnknownShard):
         return "the history since its last refresh is not kept"
     return None
+
+
+def has_row_security(catalog: CatalogSnapshot, tables: Iterable[Relation]) -> bool:
+    """Whether policies, which may change and look at who asks, decide which rows of the tables there are."""
+    return any(catalog.policies.of(table.oid).enabled for table in tables)
 
 
 async def has_changed(env: Environment, shard: ShardId, after: Csn, until: Csn) -> bool:

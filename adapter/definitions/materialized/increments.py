@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from adapter.engines.common.engine import TableInput
 from adapter.engines.common.scan_sources import conform, scan_columns
 from adapter.execution.statement import Running
-from adapter.materialized.freshness import digest_of_inputs, has_changed, inputs_of
+from adapter.materialized.freshness import digest_of_inputs, has_changed, has_row_security, inputs_of
 from adapter.materialized.journal import UNKNOWN, Refresh
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.read import execution_context
@@ -76,6 +76,8 @@ async def changed_rows(
     if last.inputs == UNKNOWN or last.inputs != digest_of_inputs(catalog, view) or not is_reproducible(plan.query):
         return None
     inputs = inputs_of(catalog, view)
+    if has_row_security(catalog, inputs):
+        return None
     written = transaction.created_shards | (frozenset() if transaction.txn is None else transaction.txn.shards)
     if not written.isdisjoint({table.shard for table in inputs}) or view.shard in written:
         return None

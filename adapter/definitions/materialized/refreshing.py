@@ -62,13 +62,25 @@ async def refresh(running: Running, statement: st.RefreshMaterializedView) -> No
     require_owner(running, view)
     if not isinstance(view, Relation) or view.materialized is None:
         raise FeatureNotSupported(f'"{view.name}" is not a materialized view')
-    how = view.materialized
     if statement.concurrently:
         _check_concurrent(catalog, view)
     if not statement.with_data:
         _replaced(running, view, populated=False)
         return
+    session, values = running.session, running.session.values
+    # Whoever refreshes it, its rows are those that its owner may see.
+    session.values = values.within(view.owner)
+    try:
+        await _refresh_as_owner(running, catalog, view, concurrently=statement.concurrently)
+    finally:
+        session.values = values
+
+
+async def _refresh_as_owner(running: Running, catalog: CatalogSnapshot, view: Relation, *, concurrently: bool) -> None:
+    how = view.materialized
+    assert how is not None
     plan = await source_plan(running, catalog, view)
+    plan.check_access()
     before = None
     if running.transaction.snapshot is not None and how.journal not in running.transaction.created_shards:
         before = await last_refresh(running.services.env, how.journal, running.transaction.snapshot.csn)
@@ -77,7 +89,7 @@ async def refresh(running: Running, statement: st.RefreshMaterializedView) -> No
             began = running.services.env.clock.monotonic()
             _note(running, catalog, view, before, changes=0, began=began, how="unchanged")
         return
-    if how.populated and (statement.concurrently or how.is_kept):
+    if how.populated and (concurrently or how.is_kept):
         await _update(running, catalog, view, plan, before)
         return
     changed = _replaced(running, view, populated=True)

@@ -93,3 +93,22 @@ def test_views_stay_with_their_keepers_when_another_process_ends() -> None:
     assert set(before.values()) == set(processes)
     assert all(after[oid] == keeper for oid, keeper in before.items() if keeper != "b")
     assert keeper_of(1, []) is None
+
+
+async def test_a_refresh_sees_what_the_owner_of_the_view_may_see() -> None:
+    async with open_server() as server:
+        client = await connect(server)
+        await client.run("create role keeper; create table secret (id int); insert into secret values (1), (2), (3)")
+        await client.run("grant select on secret to keeper; grant create on schema public to keeper")
+        await client.run("set role keeper")
+        await client.run("create materialized view seen as select id from secret")
+        await client.run("create materialized view seen_now with (refresh = 'on commit') as select id from secret")
+        await client.run("reset role")
+        await client.run("create policy few on secret using (id < 3); alter table secret enable row level security")
+        await client.run("refresh materialized view seen")
+        assert await client.rows("select id from seen order by id") == [(1,), (2,)]
+        assert await client.rows("select id from seen_now order by id") == [(1,), (2,)]
+        await client.run("insert into secret values (0)")
+        assert await client.rows("select id from seen_now order by id") == [(0,), (1,), (2,)]
+        await client.run("revoke select on secret from keeper")
+        assert (await client.error("refresh materialized view seen")).sqlstate == "42501"
