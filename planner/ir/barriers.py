@@ -134,7 +134,14 @@ def _below_policies(node: Any) -> Any:
     return below if isinstance(below, ir.Scan) else node
 
 
-_HOLDERS = (ir.CommonTable, *(each for each in vars(bound_nodes).values() if isinstance(each, type)))
+_HOLDERS = (
+    ir.CommonTable,
+    *(
+        each
+        for each in vars(bound_nodes).values()
+        if isinstance(each, type) and each.__module__ == bound_nodes.__name__
+    ),
+)
 """What is neither a relation nor a scalar and holds some."""
 
 _SAFE = (
