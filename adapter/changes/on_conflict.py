@@ -41,6 +41,7 @@ from adapter.queries.locked_rows import LockedRows
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
+from adapter.spilling.written_keys import WrittenKeys
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks.lock import Follows
@@ -51,7 +52,7 @@ from planner.errors import CardinalityViolation, SqlError
 from planner.ir.bound import BoundInsert, BoundQuery, OnConflict
 from planner.ir.nodes import RETURNING_ROWS
 from storage.catalog.model import Index, Relation
-from storage.off_loop import computed
+from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.reading.found import Found
 from storage.shards.parts import PROVISIONAL_ROW_ID
@@ -85,7 +86,9 @@ class ConflictResolution:
         self._update = clause.update
         self._templates = () if clause.update is None else templates_of(clause.update)
         overlaps = [_overlap(target.relation, key) for key in self.arbiters]
-        self._written: list[set[Any] | Taken] = [set() if each is None else Taken(each) for each in overlaps]
+        self._written: list[set[Any] | WrittenKeys | Taken] = [
+            set() if each is None else Taken(each) for each in overlaps
+        ]
         """For each of them the keys that the statement itself has written."""
         self._batches = 0
         self._existing: CheckedPolicies | None = None
@@ -229,6 +232,8 @@ class ConflictResolution:
                 row_ids.append(rows_there.row_ids[first])
                 rows.append(rows_there.rows.take(pa.array(first)))
         written = [_own(key, keys, of, count) for key, keys, of in owned]
+        if count > 1:
+            self._look_for(written)
         inserted = []
         for number in range(count):
             own = [values[number] for values in written]
@@ -254,6 +259,14 @@ class ConflictResolution:
             rows=_one_batch(rows).take(pa.array(order)),
         )
         return there, pa.array(inserted, pa.int64())
+
+    def _look_for(self, proposed: Sequence[Sequence[Any]]) -> None:
+        """Find out which keys, those of each arbiter, have been written if those that have are many."""
+        for place, (keys, seen) in enumerate(zip(proposed, self._written, strict=True)):
+            if isinstance(seen, set) and len(seen) > AT_ONCE_ROWS:
+                seen = self._written[place] = WrittenKeys(self._running.session.temporary_files, seen)
+            if isinstance(seen, WrittenKeys):
+                seen.look_for(keys)
 
     async def _changed(
         self,

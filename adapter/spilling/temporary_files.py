@@ -113,9 +113,9 @@ class TemporaryFiles:
         return tuple(mapped.columns)
 
     def keep_numbers(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """`keep` of one numpy array of numbers."""
-        (kept,) = self.keep([pa.array(numbers)])
-        found: np.ndarray[Any, Any] = kept.to_numpy()
+        """`keep` of one numpy array of values of one width."""
+        (kept,) = self.keep([pa.array(numbers.view(np.uint8))])
+        found: np.ndarray[Any, Any] = kept.to_numpy().view(numbers.dtype)
         return found
 
 

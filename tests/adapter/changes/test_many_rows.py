@@ -111,6 +111,21 @@ async def test_what_follows_many_keys(small: Client) -> None:
     assert await small.rows("select n from c") == [(2,)]
 
 
+async def test_conflicts_within_a_statement(server: Server, small: Client) -> None:
+    twice = f"{NUMBERS} union all {NUMBERS}"
+    assert await small.tag(f"insert into t {twice} on conflict do nothing") == f"INSERT 0 {ROWS}"
+    assert await files_of(server) == 0
+    assert await small.value("select sum(n) from t") == ROWS * (ROWS + 1) // 2
+    changed = "on conflict (n) do update set k = excluded.k || '.'"
+    assert await small.tag(f"insert into t {NUMBERS} {changed}") == f"INSERT 0 {ROWS}"
+    error = await small.error(f"insert into t {twice} {changed}")
+    assert (error.sqlstate, error.message) == (
+        "21000",
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+    )
+    assert await small.value("select count(*) from t where k like '%.'") == ROWS
+
+
 async def test_the_limit_of_files(server: Server, small: Client) -> None:
     await small.run("set temp_file_limit = '256kB'")
     error = await small.error(f"insert into t {NUMBERS}")
