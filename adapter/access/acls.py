@@ -17,6 +17,7 @@ from adapter.access.roles import predefined
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_role
 from planner.types import derived_oids
+from planner.types.system_relations import own_oids
 from storage.catalog.acl import PUBLIC, AclEntry
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
@@ -173,11 +174,15 @@ def builtin_entries(kind: str) -> Mapping[int, tuple[AclEntry, ...]]:
     relation, column = _BUILTIN[kind]
     data = catalog_data.columns(relation)
     roles = _builtin_roles()
-    return {
+    found = {
         oid: tuple(entry_of(item, roles) for item in items)
         for oid, items in zip(data["oid"], data[column], strict=True)
         if items is not None
     }
+    if kind == "r":
+        everybody = AclEntry(grantee=PUBLIC, grantor=BOOTSTRAP_SUPERUSER_OID, privileges="r")
+        found.update({oid: (*default_entries("r", BOOTSTRAP_SUPERUSER_OID), everybody) for oid in own_oids()})
+    return found
 
 
 def explicit_entries(catalog: CatalogSnapshot, kind: str, oid: int, subid: int = 0) -> tuple[AclEntry, ...] | None:
@@ -202,7 +207,8 @@ def entries_of(catalog: CatalogSnapshot, kind: str, oid: int, owner: int, subid:
 
 @cache
 def _builtin_oids(relation: str) -> frozenset[int]:
-    return frozenset(catalog_data.columns(relation)["oid"])
+    own = own_oids() if relation == "pg_class" else frozenset()
+    return own.union(catalog_data.columns(relation)["oid"])
 
 
 _BUILTIN_OF: Mapping[str, str] = {

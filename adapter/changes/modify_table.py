@@ -70,6 +70,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     """Carry out INSERT, UPDATE, DELETE or MERGE. Raises BeginAgain."""
     if plan.denied is not None:
         raise InsufficientPrivilege(plan.denied)
+    running.given = plan.given or running.given
     if isinstance(plan.statement, (BoundInsert, BoundMerge)):
         running.inserted |= {plan.statement.relation_oid}
     if not changes_temporary_table(plan):

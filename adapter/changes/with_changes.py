@@ -41,6 +41,7 @@ async def run_rows(running: Running, plan: Plan) -> Outcome:
 
 async def _run_with_changes(running: Running, plan: Plan) -> Outcome:
     plan.check_access()
+    running.given = plan.given
     transaction = running.transaction
     plans = (plan, *(step.plan for step in plan.steps))
     if not all(changes_temporary_table(each) for each in plans if isinstance(each.statement, BoundChange)):

@@ -33,6 +33,7 @@ def apply_setting(
     session = running.session
     setting, values = session.values.find_or_add(name)
     check_changeable(setting)
+    check_may_set(running, setting)
     if items is not None and len(items) > 1 and not setting.list_value:
         raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
     session.values = values
@@ -67,6 +68,7 @@ def apply_setting(
 def reset_setting(running: Running, setting: Setting, *, local: bool) -> str:
     """Give `setting` its default, with `local` for this transaction only. Returns the value as SHOW prints it."""
     session = running.session
+    check_may_set(running, setting)
     if setting.name == "transaction_isolation":
         running.transaction.set_isolation(Isolation(session.values["default_transaction_isolation"]))
         return running.transaction.isolation.value
@@ -84,6 +86,15 @@ def reset_setting(running: Running, setting: Setting, *, local: bool) -> str:
     else:
         session.values = session.values.reset(setting.name)
     return session.values[setting.name]
+
+
+def check_may_set(running: Running, setting: Setting) -> None:
+    """42501 for a parameter of superusers without SET on it."""
+    if setting.context not in ("superuser", "superuser-backend"):
+        return
+    session = running.session
+    if not session.rights(session.newest_catalog()).may_parameter(setting.name.lower(), "s"):
+        raise InsufficientPrivilege(f'permission denied to set parameter "{setting.name}"')
 
 
 def _set_role(session: SessionState, name: str, *, local: bool) -> str:

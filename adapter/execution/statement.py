@@ -8,8 +8,9 @@ hears of it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
@@ -66,6 +67,8 @@ class Running(Struct, kw_only=True, eq=False):
     """How many functions it is inside of."""
     inserted: frozenset[int] = frozenset()
     """The tables (oids) that it inserts into, as it may: their identity columns get their numbers."""
+    given: Mapping[int, frozenset[int]] = MappingProxyType({})
+    """The columns (attnums) that it gives values to, by the oid of their table: messages may show these."""
 
 
 def given_to(running: Running) -> Given:

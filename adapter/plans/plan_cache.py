@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import ParamSpec, TypeGuard, TypeVar
 
 from msgspec import Struct
@@ -120,6 +121,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The name of a materialized view that its query reads and that has no rows to be read yet."""
     denied: str | None = None
     """Why the role that it was made for may not run it; None when it may."""
+    given: Mapping[int, frozenset[int]] = MappingProxyType({})
+    """The columns (attnums) that it gives values to, by the oid of their table."""
     key_read: KeyRead | None = None
     """`query`, where it reads the rows of one key."""
     steps: tuple[PlanStep, ...] = ()
@@ -232,7 +235,11 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
 def _checked(plan: Plan, context: BindContext, required: tuple[Required, ...]) -> Plan:
     """`plan` with what it is denied for. The cache keeps plans by catalog and role, so that is found out once."""
     denied = denial(context.catalog, context.user, required, _functions(plan))
-    return plan if denied is None else replace(plan, denied=denied)
+    given: dict[int, frozenset[int]] = {}
+    for each in required:
+        if each.inserted or each.updated:
+            given[each.oid] = given.get(each.oid, frozenset()) | each.inserted | each.updated
+    return plan if denied is None and not given else replace(plan, denied=denied, given=given)
 
 
 def _functions(plan: Plan) -> Iterator[int]:

@@ -84,6 +84,11 @@ _OWN: Mapping[str, tuple[int, Mapping[str, int]]] = {
 has, the others tell of the last refresh."""
 
 
+def own_oids() -> frozenset[int]:
+    """The oids of the server's own relations."""
+    return frozenset(oid for oid, _ in _OWN.values())
+
+
 @cache
 def _own(name: str) -> SystemRelation | None:
     found = _OWN.get(name)

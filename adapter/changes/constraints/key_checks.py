@@ -123,6 +123,15 @@ def unique_key_text(running: Running, relation: Relation, key: Constraint | Inde
     return key_text(names, keys, row, types, running.session.values)
 
 
+def _may_show(running: Running, relation: Relation, attnums: Sequence[int]) -> bool:
+    """Whether messages may show keys of these columns (0: an expression): who may read them may see them,
+    but for who is subject to row-level security."""
+    if is_subject(own_catalog(running), relation, running.session.values.identity.current):
+        return False
+    rights = running.session.rights(own_catalog(running))
+    return rights.may("r", relation.oid, "r") or (all(attnums) and rights.may_with_columns(relation.oid, "r", attnums))
+
+
 def duplicate(running: Running, relation: Relation, constraint: Constraint | Index, keys: Keys) -> Violation:
     """23505 for the key of a number, 23P01 of an exclusion constraint."""
     schema = _schema_name(running, relation)
@@ -132,7 +141,7 @@ def duplicate(running: Running, relation: Relation, constraint: Constraint | Ind
         facts: dict[str, Any] = {"schema": schema, "table": relation.name, "constraint": constraint.name}
         if isinstance(constraint, Index) and not constraint.unique:
             return exclusion_violation(running, relation, constraint, text, text)
-        hidden = is_subject(own_catalog(running), relation, running.session.values.identity.current)
+        hidden = not _may_show(running, relation, constraint.columns)
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{constraint.name}"',
             detail=None if hidden else f"Key {text} already exists.",
@@ -148,7 +157,9 @@ def exclusion_violation(
     """23P01 for a new row of `key` and a row of the key `other`, both as text."""
     return ExclusionViolation(
         f'conflicting key value violates exclusion constraint "{index.name}"',
-        detail=f"Key {key} conflicts with existing key {other}.",
+        detail=f"Key {key} conflicts with existing key {other}."
+        if _may_show(running, relation, index.columns)
+        else "Key conflicts with existing key.",
         schema=_schema_name(running, relation),
         table=relation.name,
         constraint=index.name,
@@ -161,9 +172,10 @@ def not_present(running: Running, key: ForeignKey, keys: Keys) -> Violation:
 
     def violation(row: int) -> ForeignKeyViolation:
         text = key_text_of(key.child, key.constraint.columns, keys, row, settings)
+        shown = f"Key {text}" if _may_show(running, key.child, key.constraint.columns) else "Key"
         return ForeignKeyViolation(
             f'insert or update on table "{key.child.name}" violates foreign key constraint "{key.constraint.name}"',
-            detail=f'Key {text} is not present in table "{key.parent.name}".',
+            detail=f'{shown} is not present in table "{key.parent.name}".',
             schema=schema,
             table=key.child.name,
             constraint=key.constraint.name,
@@ -178,10 +190,11 @@ def still_referenced(running: Running, key: ForeignKey, keys: Keys) -> Violation
 
     def violation(row: int) -> ForeignKeyViolation:
         text = key_text_of(key.parent, key.constraint.foreign_columns, keys, row, settings)
+        shown = f"Key {text}" if _may_show(running, key.parent, key.constraint.foreign_columns) else "Key"
         return ForeignKeyViolation(
             f'update or delete on table "{key.parent.name}" violates foreign key constraint '
             f'"{key.constraint.name}" on table "{key.child.name}"',
-            detail=f'Key {text} is still referenced from table "{key.child.name}".',
+            detail=f'{shown} is still referenced from table "{key.child.name}".',
             schema=schema,
             table=key.child.name,
             constraint=key.constraint.name,

@@ -22,6 +22,7 @@ from adapter.changes.constraints.table_checks import TableChecks
 from adapter.changes.constraints.target import Target
 from adapter.changes.rows.over_rows import over_rows
 from adapter.engines.common.engine import TableInput
+from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.arrow_conditions import Vector, false_rows
 from adapter.plans.row_text import row_text
@@ -82,9 +83,25 @@ def _null_violation(running: Running, target: Target, rows: RecordBatch, row: in
 
 
 def failing_row(running: Running, target: Target, rows: RecordBatch, row: int) -> str | None:
-    """What messages say of a row that breaks a rule; nothing to who is subject to row-level security."""
+    """What messages say of a row that breaks a rule: nothing to who is subject to row-level security; to who may not
+    read the table the columns that he may read or that the statement gives values to."""
     if is_subject(running.transaction.catalog, target.relation, running.session.values.identity.current):
         return None
+    oid = target.relation.oid
+    rights = running.session.rights(own_catalog(running))
+    if not rights.is_superuser and not rights.may("r", oid, "r"):
+        given = running.given.get(oid, frozenset())
+        places = [
+            place
+            for place, column in enumerate(target.columns)
+            if column.attnum in given or rights.may_with_columns(oid, "r", [column.attnum])
+        ]
+        if not places:
+            return None
+        names = ", ".join(target.columns[place].name for place in places)
+        types = [target.types[place] for place in places]
+        values = row_text(rows.select(places), row, types, running.session.values)
+        return f"Failing row contains ({names}) = {values}."
     return f"Failing row contains {row_text(rows, row, target.types, running.session.values)}."
 
 

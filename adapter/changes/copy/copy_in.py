@@ -53,6 +53,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     """COPY table FROM STDIN, and what COPY from a file writes its rows with."""
     catalog = running.transaction.catalog
     relation, columns = copied_into(running, statement)
+    running.given = {relation.oid: frozenset(column.attnum for column in columns)}
     format_ = copy_format(statement.options, [column.name for column in columns], relation)
     format_ = replace(format_, columns_named=bool(statement.columns))
     running.transaction.rely_on([relation])

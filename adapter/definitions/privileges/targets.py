@@ -112,7 +112,7 @@ def _target(running: Running, catalog: CatalogSnapshot, kind: str, name: st.Qual
             return _language(catalog, name.name)
         case "parameter":
             setting = require_setting(str(name).lower())
-            return Target(kind="p", oid=0, owner=10, name=setting.name, parameter=setting.name)
+            return Target(kind="p", oid=0, owner=10, name=setting.name, parameter=setting.name.lower())
         case "tablespace":
             data = catalog_data.columns("pg_tablespace")
             if name.name not in data["spcname"]:

@@ -7,6 +7,7 @@ from adapter.definitions.common.catalog_changes import change, named_role, new_o
 from adapter.definitions.databases.changes import require_database
 from adapter.definitions.roles.attributes import CANNOT_ALTER, check_not_reserved, is_powerful, may_create_roles
 from adapter.execution.guards import own_catalog
+from adapter.execution.session_settings import check_may_set
 from adapter.execution.statement import Running
 from adapter.settings.values import canonical_value, check_changeable, require_setting
 from planner.errors import InsufficientPrivilege
@@ -31,6 +32,7 @@ async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
         return
     setting = require_setting(statement.name)
     check_changeable(setting)
+    check_may_set(running, setting)
     removed = [record for record in known if record.name == setting.name]
     added = []
     if not statement.reset and statement.values is not None:

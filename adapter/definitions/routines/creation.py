@@ -19,12 +19,16 @@ from planner.types.types import RECORD
 from storage.catalog.model import CatalogUpdate
 from storage.catalog.routines import Function, Parameter
 
+LANGUAGE_SQL = 14
+"""The oid of the language that all routines are in."""
+
 
 async def create_routine(running: Running, statement: st.CreateRoutine) -> None:
     """CREATE [OR REPLACE] FUNCTION and PROCEDURE."""
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name)
     context = running.session.bind_context(catalog)
+    running.session.rights(catalog).require("l", LANGUAGE_SQL, "U")
     record = replace(declared(statement, context), schema=schema.oid, owner=owner_oid(running))
     record = with_settings(running, record, statement.options)
     same = (other for other in catalog.functions(schema.oid, record.name) if other.input_types == record.input_types)
