@@ -29,6 +29,7 @@ def _types(record: CatalogRecord) -> list[int]:
         case DomainType():
             return [record.base_oid]
         case Function():
-            return [*(parameter.type_oid for parameter in record.parameters), record.result]
+            oids = [*(parameter.type_oid for parameter in record.parameters), record.result]
+            return [oid for oid in oids if oid]
         case _:
             return []

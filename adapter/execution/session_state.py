@@ -349,7 +349,7 @@ class SessionState:
                 catalog, self.values.identity.current, enforced=self.values.flat["row_security"] == "on"
             ),
         )
-        scope = TypeScope(catalog=catalog, search_path=context.search_path)
+        scope = TypeScope(catalog=catalog, search_path=context.search_path, closed_schemas=closed)
         self._context = (catalog, self.values, context, scope)
         TYPE_SCOPE.set(scope)
         return context

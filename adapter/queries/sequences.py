@@ -15,6 +15,7 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from planner.resolution.required import closed_schema
 from storage.catalog.model import CatalogSnapshot, Relation, Schema, Sequence
 from storage.catalog.sequences import LocalSequences, SequenceExhausted, SequenceStore
 from storage.catalog.temporary import is_temporary
@@ -39,6 +40,8 @@ def find_sequence(running: Running, name: str | int, *, to_number: bool = False)
 
 def _named(running: Running, catalog: CatalogSnapshot, name: str) -> Sequence:
     parts = split_list(name.replace(".", ","))
+    if len(parts) > 1 and parts[-2] in running.session.bind_context(catalog).closed_schemas:
+        raise closed_schema(parts[-2])
     schemas = running.session.search_path() if len(parts) == 1 else (parts[-2],)
     for schema_name in schemas:
         schema = catalog.schema(schema_name)

@@ -35,6 +35,7 @@ from planner.resolution.coercion import (
     resolve_polymorphic,
 )
 from planner.resolution.operators import column_type_of_array
+from planner.resolution.required import closed_schema
 from planner.resolution.session_values import session_signatures
 from planner.resolution.statement import Level, Statement
 from planner.syntax.names import qualifier
@@ -77,6 +78,8 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
         return _built_in(name)
     if schema is not None and schema != own.SCHEMA and context.catalog.schema(schema) is None:
         raise missing_schema(schema, position)
+    if schema in context.closed_schemas and not level.statement.required.stored:
+        raise closed_schema(schema)
     of_users = [(path, signature_of(record)) for path, record in functions_named(context, schema, name)]
     if schema is not None:
         return tuple(signature for _, signature in of_users)

@@ -32,6 +32,7 @@ from planner.ir.nodes import (
     Window,
     With,
 )
+from planner.ir.rewrite import walk
 from planner.ir.row_marks import LockStrength, LockWait, RowMark
 from planner.resolution.row_security import lockable
 from planner.resolution.statement import Level, NsItem, Statement
@@ -119,6 +120,8 @@ class RowLocking:
             raise WrongObjectType(f'cannot lock rows in sequence "{found.name}"')
         if isinstance(found, Relation) and found.kind == "m":
             raise WrongObjectType(f'cannot lock rows in materialized view "{found.name}"')
+        read = (node.relation_oid for node in walk(item.rel) if isinstance(node, Scan))
+        self._level.statement.required.lock({item.relation_oid} if item.relation_oid else set(read))
         self._locks[id(item.rel)] = lock.joined(self._locks.get(id(item.rel)))
 
     def exposed(self, source: Rel) -> tuple[Rel, tuple[RowMark, ...]]:

@@ -43,7 +43,8 @@ from storage.catalog.access import Role
 from storage.catalog.model import PG_CATALOG_OID, Schema
 
 if TYPE_CHECKING:
-    from planner.resolution.statement import BindContext
+    from planner.resolution.required import closed_schema
+from planner.resolution.statement import BindContext
 
 
 def resolve_reg(context: BindContext, oid: int, text: str) -> int:
@@ -87,10 +88,17 @@ def _schema(context: BindContext, name: str) -> Schema:
     return schema
 
 
+def _open_schema(context: BindContext, name: str) -> Schema:
+    schema = _schema(context, name)
+    if name in context.closed_schemas:
+        raise closed_schema(name)
+    return schema
+
+
 def _schema_oid(context: BindContext, parts: list[str]) -> int:
     """The schema in a name; pg_catalog, where everything is, when it has none."""
     schema = qualifier(parts, context.database)
-    return PG_CATALOG_OID if schema is None else _schema(context, schema).oid
+    return PG_CATALOG_OID if schema is None else _open_schema(context, schema).oid
 
 
 def split_name(text: str) -> list[str]:
@@ -143,7 +151,7 @@ def _relation(context: BindContext, text: str) -> int:
             raise other_database(".".join(parts))
         parts = parts[1:]
     if len(parts) == 2:
-        _schema(context, parts[0])
+        _open_schema(context, parts[0])
     found = find_relation_oid(context, parts[0] if len(parts) == 2 else None, parts[-1])
     if found is None:
         raise missing_relation(".".join(parts))

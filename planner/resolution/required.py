@@ -6,7 +6,7 @@ they are met. Which of its columns are read is known when all is bound: by the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from planner.errors import InsufficientPrivilege
@@ -71,6 +71,12 @@ class Requirements:
         if not self.unnoted:
             self._uses.append(use)
         return use
+
+    def lock(self, oids: Collection[int]) -> None:
+        """Rows of these relations are locked, for which those who read them need UPDATE too."""
+        for use in self._uses:
+            if use.oid in oids and use.role == self.role and "w" not in use.privileges:
+                use.privileges += "w"
 
     def call(self, oid: int) -> None:
         """A function is called."""

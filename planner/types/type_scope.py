@@ -29,6 +29,8 @@ class TypeScope(Struct, frozen=True, kw_only=True):
     catalog: CatalogSnapshot
     search_path: tuple[str, ...] = ()
     stored: bool = False
+    closed_schemas: frozenset[str] = frozenset()
+    """The schemas on which the current role has no USAGE."""
 
 
 _NOTHING = TypeScope(catalog=CatalogSnapshot.empty())

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from planner.catalog_data.content import TypeRow, types
+from planner.errors import InsufficientPrivilege
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
@@ -170,6 +171,8 @@ def find_type(names: Sequence[str]) -> int:
     scope = TYPE_SCOPE.get()
     if len(names) > 1 and names[-2] == STORED_SCHEMA:
         return derived_oids.row_type_oid(int(names[-1])) if names[-1].isdigit() else 0
+    if len(names) > 1 and names[-2] in scope.closed_schemas:
+        raise InsufficientPrivilege(f"permission denied for schema {names[-2]}")
     for schema_name in (names[-2],) if len(names) > 1 else scope.search_path:
         schema = scope.catalog.schema(schema_name)
         if schema is not None:

@@ -13,9 +13,7 @@ def test_the_suite_has_every_case() -> None:
 
 def test_each_missing_privilege_is_an_error() -> None:
     records = [record for record in parse_file(SUITE) if isinstance(record, Statement)]
-    outcomes = [
-        record.error for record, (_, is_case) in zip(records, statements(), strict=True) if is_case
-    ]
+    outcomes = [record.error for record, (_, is_case) in zip(records, statements(), strict=True) if is_case]
     place = 0
     for sql, needs in CASES:
         tried = outcomes[place : place + 2 + len(needs)]
