@@ -23,6 +23,7 @@ from planner.errors import (
     UndefinedObject,
 )
 from planner.functions import registry
+from planner.resolution.required import closed_schema
 from planner.syntax.names import qualifier
 from planner.syntax.parse import split_and_parse
 from planner.types.table_indexes import index_called
@@ -43,8 +44,7 @@ from storage.catalog.access import Role
 from storage.catalog.model import PG_CATALOG_OID, Schema
 
 if TYPE_CHECKING:
-    from planner.resolution.required import closed_schema
-from planner.resolution.statement import BindContext
+    from planner.resolution.statement import BindContext
 
 
 def resolve_reg(context: BindContext, oid: int, text: str) -> int:
