@@ -8,6 +8,7 @@ A cursor that may go back keeps what it has read in a `RowSpool`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Protocol
 
 import pyarrow as pa
 from msgspec import Struct
@@ -67,6 +68,27 @@ class RowReader:
         close = getattr(self._batches, "aclose", None)
         if close is not None:
             await close()
+
+
+class PortalCursor(Protocol):
+    """What FETCH needs of a cursor."""
+
+    @property
+    def row_ids(self) -> tuple[int | None, ...] | None:
+        """See `CursorRows.row_ids`."""
+        ...
+
+    def fetch(self, request: Fetch) -> AsyncIterator[RecordBatch]:
+        """See `CursorRows.fetch`."""
+        ...
+
+    async def hold(self) -> None:
+        """See `CursorRows.hold`."""
+        ...
+
+    async def close(self) -> None:
+        """See `CursorRows.close`."""
+        ...
 
 
 class KnownRow(Struct, frozen=True, kw_only=True):

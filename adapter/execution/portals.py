@@ -11,7 +11,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from adapter.execution.cursors import CursorRows, KnownRow, RowReader
+from adapter.execution.cursors import KnownRow, PortalCursor, RowReader
 from adapter.plans.plan_cache import Plan
 from adapter.results import ColumnDescription
 from planner.ir.nodes import Literal
@@ -39,7 +39,7 @@ class Portal(Struct, kw_only=True):
     tag: Callable[[int], str] | None = None
     finished: bool = False
     failed: bool = False
-    cursor: CursorRows | None = None
+    cursor: PortalCursor | None = None
     scroll: bool = False
     binary: bool = False
     hold: bool = False

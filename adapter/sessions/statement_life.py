@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
 
+from msgspec.structs import replace
+
 from adapter.engines.engines import Engines
 from adapter.execution.cancellation import CancelScope
 from adapter.execution.cursors import RowReader
@@ -307,7 +309,7 @@ class StatementLife:
                 return Rows(columns=outcome.columns, batches=batches, tag=outcome.tag, suspended=lambda: False)
             case CopyOut():
                 batches = self.deliver(RowReader(outcome.batches), None, commit=commit, close=True)
-                return CopyOut(columns=outcome.columns, format=outcome.format, batches=batches, count=outcome.count)
+                return replace(outcome, batches=batches)
             case CopyIn():
                 return self._receive_copy(outcome, commit=commit)
 

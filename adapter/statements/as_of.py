@@ -40,6 +40,7 @@ async def evaluated_moment(running: Running, expression: Parsed, clause: str = "
         raise FeatureNotSupported(f"{clause} must not read tables")
     if len(plan.statement.rel.fields) != 1:
         raise FeatureNotSupported(f"{clause} takes one value")
+    plan.check_access()
     (value,) = await evaluate(running, catalog, plan.statement)
     type_ = plan.statement.rel.fields[0].type
     if value is None:

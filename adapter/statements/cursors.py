@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from adapter.execution.cursors import CursorRows, RowReader
+from adapter.execution.cursors import CursorRows, PortalCursor, RowReader
 from adapter.execution.guards import require_block
 from adapter.execution.portals import Portal
 from adapter.execution.statement import Outcome, RowsOutcome, Running
@@ -12,6 +12,8 @@ from adapter.plans.plan_cache import Plan
 from adapter.queries.cursor_rows import with_row_ids
 from adapter.queries.read import run_query
 from adapter.results import ColumnDescription, Command, RecordBatch
+from adapter.settings.values import number_of
+from adapter.subscriptions.change_cursor import ChangeCursor
 from adapter.wall_clock import utc_now
 from planner.errors import (
     DuplicateCursor,
@@ -80,7 +82,7 @@ def _portal(running: Running, name: str) -> Portal:
     return portal
 
 
-async def _cursor(running: Running, portal: Portal) -> CursorRows:
+async def _cursor(running: Running, portal: Portal) -> PortalCursor:
     """The portal's rows as a cursor. A portal that Bind made moves forward only, and both ways of pulling its rows
     share one position."""
     if portal.cursor is None:
@@ -100,7 +102,13 @@ async def _cursor(running: Running, portal: Portal) -> CursorRows:
 async def fetch(running: Running, statement: st.Fetch) -> Outcome:
     """FETCH and MOVE."""
     portal = _portal(running, statement.name)
-    rows = (await _cursor(running, portal)).fetch(statement)
+    cursor = await _cursor(running, portal)
+    extension = running.parsed.extension
+    if extension is not None and extension.timeout is not None:
+        if not isinstance(cursor, ChangeCursor):
+            raise FeatureNotSupported("only a cursor over a subscription has a timeout")
+        cursor.timeout_s = number_of("statement_timeout", extension.timeout) / 1000
+    rows = cursor.fetch(statement)
     if statement.move:
         moved = 0
         async for batch in rows:

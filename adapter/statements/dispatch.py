@@ -24,6 +24,7 @@ from adapter.statements import settings as settings_statements
 from adapter.statements.as_of import evaluated_moment, reading
 from adapter.statements.call import call_procedure
 from adapter.statements.prepare import prepare
+from adapter.statements.subscribe import run_subscribe
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
@@ -58,8 +59,8 @@ async def dispatch(running: Running) -> Outcome:
     """Carry out the statement that runs. Raises `SqlError`."""
     parsed = running.parsed
     extension = parsed.extension
-    if extension is not None and (extension.subscription is not None or extension.timeout is not None):
-        raise FeatureNotSupported("SUBSCRIBE is not supported")
+    if extension is not None and extension.subscription is not None:
+        return await run_subscribe(running, extension.subscription)
     if parsed.kind == "prepare_stmt":
         await running.session.look_up_files(parsed, anew=True)
         await running.session.refresh_catalog()

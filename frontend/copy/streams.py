@@ -64,12 +64,16 @@ async def send_copy(channel: CopyChannel, copy: CopyOut, settings: FormatSetting
         output = RawOutput() if is_raw else CopyOutput(copy.columns, copy.format, settings)
         channel.write(backend.copy_out_response(len(copy.columns), binary=output.binary))
         channel.write(output.start())
+        if copy.live:
+            await channel.flush()
         async for batch in copy.batches:
             for chunk in chunks(batch):
                 work = work_of(chunk, max(len(copy.columns), 1))
                 channel.write(await offload(work, output.rows, chunk, count == 0))
                 count += chunk.num_rows
                 await channel.drain()
+            if copy.live:
+                await channel.flush()
     finally:
         close = getattr(copy.batches, "aclose", None)
         if close is not None:

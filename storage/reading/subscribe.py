@@ -58,7 +58,7 @@ async def subscribe(
                 target = min(target, until)
             if target > seen:
                 changes = await reader.changes_before_drop(shard, seen, target)
-                for change in _by_csn(changes):
+                for change in by_csn(changes):
                     yield change
                 seen = target
                 hold.advance(seen)
@@ -67,7 +67,7 @@ async def subscribe(
                 return
 
 
-def _by_csn(changes: ShardChanges) -> list[ShardChanges]:
+def by_csn(changes: ShardChanges) -> list[ShardChanges]:
     """One `ShardChanges` per CSN, ascending."""
     inserts: dict[Csn, list[Part]] = {}
     deletes: dict[Csn, list[Part]] = {}

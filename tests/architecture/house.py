@@ -35,6 +35,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "sessions",
         "statements",
         "controllers",
+        "subscriptions",
         "definitions",
         "definitions.extensions",
         "definitions.policies",
