@@ -112,7 +112,7 @@ class CopyFormat(Struct, frozen=True, kw_only=True):
 
 class CopyOut(Struct, kw_only=True):
     """COPY ... TO STDOUT: the frontend formats the batches. The tag is `COPY n`; `count` says at the end what n is when
-    the batches have other rows. Those of a `live` one are sent as they come, for nobody knows when the next one does."""
+    the batches have other rows. Those of a `live` one are sent as they come: nobody knows when the next one does."""
 
     columns: tuple[ColumnDescription, ...]
     format: CopyFormat
