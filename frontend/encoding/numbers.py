@@ -80,7 +80,8 @@ def _shortest_digits(value: float, *, single: bool) -> str:
     exact = Decimal(value)
     for digits in range(1, 18):
         distance = Decimal(shortest) - exact
-        neighbour = float(np.nextafter(number, type(number)(math.inf if distance > 0 else -math.inf)))
+        with np.errstate(over="ignore"):  # The neighbour of the largest number is infinite.
+            neighbour = float(np.nextafter(number, type(number)(math.inf if distance > 0 else -math.inf)))
         if math.isinf(neighbour) or abs(distance) * 2 < abs(Decimal(neighbour) - exact):
             break
         shortest = f"{value:.{digits}e}"

@@ -42,7 +42,7 @@ async def error_of(task: asyncio.Task[Any]) -> SqlError:
     return raised.value
 
 
-@pytest.mark.parametrize("name", ["split_and_parse", "make_plan"])
+@pytest.mark.parametrize("name", ["parse_statements", "make_plan"])
 async def test_a_cancel_while_a_long_text_is_parsed_or_planned(
     client: Client, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -54,7 +54,7 @@ async def test_a_cancel_while_a_long_text_is_parsed_or_planned(
     assert await client.value("select 1") == 1
 
 
-@pytest.mark.parametrize("name", ["split_and_parse", "make_plan"])
+@pytest.mark.parametrize("name", ["parse_statements", "make_plan"])
 async def test_a_cancel_while_a_long_text_is_prepared(
     client: Client, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -67,7 +67,7 @@ async def test_a_cancel_while_a_long_text_is_prepared(
     await client.session.prepare("s", LONG, ())
 
 
-@pytest.mark.parametrize("name", ["split_and_parse", "make_plan"])
+@pytest.mark.parametrize("name", ["parse_statements", "make_plan"])
 async def test_the_timeout_counts_parsing_and_planning(
     client: Client, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

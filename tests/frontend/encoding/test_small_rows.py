@@ -30,7 +30,7 @@ COLUMNS: list[tuple[int, pa.DataType, st.SearchStrategy[Any]]] = [
 
 
 def both_ways(batch: Any, columns: list[SqlType], settings: FormatSettings, code: int = 0) -> tuple[bytes, bytes]:
-    formats = [code] * len(columns)
+    formats = [0 if column.oid == types.FLOAT4 else code for column in columns]
     assert cell_writers(columns, formats, batch.schema, settings) is not None
     small = bytes(RowEncoder(columns, formats, settings).data_rows(batch))
     with pytest.MonkeyPatch.context() as patch:
@@ -52,7 +52,9 @@ def test_same_bytes(data: st.DataObject, count: int, digits: str, code: int) -> 
     assert small == large
 
 
-@pytest.mark.parametrize("value", [0.0, -0.0, 1e15, 1e-5, 123456.789, 1e308, 5e-324, math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize(
+    "value", [0.0, -0.0, 1e15, 1e-5, 123456.789, 1e308, 5e-324, 3.4028234663852886e38, math.inf, -math.inf, math.nan]
+)
 def test_floats_at_the_edges(value: float) -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([value]), pa.array([value], pa.float32())], names=["a", "b"])
     small, large = both_ways(batch, [SqlType(types.FLOAT8), SqlType(types.FLOAT4)], format_settings({}))
