@@ -121,6 +121,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The name of a materialized view that its query reads and that has no rows to be read yet."""
     denied: str | None = None
     """Why the role that it was made for may not run it; None when it may."""
+    required: tuple[Required, ...] = ()
+    """What the role needs to be allowed for it."""
     given: Mapping[int, frozenset[int]] = MappingProxyType({})
     """The columns (attnums) that it gives values to, by the oid of their table."""
     key_read: KeyRead | None = None
@@ -239,7 +241,7 @@ def _checked(plan: Plan, context: BindContext, required: tuple[Required, ...]) -
     for each in required:
         if each.inserted or each.updated:
             given[each.oid] = given.get(each.oid, frozenset()) | each.inserted | each.updated
-    return plan if denied is None and not given else replace(plan, denied=denied, given=given)
+    return replace(plan, denied=denied, required=required, given=given) if required or denied is not None else plan
 
 
 def _functions(plan: Plan) -> Iterator[int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from adapter.access.looking_back import check_access_now
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
 from adapter.lake.file_rows import checked, rows_of_files
@@ -300,6 +301,10 @@ async def run_query(
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
     if plan.denied is not None:
         raise InsufficientPrivilege(plan.denied)
+    if running.transaction.looks_back:
+        session = running.session
+        now = running.services.env.catalog.current(session.database_oid)
+        check_access_now(now, plan.catalog, session.values.identity.current, plan.required)
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on, to_read=True)
     constants = may_skip_engines(running)

@@ -109,3 +109,50 @@ async def test_a_described_statement_has_the_columns_of_then() -> None:
         description = await client.session.describe_statement("p")
         assert description.columns is not None
         assert [column.name for column in description.columns] == ["id", "old"]
+
+
+async def test_what_was_revoked_since_is_not_to_be_had_by_a_date() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        owner = await connect(server)
+        await owner.run("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        await owner.run("CREATE TABLE own (id int); INSERT INTO own VALUES (1)")
+        await owner.run("CREATE VIEW w AS SELECT id FROM t")
+        await owner.run("CREATE ROLE eve LOGIN; GRANT SELECT ON t, own, w TO eve")
+        then = await owner.value("SELECT tidegate.current_csn()")
+        eve = await connect(server, user="eve")
+        looks = (
+            f"SELECT * FROM t AS OF {then}",
+            f"SELECT v FROM t WHERE id = 1 AS OF {then}",
+            f"SET tidegate.as_of = '{then}'; SELECT * FROM t",
+            f"SET tidegate.as_of = '{then}'; COPY t TO STDOUT",
+            f"SET tidegate.as_of = '{then}'; COPY (SELECT v FROM t) TO STDOUT",
+            f"SET tidegate.as_of = '{then}'; BEGIN; DECLARE c CURSOR FOR SELECT * FROM t; FETCH ALL FROM c",
+        )
+        for text in looks:
+            await eve.run(text)
+            await eve.run("ROLLBACK; RESET tidegate.as_of")
+        await owner.run("REVOKE SELECT ON t FROM eve")
+        for text in looks:
+            assert (await eve.error(text)).message == "permission denied for table t", text
+            await eve.run("ROLLBACK; RESET tidegate.as_of")
+        # A view shows its owner's rows.
+        assert await eve.rows(f"SELECT id FROM w ORDER BY 1 AS OF {then}") == [(1,), (2,)]
+        await owner.run("DROP TABLE own")
+        assert await eve.value(f"SELECT id FROM own AS OF {then}") == 1
+
+
+async def test_rows_that_were_hidden_since_are_not_to_be_had_by_a_date() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        owner = await connect(server)
+        await owner.run("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        await owner.run("CREATE ROLE eve LOGIN; GRANT SELECT ON t TO eve")
+        then = await owner.value("SELECT tidegate.current_csn()")
+        eve = await connect(server, user="eve")
+        assert len(await eve.rows(f"SELECT * FROM t AS OF {then}")) == 2
+        await owner.run("ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (id = 1)")
+        since = await owner.value("SELECT tidegate.current_csn()")
+        assert await eve.rows("SELECT * FROM t") == [(1, "a")]
+        error = await eve.error(f"SELECT * FROM t AS OF {then}")
+        assert (error.sqlstate, error.message) == ("42501", 'the row-level security of table "t" has changed since')
+        assert await eve.rows(f"SELECT * FROM t AS OF {since}") == [(1, "a")]
+        assert len(await owner.rows(f"SELECT * FROM t AS OF {then}")) == 2
