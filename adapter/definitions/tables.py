@@ -16,7 +16,7 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
-from adapter.definitions.common.columns import stored_type
+from adapter.definitions.common.columns import stored_columns, stored_type
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
@@ -323,16 +323,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         message = f'view "{statement.name.name}" will be a temporary view'
         running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
     schema = creation_schema(running, catalog, statement.name, temporary=temporary)
-    columns = tuple(
-        Column(
-            attnum=attnum,
-            name=name,
-            type_oid=(stored := stored_type(name, type_)).declared_oid,
-            typmod=stored.declared_typmod,
-            dimensioned=stored.dimensioned,
-        )
-        for attnum, (name, type_) in enumerate(definition.columns, 1)
-    )
+    columns = stored_columns(definition.columns)
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:

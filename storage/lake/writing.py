@@ -22,11 +22,14 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+import structlog
 from msgspec import Struct
 
 from storage.lake.formats import HIVE_NULL
 from storage.lake.places import Places, is_url
 from storage.lake.troubles import FileTrouble, trouble_of
+
+log = structlog.get_logger(__name__)
 
 MAX_OPEN_FILES = 100
 """Files of partitions that are written beside each other; for one more the longest unused is closed, and begun anew
@@ -216,12 +219,15 @@ class FilesWriter:
             raise FileTrouble("unreachable", f'could not write "{file.target}" to its object store: {what}') from error
 
     def _remove(self, target: str) -> None:
-        with contextlib.suppress(Exception):
-            if self._is_url:
-                store, key = self._places.store(target)
-                store.delete(key)
-            else:
+        if not self._is_url:
+            with contextlib.suppress(OSError):
                 os.unlink(target)
+            return
+        store, key = self._places.store(target)
+        try:
+            store.delete(key)
+        except Exception as error:  # noqa: BLE001 - the statement has failed already
+            log.warning("file left behind", file=target, error=str(error).partition("\n\n")[0])
 
     def abort(self) -> None:
         """Removes what was written. Raises nothing: what cannot be removed is left aside."""

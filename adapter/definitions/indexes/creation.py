@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, new_oid
 from adapter.definitions.common.owners import require_owner
+from adapter.definitions.common.storage_parameters import checked_parameters
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
 from adapter.definitions.constraints.keys import taken_names
 from adapter.execution.guards import own_catalog, prevent_in_block
@@ -278,27 +279,7 @@ def check_tablespace(name: str | None) -> None:
 
 def storage_parameters(options: Sequence[tuple[str, str]], method: str) -> tuple[str, ...]:
     """WITH (...) of an index as pg_class.reloptions has it. Raises 22023."""
-    found: dict[str, str] = {}
-    for name, value in options:
-        if name in found:
-            raise InvalidParameterValue(f'parameter "{name}" specified more than once')
-        if name in _NUMBERS:
-            low, high = _NUMBERS[name]
-            try:
-                number = int(value)
-            except ValueError:
-                raise InvalidParameterValue(f'invalid value for integer option "{name}": {value}') from None
-            if not low <= number <= high:
-                raise InvalidParameterValue(
-                    f'value {value} out of bounds for option "{name}"',
-                    detail=f'Valid values are between "{low}" and "{high}".',
-                )
-        elif name in _FLAGS and method == "btree":
-            if value.lower() not in ("true", "false", "on", "off", "yes", "no", "1", "0"):
-                raise InvalidParameterValue(f'invalid value for boolean option "{name}": {value}')
-        else:
-            raise InvalidParameterValue(f'unrecognized parameter "{name}"')
-        found[name] = value
+    found = checked_parameters(options, _NUMBERS, _FLAGS if method == "btree" else ())
     return tuple(f"{name}={value}" for name, value in found.items())
 
 

@@ -12,7 +12,7 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
-from adapter.definitions.common.columns import stored_type
+from adapter.definitions.common.columns import stored_columns
 from adapter.definitions.common.table_rows import make_shard
 from adapter.definitions.materialized.options import checked, kept
 from adapter.definitions.materialized.refreshing import fill, source_plan
@@ -29,7 +29,7 @@ from planner.errors import FeatureNotSupported
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from storage.catalog.materialized import Materialized
-from storage.catalog.model import Column, Relation
+from storage.catalog.model import Relation
 from storage.catalog.temporary import is_temporary
 
 TITLE = "CREATE MATERIALIZED VIEW"
@@ -72,16 +72,7 @@ async def create_materialized_view(running: Running, statement: st.CreateTableAs
         schema=schema.oid,
         owner=owner_oid(running),
         kind="m",
-        columns=tuple(
-            Column(
-                attnum=attnum,
-                name=name,
-                type_oid=(stored := stored_type(name, type_)).declared_oid,
-                typmod=stored.declared_typmod,
-                dimensioned=stored.dimensioned,
-            )
-            for attnum, (name, type_) in enumerate(definition.columns, 1)
-        ),
+        columns=stored_columns(definition.columns),
         shard=new_shard_id(running, oid),
         definition=definition.definition,
         depends_on=definition.depends_on,

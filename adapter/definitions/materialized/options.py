@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from adapter.definitions.common.storage_parameters import checked_parameters
 from planner.errors import InvalidParameterValue, SqlError
 from planner.values.interval_text import parse_interval
 
@@ -19,7 +20,6 @@ _NUMBERS: Mapping[str, tuple[int, int]] = {
     "autovacuum_analyze_threshold": (0, 2147483647),
 }
 _FLAGS = frozenset({"autovacuum_enabled", "toast.autovacuum_enabled", "vacuum_truncate", "user_catalog_table"})
-_FLAG_WORDS = frozenset({"true", "false", "on", "off", "yes", "no", "1", "0"})
 
 DAY_US = 86_400_000_000
 MONTH_DAYS = 30
@@ -30,34 +30,13 @@ MIN_INTERVAL_US = 100_000
 
 def checked(options: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The options by name. Raises 22023 for an unknown one, a bad value, and one that is given twice."""
-    found: dict[str, str] = {}
-    for name, value in options:
-        if name in found:
-            raise InvalidParameterValue(f'parameter "{name}" specified more than once')
-        if name == "refresh":
-            value = " ".join(value.lower().split())
-            kept(value)
-        elif name in _NUMBERS:
-            _check_number(name, value, *_NUMBERS[name])
-        elif name in _FLAGS:
-            if value.lower() not in _FLAG_WORDS:
-                raise InvalidParameterValue(f'invalid value for boolean option "{name}": {value}')
-        else:
-            raise InvalidParameterValue(f'unrecognized parameter "{name}"')
-        found[name] = value
-    return found
+    return checked_parameters(options, _NUMBERS, _FLAGS, {"refresh": _refresh})
 
 
-def _check_number(name: str, value: str, low: int, high: int) -> None:
-    try:
-        number = int(value)
-    except ValueError:
-        raise InvalidParameterValue(f'invalid value for integer option "{name}": {value}') from None
-    if not low <= number <= high:
-        raise InvalidParameterValue(
-            f'value {value} out of bounds for option "{name}"',
-            detail=f'Valid values are between "{low}" and "{high}".',
-        )
+def _refresh(value: str) -> str:
+    words = " ".join(value.lower().split())
+    kept(words)
+    return words
 
 
 def kept(refresh: str) -> tuple[str, int]:

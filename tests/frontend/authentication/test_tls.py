@@ -157,8 +157,6 @@ def test_passwords_go_through_tls(place: Place) -> None:
 
 
 def test_tls_may_come_at_once(place: Place) -> None:
-    if psycopg.pq.version() < 170000:
-        pytest.skip("libpq is older than 17")
     assert place.attempt("bound", "password=pw sslnegotiation=direct channel_binding=require") == "in"
 
 

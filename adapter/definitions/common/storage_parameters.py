@@ -1,0 +1,52 @@
+"""WITH (...) of tables, indexes and materialized views: which parameters there are, and what they may be.
+
+The messages are PostgreSQL's (access/common/reloptions.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from planner.errors import InvalidParameterValue
+
+_FLAG_WORDS = frozenset({"true", "false", "on", "off", "yes", "no", "1", "0"})
+
+
+def checked_parameters(
+    options: Iterable[tuple[str, str]],
+    numbers: Mapping[str, tuple[int, int]],
+    flags: Collection[str],
+    others: Mapping[str, Callable[[str], str]] | None = None,
+) -> dict[str, str]:
+    """The options by name, in the order in which they were given.
+
+    `numbers` are whole numbers with their bounds, `flags` are booleans, and each of the `others` is what its function
+    makes of it. Raises 22023 for an unknown one, a bad value, and one that is given twice.
+    """
+    found: dict[str, str] = {}
+    for name, value in options:
+        if name in found:
+            raise InvalidParameterValue(f'parameter "{name}" specified more than once')
+        if others and name in others:
+            value = others[name](value)
+        elif name in numbers:
+            _check_number(name, value, *numbers[name])
+        elif name in flags:
+            if value.lower() not in _FLAG_WORDS:
+                raise InvalidParameterValue(f'invalid value for boolean option "{name}": {value}')
+        else:
+            raise InvalidParameterValue(f'unrecognized parameter "{name}"')
+        found[name] = value
+    return found
+
+
+def _check_number(name: str, value: str, low: int, high: int) -> None:
+    try:
+        number = int(value)
+    except ValueError:
+        raise InvalidParameterValue(f'invalid value for integer option "{name}": {value}') from None
+    if not low <= number <= high:
+        raise InvalidParameterValue(
+            f'value {value} out of bounds for option "{name}"',
+            detail=f'Valid values are between "{low}" and "{high}".',
+        )
