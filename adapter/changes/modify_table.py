@@ -43,7 +43,7 @@ from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
-from adapter.execution.statement import Outcome, RowsOutcome, Running
+from adapter.execution.statement import NotTogether, Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan, has_acting_calls
 from adapter.queries.prepared_read import NOTHING, PreparedRead
@@ -204,6 +204,8 @@ class Change:
                 if rows is not None:
                     await self._take(rows)
                     return
+            if running.beside:
+                raise NotTogether("the rows of several statements take an engine")
             plan = self._number_rows(plan, statement)
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
         _check_constants(read)
@@ -462,7 +464,8 @@ class Change:
         name = plan.tag.split()[0]
         prefix = "INSERT 0" if name == "INSERT" else name
         if self.returned is None:
-            return Command(tag=f"{prefix} {self._rows}")
+            # Statements that are carried out together write as many rows each.
+            return Command(tag=f"{prefix} {self._rows // (1 + len(self._running.beside))}")
         assert plan.columns is not None
         return RowsOutcome(
             columns=plan.columns,

@@ -116,6 +116,10 @@ class SessionState:
         """What the latest statement that reads files reads."""
         self._planned: tuple[Parsed, tuple[int, ...], BindContext, Plan] | None = None
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
+        self.kind: tuple[SettingValues, int] | None = None
+        """Its settings, with their number among those of other sessions (`adapter.sessions.changes_at_once`)."""
+        self.waits_for_locks = True
+        """Whether what runs waits for locks that others have; it raises WouldWait otherwise."""
         self._unsettled: asyncio.Future[Csn] | None = None
         """The session's last commit that was answered before everybody saw it."""
 
@@ -252,6 +256,7 @@ class SessionState:
         return Patience(
             lock_timeout_ms=int(number_of("lock_timeout", values["lock_timeout"])),
             deadlock_timeout_ms=int(number_of("deadlock_timeout", values["deadlock_timeout"])),
+            never=not self.waits_for_locks,
         )
 
     def _apply_listen(self, action: str, channel: str | None) -> None:

@@ -32,6 +32,17 @@ if TYPE_CHECKING:
     from adapter.transactions.transaction import Transaction
 
 
+class Beside(Struct, frozen=True, eq=False):
+    """A statement of another session that is carried out with one of the same plan and the same settings."""
+
+    session: SessionState
+    params: tuple[Literal, ...]
+
+
+class NotTogether(Exception):
+    """Statements cannot be carried out together after all. No client is told."""
+
+
 class Running(Struct, kw_only=True, eq=False):
     """A statement in execution: all that the code which carries it out may ask of its session and its server.
 
@@ -67,6 +78,8 @@ class Running(Struct, kw_only=True, eq=False):
     """How many functions it is inside of."""
     inserted: frozenset[int] = frozenset()
     """The tables (oids) that it inserts into, as it may: their identity columns get their numbers."""
+    beside: tuple[Beside, ...] = ()
+    """Statements of other sessions that it carries out as well."""
     given: Mapping[int, frozenset[int]] = MappingProxyType({})
     """The columns (attnums) that it gives values to, by the oid of their table: messages may show these."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adapter.access.privileges import Rights
+from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.settings.values import split_list
 from adapter.transactions.locks import tags
@@ -90,8 +91,11 @@ async def locked(running: Running, sequence: Sequence) -> Sequence:
     return newest
 
 
-async def next_values(running: Running, sequence: Sequence, count: int) -> list[int]:
-    """The next `count` numbers of `sequence`. Raises 2200H when it is exhausted, and as `locked`."""
+async def next_values(
+    running: Running, sequence: Sequence, count: int, session: SessionState | None = None
+) -> list[int]:
+    """The next `count` numbers of `sequence`, for another `session` if one is given. Raises 2200H when it is exhausted,
+    and as `locked`."""
     sequence = await locked(running, sequence)
     try:
         values = await positions_of(running, sequence).next_values(sequence, count)
@@ -101,8 +105,9 @@ async def next_values(running: Running, sequence: Sequence, count: int) -> list[
             f'nextval: reached {what} value of sequence "{sequence.name}" ({bound})'
         ) from None
     if values:
-        running.session.sequence_values[sequence.oid] = values[-1]
-        running.session.last_sequence = sequence.oid
+        session = session or running.session
+        session.sequence_values[sequence.oid] = values[-1]
+        session.last_sequence = sequence.oid
     return values
 
 

@@ -26,6 +26,7 @@ from adapter.plans.key_indexes import ShardIndexes
 from adapter.queries.session_facts import own_rows
 from adapter.results import StartupParameters
 from adapter.sessions.answers import answer_colleagues
+from adapter.sessions.changes_at_once import Lines
 from adapter.sessions.memory import MemoryKeeper
 from adapter.sessions.options import ServerOptions, check_spark_reaches
 from adapter.sessions.scratch import Scratch
@@ -64,6 +65,7 @@ class Server:
         self.engines = engines
         self.colleagues = services.colleagues
         self.sessions = SessionRegistry(self.colleagues)
+        self._lines = Lines()
         self._scratch = scratch
         self._warms_spark = options.warm_spark
         self.memory = MemoryKeeper(env, engines, self.sessions)
@@ -224,7 +226,7 @@ class Server:
         life = StatementLife(state, engines=self.engines, sessions=self.sessions, notify=notify, terminate=terminate)
         self.sessions.add(life)
         self.services.notifications.add(state.listener, life.notification_arrived)
-        return Session(life)
+        return Session(life, self._lines)
 
     async def _open_own_session(self, startup: StartupParameters) -> Session:
         """A session for work of the server's own. Raises as `open_session`."""

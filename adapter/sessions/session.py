@@ -18,6 +18,7 @@ from adapter.execution.cursors import RowReader
 from adapter.execution.portals import Portal
 from adapter.execution.statement import RowsOutcome
 from adapter.results import ColumnDescription, Empty, Notice, Rows, StatementDescription, StatementResult
+from adapter.sessions.changes_at_once import ChangeAtOnce, Lines, changing
 from adapter.sessions.reads_at_once import ReadAtOnce, reading
 from adapter.sessions.statement_life import StatementLife
 from adapter.settings.values import REPORTED, SettingValues
@@ -34,8 +35,9 @@ from planner.types.types import SqlType, declared_as
 class Session:
     """See the module's contract. Made by `Server.open_session`."""
 
-    def __init__(self, life: StatementLife) -> None:
+    def __init__(self, life: StatementLife, lines: Lines) -> None:
         self.state = life.state
+        self._lines = lines
         self._life = life
         self._plans = life.state.services.plans
         self._reported: dict[str, str] = {}
@@ -109,28 +111,36 @@ class Session:
 
     # ------------------------------------------------------------ at once
 
-    def reading_at_once(self, name: str) -> ReadAtOnce | None:
-        """The prepared statement `name`, if it is a query that may be answered at once, now, instead of `bind`,
-        `execute_portal` and what comes between."""
+    def at_once(self, name: str) -> ReadAtOnce | ChangeAtOnce | None:
+        """The prepared statement `name`, if it is a query that may be answered at once, or a change that may be carried
+        out with others, now, instead of `bind`, `execute_portal` and what comes between."""
         statement = self.state.statements.by_name.get(name)
         if statement is None or statement.parsed is None or self._life.running is not None:
             return None
+        if statement.parsed.kind != "select_stmt":
+            return changing(self._life, self._lines, statement.text, statement.parsed, statement.param_oids)
         found = reading(self.state, statement.text, statement.parsed, statement.param_oids)
         if found is None or (found.columns is not statement.columns and found.columns != statement.columns):
             return None
         return found
 
-    def text_at_once(self, text: str) -> tuple[ReadAtOnce, tuple[Literal, ...]] | None:
-        """The query string `text`, if it is a query that may be answered at once, and what it is to be given, instead
-        of `execute_simple`. The unnamed statement goes, as it does there."""
+    def text_at_once(self, text: str) -> tuple[ReadAtOnce | ChangeAtOnce, tuple[Literal, ...]] | None:
+        """The query string `text`, if it is such a query or change, and what it is to be given, instead of
+        `execute_simple`. The unnamed statement goes, as it does there."""
         state = self.state
         if state.statements.by_name:
             state.statements.forget("")
         if state.transaction is not None or self._life.running is not None or self._plans.knows(text):
             return None
         lifted = state.lifted(text)
-        found = None if lifted is None else reading(state, text, lifted.parsed, lifted.declared)
-        return None if lifted is None or found is None else (found, lifted.params)
+        if lifted is None:
+            return None
+        found: ReadAtOnce | ChangeAtOnce | None
+        if lifted.parsed.kind == "select_stmt":
+            found = reading(state, text, lifted.parsed, lifted.declared)
+        else:
+            found = changing(self._life, self._lines, text, lifted.parsed, lifted.declared)
+        return None if found is None else (found, lifted.params)
 
     # ------------------------------------------------------------ simple protocol
 

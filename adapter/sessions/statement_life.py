@@ -29,7 +29,7 @@ from adapter.execution.guards import in_failed_transaction
 from adapter.execution.prepared import check_unchanged
 from adapter.execution.session_registry import SessionRegistry
 from adapter.execution.session_state import SessionState
-from adapter.execution.statement import Outcome, RowsOutcome, Running
+from adapter.execution.statement import Beside, Outcome, RowsOutcome, Running
 from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
@@ -152,6 +152,7 @@ class StatementLife:
         self._notify = notify
         self._terminate = terminate
         self._aside: CancelScope | None = None
+        self._aside_since = state.started_at
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._tokens = 0
@@ -168,6 +169,7 @@ class StatementLife:
         in_query_string: bool = False,
         is_alone: bool = False,
         attempt: int = 0,
+        beside: tuple[Beside, ...] = (),
     ) -> Running:
         """A statement begins, in the session's transaction or in a new implicit one. Raises 25P02."""
         if self.running is not None:
@@ -198,6 +200,7 @@ class StatementLife:
             is_alone=is_alone,
             attempt=attempt,
             token=f"{state.backend_pid}.{self._tokens}",
+            beside=beside,
         )
         self.running = running
         state.state_changed_at = now
@@ -218,6 +221,7 @@ class StatementLife:
         """Work for the client while no statement runs, such as parsing, which a cancel request, the statement's timeout
         and the session's end reach as they reach a statement. What it has given to a thread goes on there."""
         scope = self._aside = CancelScope()
+        self._aside_since = utc_now()
         timer = self._timeout(scope)
         try:
             with self.work, scope:
@@ -263,9 +267,11 @@ class StatementLife:
         commit: bool,
         in_query_string: bool = False,
         promised: tuple[ColumnDescription, ...] | None = None,
+        beside: tuple[Beside, ...] = (),
     ) -> Outcome:
         """Run a statement up to its outcome; with `commit`, commit an implicit transaction that has nothing left to
-        do. With `retry`, a conflict runs it again. `promised` are the columns that the client was told of."""
+        do. With `retry`, a conflict runs it again. `promised` are the columns that the client was told of. Statements
+        `beside` it are carried out with it."""
         retry = retry and self.state.transaction is None
         attempt = 0
         while True:
@@ -278,6 +284,7 @@ class StatementLife:
                         in_query_string=in_query_string,
                         is_alone=retry and commit,
                         attempt=attempt,
+                        beside=beside,
                     )
                     with running.scope:
                         outcome = await dispatch(running)
@@ -356,7 +363,9 @@ class StatementLife:
     @property
     def statement_began_at(self) -> datetime | None:
         """When the statement began that runs now; None while none does."""
-        return None if self.running is None else self.running.started_at
+        if self.running is not None:
+            return self.running.started_at
+        return None if self._aside is None else self._aside_since
 
     def cancel(self) -> None:
         """Interrupt what runs, if anything does: it fails with 57014."""

@@ -28,6 +28,7 @@ from msgspec import Struct
 from adapter.access.passwords import without_passwords
 from adapter.execution.statement import select_tag
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, Empty, RecordBatch, Rows, StatementResult
+from adapter.sessions.changes_at_once import ChangeAtOnce
 from adapter.store_errors import sql_error
 from frontend.connections.function_calls import NULL_RESULT, check_format, decode_arguments, response
 from frontend.connections.session_protocol import Session
@@ -246,14 +247,25 @@ class Connection:
     async def _query(self, message: Query) -> None:
         found = self._session.text_at_once(message.text)
         if found is not None:
-            encoding = self._encoding(found[0].columns, ())
-            rows = found[0].rows(found[1])
-            if rows is not None:
-                data = await self._encoded(encoding, rows)
-                self._answer(encoding, rows.num_rows, data, described=True)
-                await self._session.sync()
-                await self.ready()
-                return
+            once, params = found
+            if isinstance(once, ChangeAtOnce):
+                try:
+                    tag = await once.tag(params)
+                finally:
+                    await self._session.sync()
+                if tag is not None:
+                    self._channel.write(backend.command_complete(tag))
+                    await self.ready()
+                    return
+            else:
+                encoding = self._encoding(once.columns, ())
+                rows = once.rows(params)
+                if rows is not None:
+                    data = await self._encoded(encoding, rows)
+                    self._answer(encoding, rows.num_rows, data, described=True)
+                    await self._session.sync()
+                    await self.ready()
+                    return
         results = self._session.execute_simple(message.text)
         try:
             async for result in results:
@@ -293,9 +305,11 @@ class Connection:
         """Answer Bind, [Describe,] Execute and Sync together, if they are received and what is bound is a query that
         can be answered at once; otherwise nothing has happened."""
         execution = self._channel.following(EXECUTION, DESCRIBED_EXECUTION)
-        found = None if execution is None else self._session.reading_at_once(message.statement)
+        found = None if execution is None else self._session.at_once(message.statement)
         if execution is None or found is None or len(message.params) > MANY_PARAMS:
             return False
+        if isinstance(found, ChangeAtOnce):
+            return await self._changed_at_once(message, found, execution)
         formats = message.result_formats
         if len(formats) > 1 and len(formats) != len(found.columns):
             return False
@@ -311,6 +325,27 @@ class Connection:
         self._channel.skip(execution)
         self._channel.write(backend.BIND_COMPLETE)
         self._answer(encoding, rows.num_rows, data, described=execution is DESCRIBED_EXECUTION)
+        await self._session.sync()
+        await self.ready()
+        return True
+
+    async def _changed_at_once(self, message: Bind, change: ChangeAtOnce, execution: bytes) -> bool:
+        """Answer Bind, [Describe,] Execute and Sync of a change together; False when nothing has happened."""
+        try:
+            params = decode_params(message, change.param_types, self._session.settings)
+        except SqlError:
+            return False
+        bound = backend.BIND_COMPLETE + (backend.NO_DATA if execution is DESCRIBED_EXECUTION else b"")
+        try:
+            tag = await change.tag(params)
+        except SqlError:
+            self._channel.write(bound)
+            raise
+        if tag is None:
+            return False
+        self._channel.skip(execution)
+        self._channel.write(bound)
+        self._channel.write(backend.command_complete(tag))
         await self._session.sync()
         await self.ready()
         return True

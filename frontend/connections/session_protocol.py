@@ -12,6 +12,7 @@ from typing import Protocol
 
 from adapter.access.logins import Login
 from adapter.results import ColumnDescription, Notice, StartupParameters, StatementDescription, StatementResult
+from adapter.sessions.changes_at_once import ChangeAtOnce
 from adapter.sessions.reads_at_once import ReadAtOnce
 from planner.errors import SqlError
 from planner.ir.nodes import Literal
@@ -44,12 +45,12 @@ class Session(Protocol):
         """`work` that is waited for: it can be cancelled."""
         ...
 
-    def reading_at_once(self, name: str) -> ReadAtOnce | None:
-        """The prepared statement, if it may be answered at once instead of being bound and executed."""
+    def at_once(self, name: str) -> ReadAtOnce | ChangeAtOnce | None:
+        """The prepared statement, if it may be carried out at once instead of being bound and executed."""
         ...
 
-    def text_at_once(self, text: str) -> tuple[ReadAtOnce, tuple[Literal, ...]] | None:
-        """The query string, if it may be answered at once instead of being executed, with what it is to be given."""
+    def text_at_once(self, text: str) -> tuple[ReadAtOnce | ChangeAtOnce, tuple[Literal, ...]] | None:
+        """The query string, if it may be carried out at once instead of being executed, with what it is to be given."""
         ...
 
     def execute_simple(self, text: str) -> AsyncIterator[StatementResult]: ...

@@ -209,7 +209,7 @@ class ScriptedSession:
     def settings(self) -> Mapping[str, str]:
         return self.script.settings
 
-    def reading_at_once(self, name: str) -> None:
+    def at_once(self, name: str) -> None:
         return None
 
     def text_at_once(self, text: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running, given_to
 from adapter.plans.constant_rows import NeedsEngine, array_of, cast_value, constant_value
 from adapter.plans.row_values import Given, RowColumns, Value
@@ -66,29 +67,36 @@ async def written_rows(running: Running, query: BoundQuery) -> RecordBatch | Non
     if made is None:
         return None
     given = given_to(running)
+    columns: list[list[Any]] = list(map(list, [()] * len(made.columns)))
+    sources = [(running.session, given)]
+    if running.beside:
+        times = given.transaction_began, given.statement_began
+        sources += [(each.session, Given(each.params, *times)) for each in running.beside]
     try:
-        rows: list[list[Any]] = []
-        for written in made.rows:
-            if made.numbered:
-                rows.append([await _value(running, value, (), given) for value in written])
-            else:
-                rows.append([value((), given) for value in written])  # type: ignore[operator]
-        columns: list[list[Any]] = []
-        for column in made.columns:
-            if isinstance(column, _Numbered):
-                columns.append([await _value(running, column, row, given) for row in rows])
-            else:
-                columns.append([column(row, given) for row in rows])
+        for session, own in sources:
+            rows: list[list[Any]] = []
+            for written in made.rows:
+                if made.numbered:
+                    rows.append([await _value(running, session, value, (), own) for value in written])
+                else:
+                    rows.append([value((), own) for value in written])  # type: ignore[operator]
+            for values, column in zip(columns, made.columns, strict=True):
+                if isinstance(column, _Numbered):
+                    values.extend([await _value(running, session, column, row, own) for row in rows])
+                else:
+                    values.extend([column(row, own) for row in rows])
     except NeedsEngine:
         return None
     arrays = [array_of(type_, values) for type_, values in zip(made.types, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=made.names)
 
 
-async def _value(running: Running, value: Value | _Numbered, row: Sequence[Any], given: Given) -> Any:
+async def _value(
+    running: Running, session: SessionState, value: Value | _Numbered, row: Sequence[Any], given: Given
+) -> Any:
     if not isinstance(value, _Numbered):
         return value(row, given)
-    (number,) = await next_values(running, find_sequence(running, value.sequence, to_number=True), 1)
+    (number,) = await next_values(running, find_sequence(running, value.sequence, to_number=True), 1, session)
     for cast in reversed(value.casts):
         number = cast_value(cast, number)
     return number

@@ -228,6 +228,7 @@ class BetweenWorkers:
         blocked = self._take_run(owner, relation_oid, first, count, mode)
         if blocked is None:
             return False
+        patience.check()
         clock = asyncio.get_running_loop().time
         began = clock()
         look_at = began + patience.deadlock_timeout_ms / 1000

@@ -26,6 +26,7 @@ from msgspec import Struct, field
 from adapter.transactions.locks.modes import CONFLICTS, Mode, modes_of
 from adapter.transactions.locks.row_sets import RowSet
 from adapter.transactions.locks.tags import Tag
+from planner.errors import LockNotAvailable
 
 
 class Granted(Protocol):
@@ -117,6 +118,17 @@ class Patience(Struct, frozen=True, kw_only=True):
 
     lock_timeout_ms: int = 0
     deadlock_timeout_ms: int = 1000
+    never: bool = False
+    """It does not wait at all, but raises WouldWait."""
+
+    def check(self) -> None:
+        """Raise WouldWait when a request must not wait."""
+        if self.never:
+            raise WouldWait("a lock would have to be waited for")
+
+
+class WouldWait(LockNotAvailable):
+    """A request of who waits for nobody would have to wait. No client is told."""
 
 
 class Lock:

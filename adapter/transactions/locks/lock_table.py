@@ -310,6 +310,7 @@ class LockTable:
         *,
         follows: Follows = Follows.NOBODY,
     ) -> None:
+        patience.check()
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         request = Request(
             owner=owner,

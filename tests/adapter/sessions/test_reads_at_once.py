@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from adapter.sessions.reads_at_once import ReadAtOnce
 from planner.ir.nodes import Literal
 from planner.types.types import INT4, SqlType
 from tests.adapter.harness import Client
@@ -29,7 +30,9 @@ QUERIES = (
 def at_once(client: Client, text: str) -> list[dict[str, Any]] | None:
     """The rows of a query string, if they are answered at once."""
     found = client.session.text_at_once(text)
-    rows = None if found is None else found[0].rows(found[1])
+    if found is None or not isinstance(found[0], ReadAtOnce):
+        return None
+    rows = found[0].rows(found[1])
     return None if rows is None else list(rows.to_pylist())
 
 
@@ -122,17 +125,17 @@ async def test_other_statements_are_left_alone(reader: Client, text: str) -> Non
 async def test_a_prepared_statement_follows_the_catalog(reader: Client) -> None:
     session = reader.session
     await session.prepare("s", "select * from t where id = $1", ())
-    found = session.reading_at_once("s")
-    assert found is not None
+    found = session.at_once("s")
+    assert isinstance(found, ReadAtOnce)
     seven = Literal(value=7, type=SqlType(INT4))
     assert found.rows((seven,)) is not None
     assert found.rows(()) is None
     assert found.rows((seven, seven)) is None
     await reader.run("alter table t add column extra int")
     # It must say that the result has another shape, which the usual way does.
-    assert session.reading_at_once("s") is None
+    assert session.at_once("s") is None
     assert found.rows((seven,)) is None
-    assert session.reading_at_once("nothing") is None
+    assert session.at_once("nothing") is None
 
 
 async def test_the_statement_is_shown_as_the_last_one(reader: Client) -> None:
