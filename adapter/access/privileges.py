@@ -149,6 +149,12 @@ def denial(catalog: CatalogSnapshot, user: str, required: Iterable[Required], ca
     built-in functions `called`; None when it may."""
     rights = rights_of(catalog, user)
     for each in required:
+        if each.then is not None:
+            then = Rights(each.then, rights.role if each.role is None else each.role)
+            if not then.is_superuser and then.lacks(each):
+                return refusal(each.then, each.kind, each.oid)
+            if catalog.get(each.oid) is None:
+                continue
         judged = rights if each.role is None else Rights(catalog, each.role)
         if not judged.is_superuser and judged.lacks(each):
             return refusal(catalog, each.kind, each.oid)

@@ -36,14 +36,17 @@ from adapter.transactions.locks.lock import Owner, Patience
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.past.looking_back import look_ahead, look_back, past_snapshot
 from adapter.transactions.past.moments import moment
+from adapter.transactions.past.tables import found_table
 from adapter.transactions.pending import Pending, Snapshot
 from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
 from planner.errors import SqlError, StatementCompletionUnknown
+from planner.files.past_calls import past_calls
 from planner.files.read_calls import file_requests
 from planner.ir.file_rows import FileRequest, FileTable
+from planner.ir.past_rows import NO_PAST, PastTables
 from planner.syntax.parse import Parsed
 from planner.types.type_scope import TYPE_SCOPE, TypeScope
 from planner.types.types import declared_as
@@ -114,6 +117,8 @@ class SessionState:
         snapshot."""
         self.files: Mapping[FileRequest, FileTable | SqlError] = NO_FILES
         """What the latest statement that reads files reads."""
+        self.past: PastTables = NO_PAST
+        """What the latest statement that reads tables as they were reads."""
         self._planned: tuple[Parsed, tuple[int, ...], BindContext, Plan] | None = None
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
         self.kind: tuple[SettingValues, int] | None = None
@@ -332,6 +337,7 @@ class SessionState:
             and known[1] is self.values
             and known[2].expanded == self.expanded
             and known[2].files is self.files
+            and known[2].past is self.past
         ):
             # NOTE: each statement of each session comes by here.
             TYPE_SCOPE.set(known[3])
@@ -350,6 +356,7 @@ class SessionState:
             system_relations=self.services.system_relations,
             expanded=self.expanded,
             files=self.files,
+            past=self.past,
             policies=policies_for(
                 catalog, self.values.identity.current, enforced=self.values.flat["row_security"] == "on"
             ),
@@ -422,6 +429,24 @@ class SessionState:
             self.files = NO_FILES if anew else self.files
         elif anew or not requests <= self.files.keys():
             await self.look_up_requests(requests)
+
+    async def look_up_past(
+        self, parsed: Parsed, evaluated: Mapping[tuple[int, int], Csn | SqlError] = MappingProxyType({})
+    ) -> None:
+        """Find the tables that a statement, or one inside it, reads as they were, at the moments that have been
+        `evaluated` (by place and number) or are constants; in place of others at the present. Raises nothing: who
+        binds it says what is wrong."""
+        if not parsed.reads_past:
+            return
+        now, values = self.services.env.catalog.current(self.database_oid), self.values
+        found = {
+            call.location: await found_table(
+                self.services.env, now, call, evaluated, role=values.identity.current, search_path=self.search_path(),
+                time_zone=values.flat["TimeZone"],
+            )
+            for call in past_calls(parsed)
+        }  # fmt: skip
+        self.past = PastTables(text=parsed.text, calls=found)
 
     async def look_up_requests(self, requests: frozenset[FileRequest]) -> None:
         """Find these files as they are now. Raises nothing, as above."""

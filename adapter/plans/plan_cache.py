@@ -192,9 +192,10 @@ def _reads(
     return bool(templates) or query.system or "current_snapshot" in asked or not called.isdisjoint(SIZE_FUNCTIONS)
 
 
-def _reads_files(plan: Plan) -> bool:
-    """Whether `plan` holds for the files as they were when it was made, and no longer."""
-    return any(part.query is not None and part.query.files for part in (plan, *(step.plan for step in plan.steps)))
+def _holds_once(plan: Plan) -> bool:
+    """Whether `plan` holds for the files, or for the moment, that were looked up when it was made, and no longer."""
+    queries = [part.query for part in (plan, *(step.plan for step in plan.steps)) if part.query is not None]
+    return any(query.files or query.past for query in queries)
 
 
 def is_definition(statement: object) -> bool:
@@ -393,7 +394,7 @@ class PlanCache:
             return known
         self.misses += 1
         plan = make(parsed, context, declared)
-        if not parsed.is_long and not _reads_files(plan):
+        if not parsed.is_long and not _holds_once(plan):
             self._plans.put(key, plan)
         return plan
 

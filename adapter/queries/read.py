@@ -40,7 +40,8 @@ from adapter.queries.session_facts import facts_for, reads_own_relations
 from adapter.queries.session_functions import carry_out_calls, is_evaluated_once, with_session_values
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
-from adapter.transactions.snapshots import ResolvedTables, resolve
+from adapter.transactions.past.rows import past_rows
+from adapter.transactions.snapshots import NO_TABLES, ResolvedTables, resolve
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
 from planner.errors import InsufficientPrivilege, ObjectNotInPrerequisiteState
 from planner.ir.bound import BoundQuery
@@ -129,6 +130,11 @@ async def prepare_read(
 
         query = await carry_out_for_rows(running, query, read_rows)
         templates = scan_templates(query.rel)
+    past = NO_TABLES
+    if query.past:
+        found_past = await past_rows(running.services.env, running.transaction, query)
+        query, past, at_hand = found_past.query, found_past.tables, {**at_hand, **found_past.at_hand}
+        templates = scan_templates(query.rel)
     context = execution_context(running, catalog)
     if (
         sizes
@@ -162,6 +168,7 @@ async def prepare_read(
         record=record,
         always=query.validated,
         ahead=running.parsed.kind in _ONLY_READING and not durable and not running.transaction.own_before,
+        past=past,
     )
     snapshot = running.transaction.snapshot
     paths: Mapping[int, Paths] = NOTHING

@@ -14,6 +14,7 @@ from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Outcome, Running
 from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
+from adapter.queries.past.evaluated_moments import evaluated_moment, look_up_past
 from adapter.queries.read import run_query
 from adapter.queries.session_functions import notify
 from adapter.queries.single_row import bind_execute_params
@@ -21,7 +22,7 @@ from adapter.results import Command
 from adapter.statements import cursors as cursor_statements
 from adapter.statements import explain
 from adapter.statements import settings as settings_statements
-from adapter.statements.as_of import evaluated_moment, reading
+from adapter.statements.as_of import reading
 from adapter.statements.call import call_procedure
 from adapter.statements.prepare import prepare
 from adapter.statements.subscribe import run_subscribe
@@ -64,6 +65,7 @@ async def dispatch(running: Running) -> Outcome:
     if parsed.kind == "prepare_stmt":
         await running.session.look_up_files(parsed, anew=True)
         await running.session.refresh_catalog()
+        await running.session.look_up_past(parsed)
     elif parsed.kind not in WITHOUT_CATALOG:
         return await _begin_and_run(running, parsed)
     return await run_rows(running, _plan(running, parsed))
@@ -84,6 +86,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     running.session.expanded = frozenset()
     if not parsed.is_brief:
         await running.session.look_up_files(parsed, anew=True)
+        await look_up_past(running, parsed)
         if not running.params and "$" in parsed.text:
             await running.services.plans.aside(_refuse_parameters, parsed)
         await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)
@@ -129,6 +132,7 @@ async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) ->
     session, env = running.session, running.services.env
     session.expanded = frozenset()
     await session.look_up_files(parsed, anew=True)
+    await look_up_past(running, parsed)
     plan = _plan(running, parsed, catalog)
     if plan.reads_kept:
         session.expanded = await stale_views(env, running.transaction, catalog)

@@ -87,7 +87,9 @@ def _tree(running: Running, plan: Plan, *, verbose: bool, paths: Mapping[int, Pa
 
     def built(part: Plan, paths: Mapping[int, Paths] = NOTHING) -> Node:
         assert part.query is not None
-        shown = PlanTree(part.catalog, verbose=verbose, paths=paths, params=running.params, steps=names)
+        shown = PlanTree(
+            part.catalog, verbose=verbose, paths=paths, params=running.params, steps=names, past=part.query.past
+        )
         inner = shown.build(part.query.rel)
         title = _change_title(running, part)
         return inner if title is None else Node(title=title, type="ModifyTable", inputs=[inner])

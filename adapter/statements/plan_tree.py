@@ -17,6 +17,7 @@ from planner.definitions.expression_text import expression_text
 from planner.ir import nodes as ir
 from planner.ir.bound import WITH_ROWS
 from planner.ir.file_rows import FILE_ROWS
+from planner.ir.past_rows import PAST_ROWS, PastTable
 from planner.ir.physical import ELEMENT_ARRAYS, array_type
 from planner.ir.rewrite import RELATIONS, column_ids, outermost_relations, walk
 from planner.syntax.identifiers import quote_identifier
@@ -34,6 +35,7 @@ class Node(Struct, kw_only=True):
 
 
 _NO_STEPS: Mapping[int, str] = MappingProxyType({})
+_NO_PAST: Mapping[int, PastTable] = MappingProxyType({})
 
 
 class PlanTree:
@@ -47,10 +49,12 @@ class PlanTree:
         paths: Mapping[int, Sequence[IndexPath]],
         params: Sequence[ir.Literal] = (),
         steps: Mapping[int, str] = _NO_STEPS,
+        past: Mapping[int, PastTable] = _NO_PAST,
     ) -> None:
         """`paths`: how the tables are read that are read by indexes, by oid; `params`: values of parameters; `steps`:
-        the names of common tables that are not in the query."""
+        the names of common tables that are not in the query; `past`: the tables that are read as they were."""
         self._catalog = catalog
+        self._past = past
         self._verbose = verbose
         self._paths = paths
         self._params = params
@@ -99,6 +103,8 @@ class PlanTree:
         return ", ".join(parts)
 
     def _relation(self, oid: int) -> str:
+        if oid in self._past:
+            return self._past[oid].relation.name
         record = self._catalog.get(oid)
         return record.name if isinstance(record, Relation) else str(oid)
 
@@ -166,6 +172,8 @@ class PlanTree:
                 return Node(title=title, type="SetOp", inputs=[self._node(rel.left), self._node(rel.right)])
             case ir.With():
                 return self._with(rel)
+            case ir.CteScan() if FILE_ROWS < rel.cte <= PAST_ROWS:
+                return Node(title="Change Scan", type="Change Scan")
             case ir.CteScan() if WITH_ROWS < rel.cte <= FILE_ROWS:
                 return Node(title="File Scan", type="File Scan")
             case ir.CteScan():

@@ -8,8 +8,8 @@ from adapter.execution.portals import Portal
 from adapter.execution.statement import Outcome, Running
 from adapter.materialized.freshness import views_on_commit
 from adapter.plans.plan_cache import Plan
+from adapter.queries.past.evaluated_moments import evaluated_moment
 from adapter.results import ColumnDescription, Command, CopyOut
-from adapter.statements.as_of import evaluated_moment
 from adapter.subscriptions.change_cursor import ChangeCursor
 from adapter.subscriptions.feed import Feed, leading_columns
 from adapter.transactions.past.looking_back import past_snapshot

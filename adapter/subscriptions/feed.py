@@ -90,7 +90,15 @@ class Feed:
         """`plan` was made with the catalog of `as_of`. Raises 0A000 for a query that cannot be subscribed to."""
         query = plan.query
         assert query is not None
-        if plan.acts or plan.sizes or query.system or query.files or query.locking is not None or plan.steps:
+        if (
+            plan.acts
+            or plan.sizes
+            or query.system
+            or query.files
+            or query.past
+            or query.locking is not None
+            or plan.steps
+        ):
             raise FeatureNotSupported(
                 "SUBSCRIBE is for queries over tables",
                 detail="System catalogs, files, locking clauses and functions that act cannot be subscribed to.",

@@ -13,6 +13,7 @@ import bisect
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -36,6 +37,8 @@ from storage.timestamps.csn import Csn
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
 
+
+NO_TABLES: Mapping[int, TableInput] = MappingProxyType({})
 
 SMALL_ROWS = 8192
 """Tables of so many inline rows are read whole."""
@@ -76,9 +79,10 @@ async def resolve(
     record: bool = True,
     always: bool = False,
     ahead: bool = False,
+    past: Mapping[int, TableInput] = NO_TABLES,
 ) -> ResolvedTables:
-    """The inputs of a query that reads `relations`; `record` False for EXPLAIN, which reads no rows. With
-    `always` the read is validated at every isolation level.
+    """The inputs of a query that reads `relations`, those of `past` as given; `record` False for EXPLAIN, which reads
+    no rows. With `always` the read is validated at every isolation level.
     `ahead`: with READ UNCOMMITTED, also rows that are not durable yet.
 
     Raises 40001 when a table was dropped, or its history folded, behind the snapshot.
@@ -87,7 +91,8 @@ async def resolve(
     totals: dict[int, int] = {}
     conjunctions = bind_templates(templates, params) if templates else {}
     for oid in relations:
-        relation = catalog.get(oid)
+        then = past.get(oid)
+        relation = catalog.get(oid) if then is None else then.relation
         if not isinstance(relation, Relation) or relation.shard is None:
             continue
         snapshot = transaction.snapshot
@@ -95,8 +100,11 @@ async def resolve(
             raise InternalError("a table is read without a snapshot")
         needed = conjunctions.get(oid, ((),))
         own = oid >= FIRST_TEMPORARY_OID or relation.shard in transaction.created_shards
-        inserts, deletes = await _parts(env, transaction, relation.shard, None if own else snapshot.csn)
-        if ahead and snapshot.ahead and not own:
+        if then is None:
+            inserts, deletes = await _parts(env, transaction, relation.shard, None if own else snapshot.csn)
+        else:
+            inserts, deletes = then.inserts, then.deletes
+        if ahead and snapshot.ahead and not own and then is None:
             beyond = parts_ahead(snapshot.ahead, relation.shard)
             inserts += tuple(part for part in beyond if part.kind == "insert")
             deletes += tuple(part for part in beyond if part.kind == "delete")
@@ -111,7 +119,7 @@ async def resolve(
             bytes=sum(part.bytes for part in kept),
             rows=sum(part.rows for part in kept),
         )
-        if record and not own:
+        if record and not own and then is None:
             read = TableRead(relation_oid=oid, shard=relation.shard, as_of=snapshot.csn, conjunctions=needed)
             transaction.record_read(read, always=always)
     return ResolvedTables(inputs=inputs, total_parts=totals, needed=conjunctions)

@@ -1,4 +1,5 @@
-"""Functions in FROM that read files, and the types of what is in files. Pure: the files have been looked at before.
+"""Functions in FROM that read what is not in the catalog of today: files, and tables as they were. Pure: the files, and
+the definitions of then, have been looked up before.
 
 May import `calls`, `resolution` and what stands below. Read `read_calls` first.
 """

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from planner.ir.file_rows import FileTable
 from planner.ir.nodes import Rel, Scalar
+from planner.ir.past_rows import PastTable
 from planner.ir.required import Required
 from planner.types.types import SqlType
 
@@ -30,6 +31,8 @@ class BoundQuery(Struct, frozen=True, kw_only=True):
     validated: bool = False
     functions: frozenset[int] = field(default_factory=frozenset)
     files: Mapping[int, FileTable] = field(default_factory=dict)
+    past: Mapping[int, PastTable] = field(default_factory=dict)
+    """The tables that it reads as they were, by the id of their `Scan` or `CteScan`."""
     required: tuple[Required, ...] = ()
     """Of a whole statement: the privileges that it needs. So in the records below."""
 

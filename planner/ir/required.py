@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from storage.catalog.model import CatalogSnapshot
+
 
 class Required(Struct, frozen=True, kw_only=True):
     """Privileges on one relation or function, by the letters of `storage.catalog.acl`.
@@ -21,3 +23,5 @@ class Required(Struct, frozen=True, kw_only=True):
     selected: frozenset[int] = frozenset()
     inserted: frozenset[int] = frozenset()
     updated: frozenset[int] = frozenset()
+    then: CatalogSnapshot | None = None
+    """The catalog of another moment, in which they are needed too: that of the rows which are read."""

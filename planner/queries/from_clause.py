@@ -21,6 +21,7 @@ from planner.errors import (
     WindowingError,
 )
 from planner.expressions.bind import bind, bind_clause
+from planner.files.past_calls import bind_past_call, is_past_call
 from planner.files.read_calls import bind_read_call, is_read_call
 from planner.functions.registry import output_columns
 from planner.ir.nodes import (
@@ -286,6 +287,8 @@ def _one_function(
     location = call.location
     if is_read_call(call):
         return bind_read_call(level, call)
+    if is_past_call(call):
+        return bind_past_call(level, call)
     if call.agg_star or call.agg_distinct or call.agg_order or call.HasField("agg_filter") or call.HasField("over"):
         scalar = bind(level, node)
         return strings(call.funcname)[-1], scalar

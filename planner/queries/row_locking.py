@@ -32,6 +32,7 @@ from planner.ir.nodes import (
     Window,
     With,
 )
+from planner.ir.past_rows import PAST_ROWS
 from planner.ir.rewrite import walk
 from planner.ir.row_marks import LockStrength, LockWait, RowMark
 from planner.resolution.row_security import lockable
@@ -144,7 +145,7 @@ class _Exposing:
         whether an outer join may lack it."""
         lock = self._locks.get(id(rel), lock)
         match rel:
-            case Scan():
+            case Scan() if rel.relation_oid > PAST_ROWS:
                 return self._scan(rel, lock, nullable)
             case Filter() | Sort() | Limit():
                 below = self.expose(rel.input, lock, nullable=nullable)

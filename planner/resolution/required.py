@@ -11,12 +11,14 @@ from contextlib import contextmanager
 
 from planner.errors import InsufficientPrivilege
 from planner.ir.required import Required
+from storage.catalog.model import CatalogSnapshot
 
 
 class Use:
-    """One relation in the statement. `privileges` it needs in any case; SELECT, also when columns of it are read."""
+    """One relation in the statement. `privileges` it needs in any case; SELECT, also when columns of it are read.
+    `then`: the catalog of the moment at which it is read, if that is not the statement's."""
 
-    __slots__ = ("inserted", "offers", "oid", "privileges", "role", "selected", "updated")
+    __slots__ = ("inserted", "offers", "oid", "privileges", "role", "selected", "then", "updated")
 
     def __init__(self, oid: int, role: int | None, privileges: str) -> None:
         self.oid = oid
@@ -25,6 +27,7 @@ class Use:
         self.selected: set[int] = set()
         self.inserted: set[int] = set()
         self.updated: set[int] = set()
+        self.then: CatalogSnapshot | None = None
         self.offers: list[tuple[Sequence[int], Mapping[int, Sequence[int]]]] = []
 
     def offering(self, references: Sequence[int], columns: Mapping[int, Sequence[int]]) -> None:
@@ -50,6 +53,7 @@ class Use:
             selected=frozenset(selected),
             inserted=frozenset(self.inserted),
             updated=frozenset(self.updated),
+            then=self.then,
         )
 
 

@@ -30,6 +30,7 @@ from planner.ir.nodes import (
     Rel,
     Scalar,
 )
+from planner.ir.past_rows import NO_PAST, PastTable, PastTables
 from planner.ir.rewrite import is_volatile
 from planner.ir.written import Form
 from planner.resolution.required import Requirements
@@ -79,6 +80,8 @@ class BindContext(Struct, frozen=True, kw_only=True):
     numbered: int | None = None
     """The relation (oid) that offers its row ids, as a column ``_row_id``."""
     files: Mapping[FileRequest, FileTable | SqlError] = field(default_factory=dict)
+    past: PastTables = NO_PAST
+    """What was found when the tables were looked up that the statement reads as they were."""
     policies: Callable[[Relation, int | None], tuple[Policy, ...] | None] | None = None
     """The policies of a table that a role (None: the current one) is subject to; None where it is subject to none.
     Raises 42501 where row_security is off. Without it there are none."""
@@ -275,6 +278,8 @@ class Statement:
         """The functions of users that it calls, also inside of these."""
         self.files: dict[int, FileTable] = {}
         """The rows of files that it reads, by the id of their `CteScan`."""
+        self.past: dict[int, PastTable] = {}
+        """The tables that it reads as they were, by the id of their `Scan` or `CteScan`."""
         self.read_inside: set[int] = set()
         """The relations that bodies of functions read."""
         self.arguments = context.arguments

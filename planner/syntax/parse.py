@@ -40,6 +40,9 @@ and are worked on in a thread unless their plan is known."""
 _READS_FILES = re.compile(r"\bread_(?:parquet|csv|json)\b", re.IGNORECASE)
 """Functions in FROM whose files are looked at before a statement is planned."""
 
+_READS_PAST = re.compile(r'\btidegate"?\s*\.\s*"?(?:as_of|changes)"?\s*\(', re.IGNORECASE)
+"""Functions in FROM whose tables are looked up, as they were, before a statement is planned."""
+
 MAX_CHAIN = 15_000
 """Operators in a row that the parser's recursion survives on a stack of 8 MiB."""
 
@@ -71,6 +74,8 @@ class Parsed:
     ascii: bool = True
     is_brief: bool = field(default=True, compare=False, repr=False)
     """Whether it can be planned on an event loop: the text is short, and no files have to be looked at."""
+    reads_past: bool = field(default=False, compare=False, repr=False)
+    """Whether it may call functions that read tables as they were (`planner.files.past_calls`)."""
     extension: Extension | None = field(default=None, compare=False, repr=False)
     """What it says beyond PostgreSQL's grammar (`planner.syntax.extensions`)."""
     is_long: bool = field(default=False, compare=False, repr=False)
@@ -192,6 +197,7 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     """
     result = parse_tree(text)
     is_ascii = text.isascii()
+    reads_past = _READS_PAST.search(text) is not None
     encoded = b"" if is_ascii else text.encode()
     statements = []
     for raw in result.stmts:
@@ -211,7 +217,8 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
                 tree=getattr(raw.stmt, kind),
                 kind=kind,
                 ascii=is_ascii,
-                is_brief=len(text) <= BRIEF_TEXT_CHARS and not _READS_FILES.search(text),
+                is_brief=len(text) <= BRIEF_TEXT_CHARS and not reads_past and not _READS_FILES.search(text),
+                reads_past=reads_past,
                 is_long=len(text) > LONG_TEXT_CHARS,
             )
         )

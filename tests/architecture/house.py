@@ -52,6 +52,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "changes",
         "changes.constraints",
         "changes.rows",
+        "queries.past",
         "queries",
         "queries.by_index",
         "procedures",

@@ -233,7 +233,7 @@ class LocalEngine:
                 raise canceled()
             for oid, plan in plans.items():
                 execution.scans[oid] = (
-                    await small_scan(tables[oid], plan, self._small)
+                    await small_scan(oid, tables[oid], plan, self._small)
                     if is_small(plan)
                     else await large_scan(
                         tables[oid], plan, reader=self._env.reader, pool=opened.pool, deleted=self._deleted

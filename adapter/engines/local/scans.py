@@ -223,12 +223,13 @@ def is_small(plan: ScanPlan) -> bool:
     return not plan.files and sum([part.rows for part in plan.inline]) <= MAX_ROWS
 
 
-async def small_scan(table: TableInput, plan: ScanPlan, small: SmallTables) -> LocalScan:
-    """The scan of a table that is small, or of rows picked out of one, with its rows."""
+async def small_scan(oid: int, table: TableInput, plan: ScanPlan, small: SmallTables) -> LocalScan:
+    """The scan of a table that is small, or of rows picked out of one, with its rows. `oid` is what the query reads it
+    by."""
     rows = table.picked
     return LocalScan(
         plan=plan,
-        name=small.name(_shard(table), plan.columns),
+        name=small.name(_shard(table), plan.columns, oid),
         rows=await small.rows(plan.columns, plan.inline, plan.deletes) if rows is None else rows,
         pooled=(),
         own=(),

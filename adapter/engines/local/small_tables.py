@@ -68,12 +68,13 @@ class SmallTables:
         self._deleted = deleted
         self._parts: BoundedMap[object, pa.Table] = aging(BoundedMap(max_bytes=MAX_BYTES))
         self._tables: BoundedMap[object, pa.Table] = aging(BoundedMap(max_bytes=MAX_BYTES))
-        self._names: BoundedMap[tuple[ShardId, tuple[ScanColumn, ...]], str] = BoundedMap(max_entries=MAX_NAMES)
+        self._names: BoundedMap[tuple[ShardId, tuple[ScanColumn, ...], int], str] = BoundedMap(max_entries=MAX_NAMES)
         self._numbers = itertools.count()
 
-    def name(self, shard: ShardId, columns: tuple[ScanColumn, ...]) -> str:
-        """The name under which statements read the table."""
-        key = (shard, columns)
+    def name(self, shard: ShardId, columns: tuple[ScanColumn, ...], oid: int) -> str:
+        """The name under which statements read the table as that with this oid: a query may read it at several
+        moments."""
+        key = (shard, columns, oid)
         name = self._names.get(key)
         if name is None:
             name = f"rows{next(self._numbers)}"

@@ -28,6 +28,7 @@ from adapter.transactions.transaction import Transaction
 from planner.definitions.expression_columns import with_expressions
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
+from planner.ir.past_rows import PAST_ROWS
 from storage.catalog.model import CatalogSnapshot
 from storage.environment.environment import Environment
 
@@ -77,8 +78,8 @@ class IndexScans(Struct, frozen=True, kw_only=True):
         inputs = dict(tables.inputs)
         whole: list[TableRows] = []
         for oid, table in tables.inputs.items():
-            if (is_small(table) and self.by is None) or table.picked is not None:
-                continue
+            if (is_small(table) and self.by is None) or table.picked is not None or oid <= PAST_ROWS:
+                continue  # NOTE: indexes find the rows of the transaction's own snapshot.
             rows = TableRows(self.env, self.transaction, table, self.catalog, self.always, self.by)
             rel, needed = query.rel, tables.needed.get(oid, ((),))
             if rows.expressions:

@@ -13,10 +13,13 @@ from adapter.transactions.pending import Snapshot
 from adapter.transactions.transaction import State, Transaction
 from planner.errors import ActiveSqlTransaction, InvalidCatalogName, InvalidParameterValue
 from storage.errors import AsOfNotReadable
-from storage.timestamps.csn import Csn
+from storage.timestamps.csn import Csn, csn_ms
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
+
+SAME_MOMENT_MS = 1
+"""How far a moment may be ahead of the clock that is now: a time means the whole of its millisecond."""
 
 _OPEN = (State.NEW, State.PROVISIONAL, State.READING)
 
@@ -24,8 +27,7 @@ _OPEN = (State.NEW, State.PROVISIONAL, State.READING)
 async def past_snapshot(env: Environment, csn: Csn, database_oid: int) -> Snapshot:
     """The snapshot of `csn` in a database. Raises 22023 when that is still to come, 72000 when it is kept no more, and
     3D000 when the database was not there yet."""
-    if csn > await env.oracle.read_ts("user"):
-        raise InvalidParameterValue(f"CSN {csn} is in the future")
+    await _reached(env, csn)
     try:
         whole = await env.catalog.snapshot_at(csn)
     except AsOfNotReadable as error:
@@ -34,6 +36,20 @@ async def past_snapshot(env: Environment, csn: Csn, database_oid: int) -> Snapsh
     if catalog is None:
         raise InvalidCatalogName(f"the database did not exist at CSN {csn}")
     return Snapshot(csn=csn, catalog=catalog)
+
+
+async def _reached(env: Environment, csn: Csn) -> None:
+    """Return when nothing can be committed at or before `csn` any more. Raises 22023 when that is still to come.
+
+    CSNs stand still while nobody commits. So a time that the clock has passed may be above all of them: an empty commit
+    brings them up to the clock.
+    """
+    while csn > await env.oracle.read_ts("user"):
+        ahead_ms = csn_ms(csn) - env.clock.now_ms()
+        if ahead_ms > SAME_MOMENT_MS:
+            raise InvalidParameterValue(f"CSN {csn} is in the future")
+        await env.clock.sleep(max(ahead_ms + 1, 0) / 1000)
+        await env.txns_shard.advance_to_now(env.oracle)
 
 
 def look_back(transaction: Transaction, snapshot: Snapshot) -> None:

@@ -27,6 +27,7 @@ from planner.ir.nodes import (
     Scalar,
     Scan,
 )
+from planner.ir.past_rows import PastTable
 from planner.ir.rewrite import transform, walk
 from planner.queries.relations import bind_in_view, scan_table
 from planner.queries.stored_expressions import bind_stored, parse_expression
@@ -56,12 +57,19 @@ def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
         locking=statement.locking,
         functions=frozenset(statement.functions),
         files=_files_read(statement, rel) if statement.files else {},
+        past=_past_read(statement, rel) if statement.past else {},
     )
 
 
 def _files_read(statement: Statement, rel: Rel) -> dict[int, FileTable]:
     scans = {node.cte for node in walk(rel) if isinstance(node, CteScan)}
     return {id: table for id, table in statement.files.items() if id in scans}
+
+
+def _past_read(statement: Statement, rel: Rel) -> dict[int, PastTable]:
+    scans = {node.relation_oid for node in walk(rel) if isinstance(node, Scan)}
+    scans |= {node.cte for node in walk(rel) if isinstance(node, CteScan)}
+    return {id: table for id, table in statement.past.items() if id in scans}
 
 
 def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) -> Scalar:
