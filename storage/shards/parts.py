@@ -33,6 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.errors import CorruptPart
+from storage.shards.field_ids import with_field_ids
 from storage.timestamps.csn import Csn
 
 INLINE_LIMIT_BYTES = 64 * 1024
@@ -195,7 +196,7 @@ class _Layout(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=1024)
 def _layout(schema: pa.Schema) -> _Layout:
     return _Layout(
-        schema.serialize().to_pybytes(),
+        pa.schema([field.remove_metadata() for field in schema]).serialize().to_pybytes(),
         fingerprint(schema),
         tuple([(field.name, _domain(field.type), pa.types.is_temporal(field.type)) for field in schema]),
     )
@@ -255,7 +256,7 @@ def encode_parquet(table: pa.Table, *, keyed: bool = False) -> bytes:
     """`table` as one Parquet file, readable by Spark and DuckDB. `keyed`: rows of it will be read by key."""
     sink = pa.BufferOutputStream()
     pq.write_table(
-        table,
+        pa.Table.from_arrays(table.columns, schema=with_field_ids(table.schema)),
         sink,
         compression="zstd",
         row_group_size=_KEYED_ROW_GROUP_ROWS if keyed else _ROW_GROUP_ROWS,

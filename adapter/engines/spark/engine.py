@@ -29,6 +29,7 @@ from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, T
 from adapter.engines.common.lowered_queries import KnownQueries
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import DeletedRows
+from adapter.engines.spark.column_ids import with_column_ids
 from adapter.engines.spark.plans import SparkPlans
 from adapter.engines.spark.result_size import generates_rows, size_bound
 from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, SpooledResult, result_files
@@ -467,7 +468,7 @@ def _write_sets(spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence
     try:
         for folder, outputs in zip(folders, sets, strict=True):
             selected = frame.selectExpr(spark.jvm.PythonUtils.toSeq(list(outputs)))
-            _write_parquet(selected, folder, "zstd", WRITTEN_ROW_GROUP_BYTES)
+            _write_parquet(with_column_ids(spark, selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES)
     finally:
         if kept:
             frame.unpersist(False)

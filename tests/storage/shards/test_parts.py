@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.errors import CorruptPart
+from storage.shards.field_ids import FIELD_ID, NESTED, NESTED_OF_COLUMN, ROW_ID_FIELD, column_id
 from storage.shards.parts import (
     PROVISIONAL_ROW_ID,
     ROW_ID,
@@ -186,3 +187,49 @@ def test_long_values_are_cut_before_they_are_compared(
     expected = table_stats(table)
     monkeypatch.setattr("storage.shards.parts._LONG_BYTES", 0)
     assert table_stats(table) == expected
+
+
+def test_columns_have_field_ids() -> None:
+    table = pa.table(
+        {
+            ROW_ID: pa.array([5, 6], pa.int64()),
+            "c1": pa.array([1, None], pa.int16()),
+            "c4": pa.array([["a"], None], pa.list_(pa.string())),
+            "c7": pa.array([{"months": 1, "days": 2}, None], pa.struct([("months", pa.int32()), ("days", pa.int32())])),
+        }
+    )
+    file = pq.ParquetFile(pa.BufferReader(encode_parquet(table)))
+    assert [(column.path, field_id(file, column.path)) for column in map(file.schema.column, range(5))] == [
+        (ROW_ID, ROW_ID_FIELD),
+        ("c1", 1),
+        ("c4.list.element", NESTED + 4 * NESTED_OF_COLUMN),
+        ("c7.months", NESTED + 7 * NESTED_OF_COLUMN),
+        ("c7.days", NESTED + 7 * NESTED_OF_COLUMN + 1),
+    ]
+    fields = {field.name: field.metadata[FIELD_ID] for field in file.schema_arrow}
+    assert fields == {ROW_ID: b"2147483540", "c1": b"1", "c4": b"4", "c7": b"7"}
+    assert file.read().equals(table)
+
+
+def field_id(file: pq.ParquetFile, path: str) -> int:
+    """The field id of the leaf at `path`."""
+    name, *inside = path.split(".")
+    field = file.schema_arrow.field(name)
+    if inside:
+        field = field.type.value_field if pa.types.is_list(field.type) else field.type.field(inside[-1])
+    return int(field.metadata[FIELD_ID])
+
+
+def test_an_inline_part_is_as_small_when_its_rows_come_from_a_file() -> None:
+    table = pa.table({"c1": pa.array([1, 2])})
+    read = pq.ParquetFile(pa.BufferReader(encode_parquet(table))).read()
+    assert read.schema.field("c1").metadata
+    assert encode_ipc(read) == encode_ipc(table)
+
+
+@pytest.mark.parametrize("name", ["c0", "c", "d1", "c1x", "id"])
+def test_what_is_no_column_of_a_table_has_no_field_id(name: str) -> None:
+    table = pa.table({"c1": [1], name: [True]})
+    assert column_id(name) is None
+    file = pq.ParquetFile(pa.BufferReader(encode_parquet(table)))
+    assert [field.metadata for field in file.schema_arrow] == [None, None]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from adapter.engines.common.engine import Engine
@@ -16,6 +17,7 @@ from planner.ir import nodes as ir
 from planner.types import types
 from planner.types.types import SqlType, column_type, numeric_typmod
 from storage.catalog.model import Column, Relation
+from storage.shards.field_ids import FIELD_ID, ROW_ID_FIELD
 from storage.shards.parts import UploadedPart
 from tests.adapter.engines.harness import INT8, World, query, scan
 
@@ -199,6 +201,21 @@ async def test_what_an_engine_writes_is_read_back(world: World, engine: Engine, 
         tuple(expected for _, _, expected in VALUES),
         (None,) * width,
     ]
+
+
+async def test_what_an_engine_writes_has_field_ids(world: World, engine: Engine) -> None:
+    table = await world.table(("a", INT8), ("b", SqlType(types.TEXT)))
+    assert table.shard is not None
+    await world.insert(table, [[1, "x"]])
+    deletes, inserts = await engine.write(
+        query(scan(table, row_id=True), table), {table.oid: await world.input(table)}, (), world.context(),
+        shard=table.shard, columns=[(2, 0), (1, 0)], names=[["_row_id", "c1"], ["c2", "c1"]],
+    )  # fmt: skip
+    for (part,), expected in ((deletes, {"_row_id": ROW_ID_FIELD, "c1": 1}), (inserts, {"c2": 2, "c1": 1})):
+        data = await world.env.blob.get(part.key)
+        assert data is not None
+        schema = pq.read_schema(pa.BufferReader(data))
+        assert {field.name: int(field.metadata[FIELD_ID]) for field in schema} == expected
 
 
 async def test_writing_nothing_writes_no_file(world: World, engine: Engine) -> None:
