@@ -20,7 +20,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]
 def csn(client: psycopg.Connection[tuple[object, ...]]) -> int:
     """The CSN up to which everything has been committed."""
     row = client.execute("SELECT tidegate.current_csn()").fetchone()
-    assert row is not None and isinstance(row[0], int)
+    assert row is not None
+    assert isinstance(row[0], int)
     return row[0]
 
 
@@ -49,7 +50,9 @@ def test_the_past_is_the_same_on_both_engines(server: TidegateServer, engine: st
             else:
                 found = client.execute(f"SELECT {whole}, sum(price) FROM {source}").fetchone()
             assert found is not None
-            assert found[0] == 40000 and found[1] == 800020000 and str(found[4]) == "1000025000.00"
+            assert found[0] == 40000
+            assert found[1] == 800020000
+            assert str(found[4]) == "1000025000.00"
         assert client.execute("SELECT name FROM tidegate.as_of('t', %s) WHERE id = 3", (gone,)).fetchone() == ("other",)
         changes = client.execute(
             "SELECT tidegate_diff, count(*), count(DISTINCT tidegate_csn) FROM tidegate.changes('t', %s, %s)"
