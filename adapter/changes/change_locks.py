@@ -67,9 +67,9 @@ async def locked_rows(
     if not rows.num_rows:
         return rows
     ids = rows.column(0).to_numpy()
-    modes = _modes(rows, keys, len(target.columns))
+    modes = modes_of_rows(rows, keys, len(target.columns))
     if len(ids) > 1:
-        ids, modes = await computed(len(ids), partial(_ascending, [ids], [modes]))
+        ids, modes = await computed(len(ids), partial(ascending, [ids], [modes]))
     changed, fitting = await _lock(running, target, read, statement, keys, ids, modes)
     return rows if fitting is None else _with_newest(rows, changed, fitting)
 
@@ -96,10 +96,10 @@ async def locked_batches(
                 if batch.num_rows:
                     await spool.append(batch)
                     ids.append(batch.column(0).to_numpy())
-                    modes.append(_modes(batch, keys, len(target.columns)))
+                    modes.append(modes_of_rows(batch, keys, len(target.columns)))
         if not ids:
             return
-        found, wanted = await computed(spool.rows, partial(_ascending, ids, modes))
+        found, wanted = await computed(spool.rows, partial(ascending, ids, modes))
         changed, fitting = await _lock(running, target, read, statement, keys, found, wanted)
         async for batch in spool.read(0, spool.rows):
             yield batch if fitting is None else _with_newest(batch, changed, fitting)
@@ -183,12 +183,12 @@ async def merged_batches(
                 if batch.num_rows:
                     await spool.append(batch)
                     command = commands[batch.column(1 + 2 * width).to_numpy()]
-                    wanted = np.where(command == "delete", FOR_UPDATE, _modes(batch, keys, width))
+                    wanted = np.where(command == "delete", FOR_UPDATE, modes_of_rows(batch, keys, width))
                     changed = command != "insert"
                     ids.append(batch.column(0).to_numpy(zero_copy_only=False)[changed].astype(np.int64))
                     modes.append(wanted[changed])
         if ids:
-            found, wanted = await computed(spool.rows, partial(_ascending, ids, modes))
+            found, wanted = await computed(spool.rows, partial(ascending, ids, modes))
             if await LockedRows(running, target.relation, "updating").lock(found, wanted):
                 raise BeginAgain
         async for batch in spool.read(0, spool.rows):
@@ -197,13 +197,13 @@ async def merged_batches(
         spool.close()
 
 
-def _ascending(ids: list[Any], modes: list[Any]) -> tuple[Any, Any]:
+def ascending(ids: list[Any], modes: list[Any]) -> tuple[Any, Any]:
     """Rows by id, each once, and their modes."""
     found, places = np.unique(np.concatenate(ids), return_index=True)
     return found, np.concatenate(modes)[places]
 
 
-def _modes(batch: RecordBatch, keys: Sequence[int] | None, width: int) -> np.ndarray[Any, Any]:
+def modes_of_rows(batch: RecordBatch, keys: Sequence[int] | None, width: int) -> np.ndarray[Any, Any]:
     """By row, the mode in which DELETE (None) locks it, or UPDATE: FOR UPDATE where one of the `keys` changes, the
     places of the columns that other tables may refer to."""
     if keys is None:
@@ -228,7 +228,7 @@ async def _newest_that_fit(
     newest = await rows.newest_versions(at for at in changed.values() if at != DELETED)
     batches = await recheck(running, read, [(locked_scan((read.again or read.query).rel), newest)], "newest")
     for batch in batches:
-        modes = _modes(batch, keys, len(target.columns))
+        modes = modes_of_rows(batch, keys, len(target.columns))
         stronger = modes == FOR_UPDATE
         if keys is not None and stronger.any():
             await rows.lock_newest(np.sort(batch.column(0).to_numpy()[stronger]), FOR_UPDATE)

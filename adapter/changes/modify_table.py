@@ -43,6 +43,7 @@ from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
+from adapter.changes.together import rows_of_all
 from adapter.execution.statement import NotTogether, Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan, has_acting_calls
@@ -89,13 +90,12 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     return change.outcome()
 
 
-def _check_constants(read: PreparedRead) -> None:
+def _check_constants(rel: ir.Rel, params: SequenceOf[ir.Literal]) -> None:
     """A constant that does not fit its column is an error though no row gets it: PostgreSQL folds it while planning."""
-    rel = read.query.rel
     while isinstance(rel, ir.Project):
         for expr in rel.exprs:
             if isinstance(expr, ir.Cast):
-                constant_value(expr, read.params)
+                constant_value(expr, params)
         rel = rel.input
 
 
@@ -162,7 +162,11 @@ class Change:
         self._changed = changed
         self.target = target = target_of(running, plan.catalog, statement.relation_oid)
         self._txn = running.transaction.writable(running.services.env, target.shard)
+        name = plan.tag.split()[0]
+        self._tag_prefix = "INSERT 0 " if name == "INSERT" else name + " "
         self._rows = 0
+        self._own_rows = 0
+        """Those of the statement itself, when others are carried out with it."""
         self.returned = None if statement.returning is None else ReturnedRows(running, statement.returning)
         self._numbered: dict[int, Sequence] = {}
         self._conflicts: ConflictResolution | None = None
@@ -202,19 +206,38 @@ class Change:
             if is_short and may_skip_engines(running):
                 rows = await written_rows(running, statement.source)
                 if rows is not None:
+                    self._own_rows = rows.num_rows // (1 + len(running.beside))
+                    for each in running.beside:
+                        each.tag = self._tag_prefix + str(self._own_rows)
                     await self._take(rows)
                     return
-            if running.beside:
-                raise NotTogether("the rows of several statements take an engine")
             plan = self._number_rows(plan, statement)
+        if running.beside:
+            await self._change_together()
+            return
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
-        _check_constants(read)
+        _check_constants(read.query.rel, read.params)
         if self._may_be_written_by_engine() and read.writer is not None:
             if not isinstance(statement, BoundInsert):
                 await lock_whole_table(running, self.target)
             await self._write_by_engine(read)
         else:
             await self._read_then_write(read)
+
+    async def _change_together(self) -> None:
+        """Change what the statement and those beside it change."""
+        running, statement = self._running, self._statement
+        if not isinstance(statement, (BoundUpdate, BoundDelete)):
+            raise NotTogether
+        for params in (running.params, *[each.params for each in running.beside]):
+            _check_constants(statement.read.rel, params)
+        keys = None if self._assigned is None else self._assigned.key_places
+        together = await rows_of_all(running, self._plan, self.target, keys)
+        self._own_rows = together.counts[0]
+        for each, count in zip(running.beside, together.counts[1:], strict=True):
+            each.tag = self._tag_prefix + str(count)
+        if together.rows is not None:
+            await self._take(together.rows)
 
     async def finish(self) -> None:
         """Everything that the whole statement writes is written: check keys. Raises 23505, 23503."""
@@ -460,18 +483,12 @@ class Change:
 
     def outcome(self) -> Outcome:
         """The command tag, or the rows of RETURNING."""
-        plan = self._plan
-        name = plan.tag.split()[0]
-        prefix = "INSERT 0" if name == "INSERT" else name
+        prefix, columns = self._tag_prefix, self._plan.columns
         if self.returned is None:
-            # Statements that are carried out together write as many rows each.
-            return Command(tag=f"{prefix} {self._rows // (1 + len(self._running.beside))}")
-        assert plan.columns is not None
-        return RowsOutcome(
-            columns=plan.columns,
-            batches=self.returned.batches(plan.columns),
-            tag=lambda count: f"{prefix} {count}",
-        )
+            return Command(tag=prefix + str(self._own_rows if self._running.beside else self._rows))
+        assert columns is not None
+        batches = self.returned.batches(columns)
+        return RowsOutcome(columns=columns, batches=batches, tag=lambda count: prefix + str(count))
 
 
 def _closable(stream: AsyncIterator[RecordBatch]) -> Any:

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from adapter.transactions.transaction import Transaction
 
 
-class Beside(Struct, frozen=True, eq=False):
+class Beside(Struct, eq=False):
     """A statement of another session that is carried out with one of the same plan and the same settings."""
 
     session: SessionState
     params: tuple[Literal, ...]
+    tag: str = ""
+    """What its client is told."""
 
 
 class NotTogether(Exception):

@@ -31,6 +31,8 @@ class KeyRead(Struct, frozen=True, kw_only=True, eq=False):
     access: KeyAccess
     program: RowProgram
     first: Callable[[Given], int | None] | None = None
+    is_one_key: bool
+    """Whether it reads the row of one whole key."""
 
     def limit(self, given: Given) -> int | None:
         """So many rows are enough; None when it takes all. Raises NeedsEngine."""
@@ -66,7 +68,13 @@ def key_read_of(rel: ir.Rel, catalog: CatalogSnapshot) -> KeyRead | None:
     if maker is None or program is None:
         return None
     is_cut = maker.first is not None and not access.whole and access.serves and not tests
-    return KeyRead(relation=relation, access=access, program=program, first=maker.first if is_cut else None)
+    return KeyRead(
+        relation=relation,
+        access=access,
+        program=program,
+        first=maker.first if is_cut else None,
+        is_one_key=access.whole and access.among is None,
+    )
 
 
 def _parts(condition: ir.Scalar) -> list[ir.Scalar]:

@@ -288,8 +288,7 @@ def _not_populated(name: str) -> ObjectNotInPrerequisiteState:
 
 def _over(running: Running, read: KeyRead) -> Callable[[Any], RecordBatch | None] | None:
     """See `PreparedRead.over`."""
-    is_one_key = read.access.whole and read.access.among is None
-    return partial(over_rows_of_key, running, read) if is_one_key else None
+    return partial(over_rows_of_key, running, read) if read.is_one_key else None
 
 
 def may_skip_engines(running: Running) -> bool:

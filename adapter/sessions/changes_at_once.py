@@ -37,7 +37,7 @@ from adapter.settings.values import SettingValues
 from adapter.transactions.locks.lock import WouldWait
 from planner.errors import InternalError, QueryCanceled, SerializationFailure, SqlError, StatementCompletionUnknown
 from planner.ir.array_value import ArrayValue
-from planner.ir.bound import BoundInsert
+from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate
 from planner.ir.nodes import Literal
 from planner.syntax.parse import Parsed
 from planner.types.types import SqlType, declared_as
@@ -51,6 +51,9 @@ PAUSE = 100
 
 _OWN_SETTINGS = frozenset({"application_name", "client_encoding"})
 """Settings in which sessions may differ whose changes run together."""
+
+
+_KINDS = frozenset({"insert_stmt", "update_stmt", "delete_stmt"})
 
 
 class _Waiting(Struct, eq=False):
@@ -186,7 +189,7 @@ class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
                 raise InternalError("a change without RETURNING has rows")
             left = ()
             for each in others:
-                each.turn.set_result(outcome.tag)
+                each.turn.set_result(each.beside.tag)
             return outcome.tag
         except StatementCompletionUnknown as error:
             left = ()
@@ -217,7 +220,7 @@ def changing(
     state = life.state
     values = state.values.flat
     if (
-        parsed.kind != "insert_stmt"
+        parsed.kind not in _KINDS
         or parsed.extension is not None
         or not parsed.is_brief
         or state.transaction is not None
@@ -234,7 +237,7 @@ def changing(
         plan = state.plan(parsed, state.newest_catalog(), declared)
     except SqlError:
         return None
-    if plan.denied is not None or plan.steps or plan.templates or not _is_simple(plan):
+    if plan.denied is not None or plan.steps or not _is_simple(plan):
         return None
     return ChangeAtOnce(
         life=life,
@@ -249,15 +252,23 @@ def changing(
 
 
 def _is_simple(plan: Plan) -> bool:
-    statement = plan.statement
-    return (
-        isinstance(statement, BoundInsert)
-        and statement.returning is None
-        and statement.on_conflict is None
-        and statement.view_checks is None
-        and plan.query is statement.source
-        and not is_temporary(statement.relation_oid)
-    )
+    """Whether it is an INSERT of rows that are written out, or an UPDATE or DELETE of the row of one key."""
+    match plan.statement:
+        case BoundInsert() as statement:
+            return (
+                statement.returning is None
+                and statement.on_conflict is None
+                and statement.view_checks is None
+                and plan.query is statement.source
+                and not plan.templates
+                and not is_temporary(statement.relation_oid)
+            )
+        case BoundUpdate() | BoundDelete() as change:
+            read = plan.key_read
+            is_plain = isinstance(change, BoundDelete) or (change.view_checks is None and change.policies is None)
+            return is_plain and change.returning is None and read is not None and read.is_one_key
+        case _:
+            return False
 
 
 def _kind(state: SessionState, lines: Lines) -> int:

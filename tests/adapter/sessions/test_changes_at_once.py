@@ -247,3 +247,143 @@ async def test_what_waits_is_active(place: Place) -> None:
     assert await holder.value(active) == len(others)
     await holder.run("commit")
     await task
+
+
+# ---------------------------------------------------------------- UPDATE and DELETE
+
+
+@pytest.fixture
+async def filled(place: Place) -> Place:
+    await place.clients[0].run("insert into t select g, g, 'l' || g from generate_series(0, 99) g")
+    return place
+
+
+async def test_updates_commit_at_once(filled: Place) -> None:
+    before = filled.commits
+    answers = await together(filled.clients, [f"update t set n = n + {n} where id = {n}" for n in range(SESSIONS)])
+    assert answers == ["UPDATE 1"] * SESSIONS
+    assert filled.commits - before == 2
+    rows = await filled.clients[0].rows(f"select id, n, label from t where id < {SESSIONS} order by id")
+    assert rows == [(n, 2 * n, f"l{n}") for n in range(SESSIONS)]
+
+
+async def test_one_row_is_changed_by_one_after_the_other(filled: Place) -> None:
+    before = filled.commits
+    answers = await together(filled.clients, ["update t set n = n + 1, label = label || 'x' where id = 7"] * SESSIONS)
+    assert answers == ["UPDATE 1"] * SESSIONS
+    assert filled.commits - before == 2
+    assert await filled.clients[0].rows("select n, label from t where id = 7") == [
+        (7 + SESSIONS, "l7" + "x" * SESSIONS)
+    ]
+
+
+async def test_each_is_told_of_its_own_rows(filled: Place) -> None:
+    texts = [f"update t set n = 5 where id = {(n, n + 1000)[n % 2]}" for n in range(SESSIONS)]
+    assert await together(filled.clients, texts) == ["UPDATE 1", "UPDATE 0"] * (SESSIONS // 2)
+    texts = [f"delete from t where id = {n // 2}" for n in range(SESSIONS)]
+    answers = await together(filled.clients, texts)
+    assert sorted(answers) == ["DELETE 0"] * (SESSIONS // 2) + ["DELETE 1"] * (SESSIONS // 2)
+    assert await filled.clients[0].value("select count(*) from t") == 100 - SESSIONS // 2
+
+
+async def test_conditions_hold_for_what_others_have_made_of_a_row(filled: Place) -> None:
+    answers = await together(filled.clients, ["update t set n = n + 1 where id = 3 and n < 8"] * SESSIONS)
+    assert sorted(answers) == ["UPDATE 0"] * (SESSIONS - 5) + ["UPDATE 1"] * 5
+    assert await filled.clients[0].value("select n from t where id = 3") == 8
+
+
+async def test_keys_that_change(filled: Place) -> None:
+    answers = await together(filled.clients, [f"update t set id = {200 + n} where id = {n}" for n in range(SESSIONS)])
+    assert answers == ["UPDATE 1"] * SESSIONS
+    answers = await together(filled.clients, [f"update t set id = {300 + n} where id = 200" for n in range(SESSIONS)])
+    assert sorted(answers) == ["UPDATE 0"] * (SESSIONS - 1) + ["UPDATE 1"]
+    answers = await together(filled.clients, [f"update t set id = 99 where id = {20 + n}" for n in range(SESSIONS)])
+    assert answers == ['23505 duplicate key value violates unique constraint "t_pkey"'] * SESSIONS
+
+
+@pytest.mark.parametrize(
+    ("wrong", "answer"),
+    [
+        ("update t set n = 1000 where id = 5", '23514 new row for relation "t" violates check constraint "t_n_check"'),
+        ("update t set n = 3000000000 where id = 5", "22003 integer out of range"),
+        (
+            "update t set n = null where id = 5",
+            '23502 null value in column "n" of relation "t" violates not-null constraint',
+        ),
+    ],
+)
+async def test_only_the_wrong_update_fails(filled: Place, wrong: str, answer: str) -> None:
+    texts = [f"update t set n = {n + 1} where id = {n}" for n in range(20, 20 + SESSIONS - 1)]
+    assert await together(filled.clients, [*texts, wrong]) == ["UPDATE 1"] * (SESSIONS - 1) + [answer]
+    rows = await filled.clients[0].rows("select id, n from t where id between 20 and 30 order by id")
+    assert rows == [(n, n + 1) for n in range(20, 20 + SESSIONS - 1)]
+
+
+async def test_parents_are_deleted_with_what_refers_to_them(place: Place) -> None:
+    one = place.clients[0]
+    await one.run("create table child (id int primary key, p int references parent on delete cascade)")
+    await one.run("insert into parent select g from generate_series(10, 40) g")
+    await one.run("insert into child select g, g from generate_series(10, 40) g")
+    await one.run("insert into t values (1, 1, 'x', 15)")
+    answers = await together(place.clients, [f"delete from parent where id = {10 + n}" for n in range(SESSIONS)])
+    assert answers[5].startswith("23503")
+    assert answers[:5] + answers[6:] == ["DELETE 1"] * (SESSIONS - 1)
+    assert await one.rows("select count(*), min(p) filter (where p < 22) from child") == [(20, 15)]
+
+
+async def test_who_waits_for_a_row_holds_nobody_up(filled: Place) -> None:
+    holder, waiter, *others = filled.clients
+    await holder.run("begin; update t set n = 0 where id = 50")
+    waiting = asyncio.ensure_future(sent(waiter, "update t set n = n + 1 where id = 50"))
+    texts = [f"update t set n = n + 1 where id = {n}" for n in range(len(others))]
+    assert await asyncio.wait_for(together(others, texts), 10) == ["UPDATE 1"] * len(others)
+    assert not waiting.done()
+    await holder.run("commit")
+    assert await asyncio.wait_for(waiting, 10) == "UPDATE 1"
+    assert await holder.value("select n from t where id = 50") == 1
+
+
+async def test_dates_and_texts_go_through_several_changes(place: Place) -> None:
+    one = place.clients[0]
+    await one.run(
+        "create table v (id int primary key, d date, at timestamp, s text, n numeric(10, 2), f float8, b boolean,"
+        " u uuid)"
+    )
+    await one.run(
+        "insert into v values (1, '2024-02-28', '2024-01-01 10:00', 'é', 1.50, 0.1, true,"
+        " '00000000-0000-0000-0000-000000000001'), (2, null, null, null, null, null, null, null)"
+    )
+    text = "update v set n = n + 1, s = s || 'ß' where id = {}"
+    answers = await together(place.clients, [text.format(1 + n % 2) for n in range(SESSIONS)])
+    assert answers == ["UPDATE 1"] * SESSIONS
+    rows = await one.rows("select id, d::text, at::text, s, n::text, f, b, u::text from v order by id")
+    assert rows == [
+        (
+            1,
+            "2024-02-28",
+            "2024-01-01 10:00:00",
+            "é" + "ß" * 6,
+            "7.50",
+            0.1,
+            True,
+            "00000000-0000-0000-0000-000000000001",
+        ),
+        (2, None, None, None, None, None, None, None),
+    ]
+
+
+async def test_blocks_and_statements_of_their_own(filled: Place) -> None:
+    """Random transfers, half of them in blocks: sums are kept, and no client sees 40001 outside of a block."""
+
+    async def transfers(client: Client, number: int) -> None:
+        for step in range(20):
+            row = (number * 7 + step * 3) % 10
+            if number % 2:
+                await client.run("begin isolation level read committed")
+                await client.run(f"update t set n = n + 1 where id = {row}")
+                await client.run("commit")
+            else:
+                assert await sent(client, f"update t set n = n + 1 where id = {row}") == "UPDATE 1"
+
+    await asyncio.wait_for(asyncio.gather(*(transfers(c, n) for n, c in enumerate(filled.clients))), 60)
+    assert await filled.clients[0].value("select sum(n) from t where id < 10") == 45 + SESSIONS * 20
