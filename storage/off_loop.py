@@ -14,6 +14,9 @@ T = TypeVar("T")
 AT_ONCE_ROWS = 8192
 """So many rows are computed at once: a millisecond, where handing over to a thread and back takes a tenth of one."""
 
+MANY_COLUMNS = 128
+"""More columns than that take milliseconds, however few rows there are: each is an array to be made or looked at."""
+
 
 async def computed(rows: int, work: Callable[[], T]) -> T:
     """The result of `work` over so many `rows`. Raises what it raises.

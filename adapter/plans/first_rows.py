@@ -7,6 +7,7 @@ the others. Sorting them again, cutting off the rest and aggregating are left to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import transform, walk
 from planner.types import types as t
 
-MAX_NODES = 10_000
+MAX_NODES = 2_000
 """Nodes of a query that are looked at, on the event loop: longer ones have lists of constants or conditions, whose
 computing takes longer than reading a table for its first rows."""
 
@@ -53,11 +54,12 @@ class FirstRows(Struct, frozen=True, kw_only=True):
 def first_rows(rel: ir.Rel, relation_oid: int) -> tuple[FirstRows, ...]:
     """What `rel` needs of the relation when that is nothing but first rows of its only scan; else nothing, also where
     it has more than `MAX_NODES`."""
+    nodes = list(islice(walk(rel), MAX_NODES + 1))
+    if len(nodes) > MAX_NODES:
+        return ()
     found: tuple[FirstRows, ...] = ()
     scans = 0
-    for number, node in enumerate(walk(rel)):
-        if number == MAX_NODES:
-            return ()
+    for node in nodes:
         if isinstance(node, ir.Scan) and node.relation_oid == relation_oid:
             scans += 1
         elif isinstance(node, ir.Limit) and isinstance(node.input, ir.Sort) and not node.ties:

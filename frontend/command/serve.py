@@ -19,6 +19,7 @@ from typing import Any
 import structlog
 
 from adapter.sessions import server as sessions
+from adapter.sessions.memory import collect_new_only
 from adapter.sessions.options import ServerOptions
 from frontend.authentication.login import Authenticator
 from frontend.authentication.rules import BadRules
@@ -143,9 +144,7 @@ async def _serve(
             _obey_supervisor(worker, server, orders, hang_up)
             worker.say_ready()
         backend.warm()
-        # What start-up made lives as long as the server: no collection need look at it again.
-        gc.freeze()
-        gc.enable()
+        collect_new_only()
         await _until_stopped(server.stop, backend.env.deposed, orders)
     finally:
         # What is frozen is never torn down, and libraries complain of that at the exit.

@@ -23,7 +23,7 @@ from frontend.encoding.columns import (
 )
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
-from frontend.encoding.small import SMALL_CELLS, CellWriter, cell_writers, small_data_rows
+from frontend.encoding.small import SMALL_CELLS, SMALL_ROWS, CellWriter, cell_writers, small_data_rows
 from planner.types.types import SqlType
 
 RecordBatch: TypeAlias = Any
@@ -32,6 +32,8 @@ TARGET_CHUNK_BYTES = 1 << 20
 """Input bytes encoded at once: enough to amortise the kernels' fixed cost, small enough to bound memory."""
 MAX_CHUNK_ROWS = 16_384
 BYTES_OF_A_CELL = 256
+CELLS_OF_A_COLUMN = 8
+"""What a column costs however few rows there are, beside a cell of many."""
 SMALL_BYTES = 64 << 10
 """More than that is not encoded cell by cell, however few there are."""
 
@@ -51,8 +53,9 @@ def chunks(batch: RecordBatch) -> Iterator[RecordBatch]:
 
 
 def work_of(chunk: RecordBatch, columns: int) -> int:
-    """How much work encoding a chunk is, in cells: a long value is as much as many short ones."""
-    return max(int(chunk.num_rows) * columns, int(chunk.nbytes) // BYTES_OF_A_CELL)
+    """How much work encoding a chunk is, in cells: a long value is as much as many short ones, and so is a column."""
+    rows = max(int(chunk.num_rows), CELLS_OF_A_COLUMN)
+    return max(rows * columns, int(chunk.nbytes) // BYTES_OF_A_CELL)
 
 
 def _words(values: Any) -> ByteMatrix:
@@ -122,7 +125,8 @@ class RowEncoder:
     def data_rows(self, batch: RecordBatch) -> memoryview:
         """The DataRow messages of all rows of the batch, one after the other."""
         count = batch.num_rows
-        if count * len(self._types) <= SMALL_CELLS and batch.nbytes <= SMALL_BYTES:
+        is_small = count <= SMALL_ROWS or count * len(self._types) <= SMALL_CELLS
+        if is_small and batch.nbytes <= SMALL_BYTES:
             writers = self._cell_writers(batch.schema)
             if writers is not None:
                 return small_data_rows(batch, writers)

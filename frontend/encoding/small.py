@@ -21,6 +21,8 @@ from planner.types.types import SqlType
 
 SMALL_CELLS = 400
 """Rows times columns up to which values are written one by one."""
+SMALL_ROWS = 8
+"""So many rows are, however wide: what a kernel costs for each column is as much as ten values."""
 
 CellWriter: TypeAlias = Callable[[list[Any]], list[bytes]]
 """The cells of a column's values: each has its length before its text."""

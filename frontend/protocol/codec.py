@@ -137,12 +137,27 @@ class BodyReader:
         start = self._take(count)
         return bytes(self.body[start : start + count])
 
-    def value(self, count: int) -> bytes | memoryview:
-        """`raw`, not copied where that would take long."""
-        if count < LONG_VALUE_BYTES:
-            return self.raw(count)
-        start = self._take(count)
-        return memoryview(self.body)[start : start + count]
+    def values(self, count: int) -> list[bytes | memoryview | None]:
+        """So many values, each after its length; the long ones are not copied. There may be tens of thousands."""
+        body, at, end = self.body, self.position, len(self.body)
+        found: list[bytes | memoryview | None] = []
+        for _ in range(count):
+            if at + 4 > end:
+                raise ProtocolViolation("insufficient data left in message")
+            (length,) = _LENGTH.unpack_from(body, at)
+            at += 4
+            if length == -1:
+                found.append(None)
+                continue
+            if length < 0 or at + length > end:
+                raise ProtocolViolation("insufficient data left in message")
+            if length < LONG_VALUE_BYTES:
+                found.append(bytes(body[at : at + length]))
+            else:
+                found.append(memoryview(body)[at : at + length])
+            at += length
+        self.position = at
+        return found
 
     def byte(self) -> int:
         if self.position >= len(self.body):
@@ -160,6 +175,10 @@ class BodyReader:
         count = self.int16()
         return struct.unpack_from(f">{count}h", self.body, self._take(2 * count)) if count else ()
 
+    def uint32s(self) -> tuple[int, ...]:
+        count = self.int16()
+        return struct.unpack_from(f">{count}I", self.body, self._take(4 * count)) if count else ()
+
     def end(self) -> None:
         if self.position != len(self.body):
             raise ProtocolViolation("invalid message format")
@@ -171,7 +190,7 @@ def _query(reader: BodyReader) -> FrontendMessage:
 
 def _parse(reader: BodyReader) -> FrontendMessage:
     name, text = reader.string(), reader.string()
-    return Parse(name=name, text=text, param_oids=tuple(reader.uint32() for _ in range(reader.int16())))
+    return Parse(name=name, text=text, param_oids=reader.uint32s())
 
 
 def _small_bind(body: bytes) -> Bind | None:
@@ -215,15 +234,11 @@ def _small_bind(body: bytes) -> Bind | None:
 def _bind(reader: BodyReader) -> FrontendMessage:
     portal, statement = reader.string(), reader.string()
     param_formats = reader.int16s()
-    params: list[bytes | memoryview | None] = []
-    for _ in range(reader.int16()):
-        length = reader.int32()
-        params.append(None if length == -1 else reader.value(length))
     return Bind(
         portal=portal,
         statement=statement,
         param_formats=param_formats,
-        params=tuple(params),
+        params=tuple(reader.values(reader.int16())),
         result_formats=reader.int16s(),
     )
 

@@ -30,7 +30,7 @@ from storage.catalog.net_updates import net_updates
 from storage.durable.state import BASE_FORMAT, framed, unframed
 from storage.errors import CorruptState, StorageError, part_not_stored
 from storage.ids import ShardId
-from storage.off_loop import AT_ONCE_ROWS
+from storage.off_loop import AT_ONCE_ROWS, MANY_COLUMNS
 from storage.shards.parts import (
     INLINE_LIMIT_BYTES,
     PROVISIONAL_ROW_ID,
@@ -536,7 +536,8 @@ class Txn:
             return prepared[1]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         if arrow_bytes(table) <= INLINE_LIMIT_BYTES * 2:
-            part = inline_part(kind, table)
+            is_wide = table.num_columns > MANY_COLUMNS
+            part = await asyncio.to_thread(inline_part, kind, table) if is_wide else inline_part(kind, table)
             if part.bytes <= min(INLINE_LIMIT_BYTES, budget.left):
                 budget.left -= part.bytes
                 return part

@@ -58,8 +58,11 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     format_ = replace(format_, columns_named=bool(statement.columns))
     running.transaction.rely_on([relation])
     target = target_of(running, catalog, relation.oid)
+    given = {column.attnum for column in columns}
     defaults = {
-        column.attnum: await _default(running, catalog, column) for column in target.columns if column not in columns
+        column.attnum: await _default(running, catalog, column)
+        for column in target.columns
+        if column.attnum not in given
     }
     wanted = None
     if statement.where is not None:

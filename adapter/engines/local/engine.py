@@ -60,6 +60,7 @@ from planner.lowering.engine_errors import translate
 from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment
 from storage.ids import ShardId
+from storage.off_loop import MANY_COLUMNS
 
 if TYPE_CHECKING:
     from adapter.engines.local.database import Cursor, LocalDatabase
@@ -86,7 +87,6 @@ time: whoever cancelled is answered, and the thread ends when the call does."""
 T = TypeVar("T")
 
 _extra_names = itertools.count()
-
 
 class _Opened(Struct, frozen=True, kw_only=True):
     """The database and what is in it. `errors`: the classes of what it raises."""
@@ -262,12 +262,20 @@ class LocalEngine:
     ) -> RecordBatch | None:
         """The result of a query of one small table, without a database; None when it takes one."""
         ((oid, plan),) = plans.items()
-        source = known.lookup or known.row_scan(tables[oid].relation)
+        relation = tables[oid].relation
+        is_wide = len(known.query.rel.fields) > MANY_COLUMNS
+        source = known.lookup
+        if source is None and is_wide:
+            source = await self._workers.run(lambda: known.row_scan(relation))
+        source = source or known.row_scan(relation)
         if source is None:
             return None
         rows, indexes = tables[oid].picked, Indexes()
         if rows is None:
             rows, indexes = await self._small.rows(plan.columns, plan.inline, plan.deletes), self._indexes
+        if is_wide:
+            answer = source.answer
+            return await self._workers.run(lambda: answer(rows, params, Indexes()))
         return source.answer(rows, params, indexes)
 
     async def write(

@@ -32,6 +32,7 @@ from adapter.engines.common.scan_sources import (
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, share
 from storage.ids import ShardId
+from storage.off_loop import MANY_COLUMNS
 from storage.shards.parts import Part
 
 MAX_ROWS = 8192
@@ -90,7 +91,7 @@ class SmallTables:
             pieces = [await self._part(columns, part, name) for part, name in zip(parts, of, strict=True)]
             pieces = pieces or [scan_schema(columns).empty_table()]
             ids = await self._deleted.ids(deletes)
-            if sum([piece.nbytes for piece in pieces]) > THREAD_BYTES:
+            if len(columns) > MANY_COLUMNS or sum([piece.nbytes for piece in pieces]) > THREAD_BYTES:
                 table = await asyncio.to_thread(_together, pieces, ids)
             else:
                 table = _together(pieces, ids)

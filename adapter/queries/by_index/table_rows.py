@@ -5,6 +5,7 @@ A `TableRows` says how the rows that a conjunction needs are found, if that read
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -39,6 +40,9 @@ SCANNED_AT_ONCE = 8
 
 ENGINE_ROWS = 65_536
 """So many rows a scan could read before its engine has begun."""
+
+MANY_FOUND = 64
+"""What so many searches found takes a millisecond to put together."""
 
 Paths: TypeAlias = tuple[IndexPath, ...]
 """How the rows of one table are found: one path for each conjunction."""
@@ -86,7 +90,10 @@ class TableRows:
                     return ordered, picked
         if paths is None or not read:
             return paths, None
-        return paths, as_table(self.relation, await self.found(paths))
+        found = await self.found(paths)
+        if len(found) > MANY_FOUND:
+            return paths, await asyncio.to_thread(as_table, self.relation, found)
+        return paths, as_table(self.relation, found)
 
     @property
     def budget(self) -> Estimate:
@@ -131,7 +138,9 @@ class TableRows:
     async def found(self, paths: Paths) -> list[Found]:
         env, transaction, relation, columns = self.env, self.transaction, self.relation, self.columns
         found: list[Found] = []
-        for path in paths:
+        for number, path in enumerate(paths, 1):
+            if number % MANY_FOUND == 0:
+                await asyncio.sleep(0)
             index = path.index.definition
             if path.keys is None:
                 found += [await rows_in_range(env, transaction, relation, index, each, columns) for each in path.ranges]

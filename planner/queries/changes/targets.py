@@ -72,6 +72,11 @@ def _places(relation: Relation) -> Mapping[str, int]:
     return {column.name: place for place, column in enumerate(relation.live_columns())}
 
 
+@lru_cache(maxsize=256)
+def _live(relation: Relation) -> tuple[Column, ...]:
+    return relation.live_columns()
+
+
 _PRIVILEGES = {"insert": "a", "update": "w", "delete": "d", "merge": ""}
 
 
@@ -113,7 +118,7 @@ class ChangeTarget(Struct, frozen=True, kw_only=True):
         below: int | None = index
         for depth, (use, relation) in enumerate(zip(self.uses, relations, strict=True)):
             assert below is not None
-            (use.inserted if inserted else use.updated).add(relation.live_columns()[below].attnum)
+            (use.inserted if inserted else use.updated).add(_live(relation)[below].attnum)
             if depth < len(self.views):
                 below = self.views[depth].columns[below].below
         return place
@@ -124,7 +129,7 @@ class ChangeTarget(Struct, frozen=True, kw_only=True):
         wanted = {place for place, column in enumerate(self.live) if column.attnum in attnums}
         for use, view in zip(reversed(self.uses[:-1]), reversed(self.views), strict=True):
             wanted = {index for index, column in enumerate(view.columns) if column.below in wanted}
-            use.selected.update(view.view.live_columns()[index].attnum for index in wanted)
+            use.selected.update(_live(view.view)[index].attnum for index in wanted)
 
     def place(self, index: int, verb: str) -> int:
         """The place of the table's column that the column `index` of `named` is. Raises 0A000 when it is none."""
