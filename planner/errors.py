@@ -48,6 +48,8 @@ class SqlError(Exception):
         self.constraint = constraint
         self.routine = routine
         self.fatal = fatal
+        self.row: int | None = None
+        """The row at fault, counted from 0, of those that COPY reads."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.sqlstate}, {self.message!r})"

@@ -6,6 +6,7 @@ the text of their values.
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
@@ -21,12 +22,12 @@ from planner.definitions.expression_columns import ExpressionColumn
 from planner.definitions.index_expressions import RowValue, bind_row_value
 from planner.dialects.comparison_keys import numeric_key
 from planner.ir.bound import BoundQuery
-from planner.ir.physical import arrow_type
+from planner.ir.physical import arrow_type, element_type
 from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
 from planner.types.type_scope import types_of
-from planner.types.types import is_wide, type_of_column
+from planner.types.types import SqlType, is_wide, type_of_column
 from planner.types.user_types import held_as
 from planner.values.range_bounds import comparison_key
 from planner.values.text_values import parse_text
@@ -341,6 +342,18 @@ def _key_column(relation: Relation, attnum: int) -> KeyColumn:
 def values_as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A text for each value that is the same for the same values, NULL for NULL."""
     return pa.array([None if value is None else repr(value) for value in values.to_pylist()], pa.string())
+
+
+def values_of_texts(texts: pa.Array, type_: SqlType) -> pa.Array:
+    """The values of `type_` that `values_as_text` made `texts` of; `texts` themselves where they are values, or hold
+    what is not written as a constant (a date, say)."""
+    if element_type(type_) is None or not pa.types.is_string(texts.type):
+        return texts
+    try:
+        values = [None if text is None else literal_eval(text) for text in texts.to_pylist()]
+    except ValueError:
+        return texts
+    return pa.array(values, arrow_type(type_))
 
 
 _COMPARED = " compared"

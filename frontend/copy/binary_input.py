@@ -13,6 +13,7 @@ import pyarrow as pa
 from adapter.results import ColumnDescription
 from frontend.copy.lines import with_context
 from frontend.copy.output import BINARY_SIGNATURE
+from frontend.copy.places import RowPlaces
 from frontend.decoding.binary import LeftoverData, parse_binary
 from frontend.decoding.text import values_to_array
 from frontend.encoding.rows import RecordBatch
@@ -36,6 +37,8 @@ class CopyBinaryInput:
         self._header_due = True
         self._row_number = 0
         self._ended = False
+        self.places = RowPlaces(relation_name)
+        """Where rows came from."""
         self._names = [f"c{index + 1}" for index in range(len(columns))]
 
     @property
@@ -71,6 +74,7 @@ class CopyBinaryInput:
             position = length
             self._header_due = False
         rows: list[list[object]] = []
+        noted = self._row_number
         while True:
             parsed = self._tuple(data, position, final=final)
             if parsed is None:
@@ -84,6 +88,7 @@ class CopyBinaryInput:
                 rows = []
         if rows:
             batches.append(self._batch(rows))
+        self.places.note(self._row_number - noted, noted, self._row_number - noted)
         self._pending = [data[position:]]
         self._pending_bytes = len(data) - position
         # A row that is longer than a block is looked at again when twice as much of it is there.

@@ -13,6 +13,7 @@ from json import JSONDecodeError
 from typing import Any
 
 from adapter.results import ColumnDescription, CopyFormat
+from frontend.copy.places import RowPlaces
 from frontend.copy.text_input import BLOCK_BYTES, CopyInput
 from frontend.encoding.rows import RecordBatch
 from planner.errors import BadCopyFileFormat, ProgramLimitExceeded
@@ -56,6 +57,11 @@ class CopyJsonInput:
     def where(self) -> str:
         """The context of an error that concerns no particular line's content."""
         return f"COPY {self._relation}, line {self._line_number + 1}"
+
+    @property
+    def places(self) -> RowPlaces:
+        """Where rows came from."""
+        return self._lines.places
 
     @property
     def pending_cells(self) -> int:

@@ -310,6 +310,10 @@ def check_header(line: bytes, format: CopyFormat, names: list[str]) -> None:
 
 
 def with_context(error: SqlError, where: str) -> SqlError:
-    """The error with its place in the data, unless it has one."""
-    error.where = error.where or where
+    """The error with its place in the data, unless it has one; behind the place in a value, where that is known."""
+    source = where.partition(",")[0]
+    if error.where is None:
+        error.where = where
+    elif source not in error.where:
+        error.where = f"{error.where}\n{where}"
     return error

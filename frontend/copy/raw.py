@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from frontend.copy.places import RowPlaces
 from frontend.encoding.rows import RecordBatch, copy_data_messages
 
 _BLOCK_BYTES = 1 << 20
@@ -37,6 +38,7 @@ class RawInput:
 
     def __init__(self, relation_name: str) -> None:
         self.where = f"COPY {relation_name}"
+        self.places = RowPlaces(relation_name)
         self._pending: list[bytes] = []
         self._bytes = 0
 

@@ -29,7 +29,7 @@ from frontend.protocol.messages import (
     Malformed,
     Sync,
 )
-from planner.errors import ProtocolViolation, QueryCanceled, SqlError
+from planner.errors import ProtocolViolation, QueryCanceled, SqlError, UniqueViolation
 
 Offload = Callable[..., Awaitable[Any]]
 """Calls a pure function, in a thread when its first argument, the number of cells, is large."""
@@ -103,7 +103,11 @@ async def receive_copy(channel: CopyChannel, copy: CopyIn, settings: Mapping[str
     except BaseException as error:
         await copy.abort(error)
         raise
-    return await copy.finish()
+    try:
+        return await copy.finish()
+    except SqlError as error:
+        _place(error, source)
+        raise
 
 
 async def _receive(channel: CopyChannel, copy: CopyIn, source: Source, offload: Offload) -> None:
@@ -113,9 +117,9 @@ async def _receive(channel: CopyChannel, copy: CopyIn, source: Source, offload: 
             case CopyData():
                 source.add(message.data)
                 if source.block_ready:
-                    await _write(copy, await offload(source.pending_cells, source.take))
+                    await _write(copy, source, await offload(source.pending_cells, source.take))
             case CopyDone():
-                await _write(copy, await offload(source.pending_cells, lambda: source.take(final=True)))
+                await _write(copy, source, await offload(source.pending_cells, lambda: source.take(final=True)))
                 return
             case CopyFail():
                 raise QueryCanceled(f"COPY from stdin failed: {message.message}", where=source.where)
@@ -132,7 +136,17 @@ async def _receive(channel: CopyChannel, copy: CopyIn, source: Source, offload: 
                 )
 
 
-async def _write(copy: CopyIn, batches: list[RecordBatch]) -> None:
-    for batch in batches:
-        if batch.num_rows:
-            await copy.write(batch)
+async def _write(copy: CopyIn, source: Source, batches: list[RecordBatch]) -> None:
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                await copy.write(batch)
+    except SqlError as error:
+        _place(error, source)
+        raise
+
+
+def _place(error: SqlError, source: Source) -> None:
+    """Say where the row at fault was read."""
+    if error.row is not None and error.where is None:
+        error.where = source.places.of(error.row, shown=not isinstance(error, UniqueViolation))

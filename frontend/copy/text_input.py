@@ -34,6 +34,7 @@ from frontend.copy.lines import (
     text_fields,
     with_context,
 )
+from frontend.copy.places import KEPT_BYTES, RowPlaces
 from frontend.decoding.text import parse_column, parse_value, values_to_array
 from frontend.encoding.columns import ArrowArray, replace_rows
 from frontend.encoding.rows import RecordBatch
@@ -84,6 +85,8 @@ class CopyInput:
         self._line_number = 0
         self._header_due = format.header or format.header_match
         self._ended = False
+        self.places = RowPlaces(relation_name)
+        """Where rows came from."""
         self._names = [f"c{index + 1}" for index in range(len(columns))]
 
     @property
@@ -122,6 +125,7 @@ class CopyInput:
         """The batches in what has been added. With `final` the last line needs no line end."""
         data = self._pending
         self._pending = bytearray()
+        self.places.forget_data()
         batches, rest = self._decode(data, final=final)
         if not self._ended:
             self._pending = rest
@@ -229,8 +233,25 @@ class CopyInput:
             fields = self._plain_fields(fields, index, quoted=quoted, escaped=escaped and not csv)
             arrays.append(parse_column(fields, column.type, self._settings))
         batch = pa.record_batch(arrays, names=self._names)
-        self._line_number += _count(data, b"\n", start, end) if quoted else rows
+        lines = _count(data, b"\n", start, end) if quoted else rows
+        self._note(rows, self._line_number, lines, data, start)
+        self._line_number += lines
         return batch
+
+    def _note(self, rows: int, before: int, lines: int, data: bytes | bytearray, start: int) -> None:
+        """Remember where `rows` were read: in so many `lines`, `before` them others, from `start` on."""
+        counted = b"\n" if self._ending.style == b"\n" else b"\r"
+
+        def read(row: int) -> tuple[str, int]:
+            position, number, content, text = start, 0, b"", bytes(data)
+            for _ in range(row + 1):
+                line = next_line(text, position, self._format, self._ending, final=True)
+                assert line is not None
+                position, content = position + line.length, line.content
+                number += 1 + (content.count(counted) if self._format.format == "csv" else 0)
+            return shown(decode_utf8(content)), number
+
+        self.places.note(rows, before, lines, read if len(data) <= KEPT_BYTES else None)
 
     def _separator_is_escaped(self, data: bytes | bytearray, start: int, end: int) -> bool:
         delimiter = self._format.delimiter.encode()
@@ -305,7 +326,8 @@ class CopyInput:
     ) -> Iterator[int]:
         """Reads lines by PostgreSQL's rules, appends batches, and yields the position reached after each gathering."""
         rows: list[list[object]] = []
-        position = start
+        position = began = start
+        before = self._line_number
         taken = 0
         while not self._ended and (limit is None or taken < limit):
             counted = b"\n" if self._ending.style == b"\n" else b"\r"
@@ -319,6 +341,8 @@ class CopyInput:
                 raise with_context(error, self.where) from None
             if line is None:
                 break
+            if not rows:
+                began, before = position, self._line_number
             position += line.length
             taken += 1
             self._ended = line.last
@@ -326,10 +350,12 @@ class CopyInput:
             if row is not None:
                 rows.append(row)
             if len(rows) >= _SLOW_ROWS:
+                self._note(len(rows), before, self._line_number - before, data, began)
                 batches.append(self._batch(rows))
                 rows = []
                 yield position
         if rows:
+            self._note(len(rows), before, self._line_number - before, data, began)
             batches.append(self._batch(rows))
         yield position
 

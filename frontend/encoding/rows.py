@@ -25,6 +25,7 @@ from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
 from frontend.encoding.small import SMALL_CELLS, SMALL_ROWS, CellWriter, cell_writers, small_data_rows
 from planner.types.types import SqlType
+from storage.off_loop import MANY_COLUMNS
 
 RecordBatch: TypeAlias = Any
 
@@ -32,8 +33,8 @@ TARGET_CHUNK_BYTES = 1 << 20
 """Input bytes encoded at once: enough to amortise the kernels' fixed cost, small enough to bound memory."""
 MAX_CHUNK_ROWS = 16_384
 BYTES_OF_A_CELL = 256
-CELLS_OF_A_COLUMN = 8
-"""What a column costs however few rows there are, beside a cell of many."""
+WIDE_ROWS = 32
+"""What a row of many columns costs, beside one of many rows of few: each column is taken by itself."""
 SMALL_BYTES = 64 << 10
 """More than that is not encoded cell by cell, however few there are."""
 
@@ -53,8 +54,9 @@ def chunks(batch: RecordBatch) -> Iterator[RecordBatch]:
 
 
 def work_of(chunk: RecordBatch, columns: int) -> int:
-    """How much work encoding a chunk is, in cells: a long value is as much as many short ones, and so is a column."""
-    rows = max(int(chunk.num_rows), CELLS_OF_A_COLUMN)
+    """How much work encoding a chunk is, in cells: a long value is as much as many short ones, and so is
+    a row of many columns."""
+    rows = int(chunk.num_rows) if columns <= MANY_COLUMNS else max(int(chunk.num_rows), WIDE_ROWS)
     return max(rows * columns, int(chunk.nbytes) // BYTES_OF_A_CELL)
 
 

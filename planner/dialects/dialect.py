@@ -30,6 +30,8 @@ class Dialect(TimeZones):
     """A string literal, to pass over those in a template."""
     reads_catalog: ClassVar[bool]
     """System relations, and the functions that look into the catalog (``tg_regclass_in``)."""
+    takes_values: ClassVar[bool]
+    """Whether a text has parameters, with values beside it."""
     borrows_functions: ClassVar[bool]
     """Whether a routine without a form of its own is called as the other engine's function in Python."""
     python_in_lambdas: ClassVar[bool]

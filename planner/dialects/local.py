@@ -22,6 +22,7 @@ class LocalDialect(Dialect):
 
     string_constant = re.compile("'[^']*'")
     reads_catalog = True
+    takes_values = True
     borrows_functions = False
     python_in_lambdas = True
     let_of_subqueries = True

@@ -33,6 +33,7 @@ class SparkDialect(Dialect):
 
     string_constant = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
     reads_catalog = False
+    takes_values = False
     borrows_functions = True
     python_in_lambdas = False
     let_of_subqueries = False

@@ -30,6 +30,8 @@ class LoweredQuery(Struct, frozen=True):
     relations: frozenset[int]
     constants: Mapping[int, tuple[ir.Literal | ir.Param, ...]]
     inlined: frozenset[int]
+    values: tuple[str | bytes, ...] = ()
+    """The parameters of the text itself: long values, which are kept out of it."""
 
     def text(self, sources: Mapping[int, ScanSource]) -> str:
         """The SELECT over `sources`, keyed by the oid of each relation that is scanned (RETURNING_ROWS for the affected
@@ -66,4 +68,6 @@ def lower(
         select.source = Fragment(ctx.dialect.row_source)
     sql = relations.complete(select, rel.fields).sql
     constants = {relation: tuple(held) for relation, held in ctx.constants.items()}
-    return LoweredQuery(sql, rel.fields, frozenset(ctx.relations), constants, frozenset(ctx.inlined))
+    return LoweredQuery(
+        sql, rel.fields, frozenset(ctx.relations), constants, frozenset(ctx.inlined), tuple(ctx.long_values)
+    )

@@ -471,8 +471,7 @@ class Txn:
                     shards.update(dict.fromkeys(group))
         budget = _Budget(COMMIT_INLINE_BYTES)
         sealed = [await self._seal_shard(members, shard, budget) for shard in shards]
-        updates: list[CatalogUpdate] = []
-        expected: Csn | None = None
+        updates, expected = list[CatalogUpdate](), None
         own = [member.xid for member in members if member.xid is not None]
         xids = (*own, *(xid for member in members for xid in member._sealed_xids))
         for member in members:
@@ -536,8 +535,8 @@ class Txn:
             return prepared[1]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         if arrow_bytes(table) <= INLINE_LIMIT_BYTES * 2:
-            is_wide = table.num_columns > MANY_COLUMNS
-            part = await asyncio.to_thread(inline_part, kind, table) if is_wide else inline_part(kind, table)
+            wide = table.num_columns > MANY_COLUMNS
+            part = await asyncio.to_thread(inline_part, kind, table) if wide else inline_part(kind, table)
             if part.bytes <= min(INLINE_LIMIT_BYTES, budget.left):
                 budget.left -= part.bytes
                 return part

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from adapter.access.row_security import is_subject
@@ -26,7 +27,7 @@ from adapter.changes.constraints.key_locks import lock_keys, lock_referred, newe
 from adapter.changes.constraints.table_keys import ForeignKey
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
-from adapter.plans.key_indexes import key_arrays
+from adapter.plans.key_indexes import key_arrays, values_of_texts
 from adapter.plans.row_text import key_text
 from adapter.queries.by_index.key_scan import distinct_keys, first_taken, rows_by_keys
 from adapter.spilling.key_runs import Keys
@@ -120,7 +121,11 @@ def unique_key_text(running: Running, relation: Relation, key: Constraint | Inde
     types = [
         type_of_column(by_attnum[attnum]) if attnum else column_type(*next(expression_types)) for attnum in key.columns
     ]
-    return key_text(names, keys, row, types, running.session.values)
+    shown = [
+        values_of_texts(column.slice(row, 1), type_) if not attnum else column.slice(row, 1)
+        for column, type_, attnum in zip(keys, types, key.columns, strict=True)
+    ]
+    return key_text(names, shown, 0, types, running.session.values)
 
 
 def _may_show(running: Running, relation: Relation, attnums: Sequence[int]) -> bool:
@@ -232,7 +237,7 @@ async def check_unique(
     transaction = running.transaction
     # So that many new rows need not be made parts, and read again.
     are_new = first_rows and (len(pieces) == 1 or not await _may_repeat(running, index, pieces))
-    for keys in pieces:
+    for place, keys in enumerate(pieces):
         violation = duplicate(running, relation, constraint, keys)
         if not transaction.is_own_table(relation):
             await lock_keys(running, constraint.oid, index, keys)
@@ -242,7 +247,10 @@ async def check_unique(
             found, as_of = await lock_referred(running, relation, partial(_found_twice, running, relation, index, keys))
             if len(found.keys):
                 await _refuse_unserializable(running, relation, as_of)
-                raise violation(int(found.keys.min()))
+                row = int(found.keys.min())
+                error = violation(row)
+                error.row = _second(index, pieces, place, row, int((found.keys == row).sum()))
+                raise error
         if not transaction.is_own_table(relation):
             assert relation.shard is not None
             claimed = tuple(key_arrays(index, keys))
@@ -258,6 +266,23 @@ async def check_unique(
                     unique=True,
                 )
             )
+
+
+def _second(index: IndexDefinition, pieces: Sequence[Keys], place: int, row: int, rows: int) -> int | None:
+    """Of the new rows with the key in `row` of the piece at `place`, which so many `rows` of the table have: the first
+    that is in the way of one before it."""
+    found: list[int] = []
+    before = 0
+    wanted = [values[row] for values in key_arrays(index, pieces[place])]
+    for piece in pieces:
+        same = None
+        for column, value in zip(key_arrays(index, piece), wanted, strict=True):
+            equal = pc.equal(column, value) if value.is_valid else pc.is_null(column)
+            same = equal if same is None else pc.and_(same, equal)
+        found += [before + at.as_py() for at in pc.indices_nonzero(same)]
+        before += len(piece[0])
+    own = len(found)
+    return found[0] if 0 < own < rows else found[1] if own > 1 else None
 
 
 async def _found_twice(running: Running, relation: Relation, index: IndexDefinition, keys: Keys, as_of: Csn) -> Found:

@@ -48,12 +48,18 @@ async def check_rows(running: Running, target: Target, rows: RecordBatch) -> Non
         if found is not None and fault is not None:
             if target.checks is not None:
                 await _check(running, target, target.checks, rows.slice(0, found[0]))
-            raise broken(fault)
+            raise in_row(broken(fault), found[0])
     if target.checks is not None:
         # What comes before the row with a NULL, which is an error whatever else holds for it.
         await _check(running, target, target.checks, rows if null is None else rows.slice(0, null[0]))
     if null is not None:
-        raise _null_violation(running, target, rows, *null)
+        raise in_row(_null_violation(running, target, rows, *null), null[0])
+
+
+def in_row(error: SqlError, row: int) -> SqlError:
+    """`error`, which is about this row, counted from 0, of those that a statement writes."""
+    error.row = row
+    return error
 
 
 def broken(fault: DomainFault) -> SqlError:
@@ -108,7 +114,7 @@ def failing_row(running: Running, target: Target, rows: RecordBatch, row: int) -
 async def _check(running: Running, target: Target, checks: TableChecks, rows: RecordBatch) -> None:
     first = await _first_failing(running, checks.vectors, checks.conditions, rows)
     if first is not None:
-        raise _violation(running, target, checks.constraints[first[1]], rows, first[0])
+        raise in_row(_violation(running, target, checks.constraints[first[1]], rows, first[0]), first[0])
 
 
 async def _first_failing(

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, RecordBatch
 from planner.definitions.row_expressions import computing_query, filtering_query
+from planner.errors import SqlError, UniqueViolation
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
@@ -136,14 +138,22 @@ class _Load:
             else:
                 arrays.append(await self._default_array(self._defaults[column.attnum], type_, batch.num_rows))
         rows = pa.record_batch(arrays, names=self._target.names)
-        if self._wanted is not None:
-            rows = await self._filtered(self._wanted, rows)
-        self._read += batch.num_rows
-        if not rows.num_rows:
-            return
-        if self._computing is not None:
-            rows = await computed_rows(self._running, self._computing, rows, f"generated{self._rows}")
-        await check_rows(self._running, self._target, rows)
+        before, places = self._read, None
+        try:
+            if self._wanted is not None:
+                places = await self._satisfying(self._wanted, rows)
+                rows = rows.take(places)
+            self._read += batch.num_rows
+            if not rows.num_rows:
+                return
+            if self._computing is not None:
+                rows = await computed_rows(self._running, self._computing, rows, f"generated{self._rows}")
+            await check_rows(self._running, self._target, rows)
+        except SqlError as error:
+            row = 0 if error.row is None and rows.num_rows == 1 else error.row
+            if row is not None:
+                error.row = before + (row if places is None else places[row].as_py())
+            raise
         self._txn.write(self._target.shard, rows)
         if self._keys is not None:
             self._keys.add(rows.columns)
@@ -152,11 +162,12 @@ class _Load:
         if self._keys is not None and self._keys.unspilled > AT_ONCE_ROWS:
             await self._keys.spill()
 
-    async def _filtered(self, wanted: BoundQuery, rows: RecordBatch) -> RecordBatch:
+    async def _satisfying(self, wanted: BoundQuery, rows: RecordBatch) -> Any:
+        """The places of the rows that are taken."""
         stream: Any = over_rows(self._running, wanted, rows, f"where{self._read}")
         async with aclosing(stream) as batches:
             satisfied = [batch.column(0) async for batch in batches]
-        return rows.filter(pa.concat_arrays(satisfied))
+        return pc.indices_nonzero(pa.concat_arrays(satisfied))
 
     async def _default_array(self, default: _Default, type_: SqlType, rows: int) -> Any:
         physical = arrow_type(type_)
@@ -181,7 +192,12 @@ class _Load:
     async def finish(self) -> int:
         """All rows have come: their number. Raises 23505 and 23503."""
         if self._keys is not None:
-            await self._keys.finish()
+            try:
+                await self._keys.finish()
+            except UniqueViolation as error:
+                if self._wanted is not None:
+                    error.row = None  # It is counted among those that were taken.
+                raise
             await end_statement(self._running)
         return self._rows
 

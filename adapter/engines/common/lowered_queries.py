@@ -51,6 +51,8 @@ class EngineText(Struct, frozen=True):
     sql: str
     constants: Mapping[int, tuple[Literal, ...]]
     names_execution: bool
+    values: tuple[str | bytes, ...]
+    """The parameters of the text: $1 is the first."""
 
 
 class _Latest(Struct, frozen=True):
@@ -151,7 +153,7 @@ class KnownQuery:
         }
         names_execution = _TOKEN in latest.sql
         sql = latest.sql.replace(_TOKEN, context.token) if names_execution else latest.sql
-        return EngineText(sql, constants, names_execution)
+        return EngineText(sql, constants, names_execution, latest.lowered.values)
 
     def _lowered(
         self, extendable: frozenset[int], params: Sequence[Literal] | None, settings: SessionSettings

@@ -88,13 +88,14 @@ class Cursor:
         if source is not None:
             source.rows = None
 
-    def stream(self, sql: str, batch_rows: int) -> Any:
-        """Runs a query and returns a reader of record batches; blocks until the first rows are there."""
-        name = self._plan(sql)
+    def stream(self, sql: str, batch_rows: int, values: Sequence[str | bytes] = ()) -> Any:
+        """Runs a query, with the `values` of its parameters, and returns a reader of record batches; blocks until the
+        first rows are there."""
+        name = None if values else self._plan(sql)
         text = sql if name is None else f"EXECUTE {name}"
         # The relation that `sql()` would make binds the text a second time, which costs more than a point read; this
         # is the call that it makes in the end.
-        return self.connection._submit(text, None, "stream", batch_rows).arrow_reader()
+        return self.connection._submit(text, list(values) or None, "stream", batch_rows).arrow_reader()
 
     def interrupt(self) -> None:
         """Interrupts what runs; from any thread."""

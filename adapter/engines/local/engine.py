@@ -88,6 +88,7 @@ T = TypeVar("T")
 
 _extra_names = itertools.count()
 
+
 class _Opened(Struct, frozen=True, kw_only=True):
     """The database and what is in it. `errors`: the classes of what it raises."""
 
@@ -264,10 +265,9 @@ class LocalEngine:
         ((oid, plan),) = plans.items()
         relation = tables[oid].relation
         is_wide = len(known.query.rel.fields) > MANY_COLUMNS
-        source = known.lookup
-        if source is None and is_wide:
-            source = await self._workers.run(lambda: known.row_scan(relation))
-        source = source or known.row_scan(relation)
+        if is_wide and known.lookup is None:
+            await self._workers.run(lambda: known.row_scan(relation))
+        source = known.lookup or known.row_scan(relation)
         if source is None:
             return None
         rows, indexes = tables[oid].picked, Indexes()
@@ -420,7 +420,7 @@ class LocalEngine:
                 self._entered(execution, context, {})
             for oid, scan in execution.scans.items():
                 scan.offer(execution.cursor, self._constant_columns, text.constants.get(oid, ()))
-            execution.reader = execution.cursor.stream(text.sql, BATCH_ROWS)
+            execution.reader = execution.cursor.stream(text.sql, BATCH_ROWS, text.values)
             return self._next_batches(execution)
 
     @staticmethod

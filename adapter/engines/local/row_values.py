@@ -93,7 +93,7 @@ class RowValues:
         try:
             cursor.offer(name, rows.rename_columns([f"c{number}" for number in range(1, rows.num_columns + 1)]))
             text = known.text({RETURNING_ROWS: ScanSource(name)}, (), _NOBODY)
-            batches = [known.shape.conform(batch) for batch in cursor.stream(text.sql, BATCH_ROWS)]
+            batches = [known.shape.conform(batch) for batch in cursor.stream(text.sql, BATCH_ROWS, text.values)]
         except (Error, pa.ArrowException) as error:
             raise translate("local", str(error)) from error
         finally:

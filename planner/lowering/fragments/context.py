@@ -14,6 +14,8 @@ from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import SessionSettings
 from planner.ir.nodes import Literal, Param
 from planner.lowering.fragments.fragment import Fragment, column, simple
+from planner.types import types
+from planner.types.types import SqlType
 
 _IN_PYTHON: Mapping[EngineName, Callable[[str], str | None]] = {"local": str, "spark": portable}
 """A template that calls functions in Python, written for the local engine, as each engine says it."""
@@ -43,6 +45,13 @@ MAX_CONSTANTS = 16
 """Constants that the source of a relation has at most."""
 
 
+LONG_VALUE = 1024 * 1024
+"""Characters or bytes of a value that is kept out of the text."""
+
+_PLAIN_TEXTS = frozenset([types.TEXT, types.VARCHAR, types.JSON, types.JSONB])
+"""Types whose values an engine has as they are."""
+
+
 @dataclass(slots=True)
 class Context:
     """The state of one lowering. `columns` maps every field id in scope to its SQL."""
@@ -70,6 +79,8 @@ class Context:
     """Whose sources the text reads."""
     constants: dict[int, list[Literal | Param]] = field(default_factory=dict)
     """By relation whose source can have constants: those that it is to have; p1 is the first."""
+    long_values: list[str | bytes] = field(default_factory=list)
+    """Values that go beside the text, as its parameters: $1 is the first."""
     totalled: set[int] = field(default_factory=set)
     """By first column: the groups that have been united with the totals of nothing."""
     inlined: set[int] = field(default_factory=set)
@@ -104,6 +115,17 @@ class Context:
         assert self.params is not None
         self.inlined.add(param.index)
         return self.params[param.index - 1].value
+
+    def beside(self, value: object, type: SqlType) -> str | None:
+        """What stands for a `value` so long that making it part of the text, and looking at that text again and again,
+        would take long; None where it is a literal."""
+        if not isinstance(value, (str, bytes)) or len(value) <= LONG_VALUE or not self.dialect.takes_values:
+            return None
+        if isinstance(value, str) and type.oid not in _PLAIN_TEXTS:
+            return None
+        place = next((place for place, each in enumerate(self.long_values) if each is value), len(self.long_values))
+        self.long_values[place:] = self.long_values[place:] or [value]
+        return f"CAST(${place + 1} AS {'VARCHAR' if isinstance(value, str) else 'BLOB'})"
 
     def hold_constants(self, scanned: Fragment, constants: Sequence[Literal | Param]) -> list[Fragment] | None:
         """Columns of the source of the column `scanned` that hold `constants`; None when it can have none, or has many:

@@ -75,7 +75,7 @@ class Scalars:
     def literal(self, value: object, type: SqlType) -> Fragment:
         """A literal of the physical type of `type`."""
         plain = value is None or (not isinstance(value, (tuple, list, bytes)) and type.oid != types.INTERVAL)
-        sql = self.ctx.dialect.literal(value, type)
+        sql = self.ctx.beside(value, type) or self.ctx.dialect.literal(value, type)
         self.ctx.literal_chars += len(sql)
         return Fragment(sql, simple=plain)
 

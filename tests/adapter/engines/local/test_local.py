@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +117,9 @@ async def test_larger_tables_are_read_by_all_threads(world: World, monkeypatch: 
     threads: list[int] = []
     stream = Cursor.stream
 
-    def note(cursor: Cursor, sql: str, batch_rows: int) -> object:
+    def note(cursor: Cursor, sql: str, batch_rows: int, values: Sequence[str | bytes] = ()) -> object:
         threads.extend(cursor.connection.execute("SELECT current_setting('threads')").fetchall()[0])
-        return stream(cursor, sql, batch_rows)
+        return stream(cursor, sql, batch_rows, values)
 
     monkeypatch.setattr(Cursor, "stream", note)
     monkeypatch.setattr("adapter.engines.local.scans.MAX_ROWS", 10)
