@@ -103,6 +103,8 @@ def command_tag(statement: object) -> str:
             return f"ALTER {kind.upper()}"
         case st.RenameObject(kind=kind):
             return "ALTER TABLE" if kind == "constraint" else f"ALTER {kind.removesuffix(' constraint').upper()}"
+        case st.SetSchemaOptions():
+            return "ALTER SCHEMA"
         case st.AlterSetting(database=database, role=role):
             return "ALTER ROLE" if role is not None or database is None else "ALTER DATABASE"
         case st.Discard(target=target):

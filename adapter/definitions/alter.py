@@ -23,6 +23,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
 )
 from adapter.definitions.common.owners import check_new_owner, give, require_owner
+from adapter.definitions.common.table_options import as_reloptions, retained_of, with_options
 from adapter.definitions.constraints.checks import (
     add_checks,
     find_constraint,
@@ -241,6 +242,11 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             set_row_security(running, relation, action)
         case st.SetStorageOptions() if relation.kind == "v":
             set_view_options(running, relation, action)
+        case st.SetStorageOptions(description="SetRelOptions" | "ResetRelOptions"):
+            options = with_options(relation.options, action.options, reset=action.reset, others={})
+            changed = msgspec.structs.replace(relation, options=as_reloptions(options), retain_ms=retained_of(options))
+            if changed != relation:
+                change(running, removed=[relation], added=[changed])
         case st.SetStorageOptions():
             pass
 

@@ -52,6 +52,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.Drop: drop.drop,
     st.CreateSchema: objects.create_schema,
     st.RenameObject: objects.rename_object,
+    st.SetSchemaOptions: objects.set_schema_options,
     st.AlterOwner: objects.alter_owner,
     st.Comment: objects.comment,
     st.CreateSequence: sequences.create_sequence,

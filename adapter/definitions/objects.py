@@ -6,6 +6,8 @@ import msgspec
 
 from adapter.definitions.common.catalog_changes import change, named_role, new_oid, owner_oid
 from adapter.definitions.common.owners import check_new_owner, give, require_member, require_owner
+from adapter.definitions.common.storage_parameters import checked_parameters
+from adapter.definitions.common.table_options import RETAIN_HISTORY, retained_ms
 from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.extensions.changes import require as require_extension
@@ -108,6 +110,19 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
             )
         case _:
             raise FeatureNotSupported(f"ALTER {statement.kind.upper()} ... RENAME is not supported")
+
+
+async def set_schema_options(running: Running, statement: st.SetSchemaOptions) -> None:
+    """ALTER SCHEMA ... SET and RESET (retain_history). Raises 22023 for another option."""
+    catalog = own_catalog(running)
+    schema = require_schema(catalog, statement.name)
+    require_owner(running, schema)
+    options = checked_parameters(statement.options, {}, (), {RETAIN_HISTORY: str})
+    kept = schema.retain_ms
+    if RETAIN_HISTORY in options:
+        kept = None if statement.reset else retained_ms(options[RETAIN_HISTORY])
+    if kept != schema.retain_ms:
+        change(running, removed=[schema], added=[msgspec.structs.replace(schema, retain_ms=kept)])
 
 
 def _rename_schema(running: Running, catalog: CatalogSnapshot, schema: Schema, name: str) -> None:

@@ -18,6 +18,7 @@ from adapter.definitions.common.catalog_changes import (
 )
 from adapter.definitions.common.columns import stored_columns, stored_type
 from adapter.definitions.common.owners import require_owner
+from adapter.definitions.common.table_options import as_reloptions, checked_options, retained_of
 from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
 from adapter.definitions.constraints.generation import checked_default, with_generations
@@ -90,6 +91,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     columns, sequences = _columns(running, statement, definitions, schema, table_oid)
     check_column_count(len(columns))
     name = statement.name.name
+    options = checked_options(statement.options)
     relation = Relation(
         oid=table_oid,
         name=name,
@@ -98,6 +100,8 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         kind="r",
         columns=tuple(with_not_null(columns, statement.constraints)),
         shard=new_shard_id(running, table_oid),
+        options=as_reloptions(options),
+        retain_ms=retained_of(options),
     )
     written = {
         attnum: column for attnum, column in enumerate(definitions, 1) if isinstance(column, st.ColumnDefinition)
@@ -230,6 +234,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     if len(statement.column_names) > len(names):
         raise SqlSyntaxError("too many column names were specified")
     names[: len(statement.column_names)] = statement.column_names
+    options = checked_options(statement.options)
     columns: list[Column] = []
     for attnum, (name, field) in enumerate(zip(names, fields, strict=True), 1):
         if name in names[: attnum - 1]:
@@ -253,6 +258,8 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         kind="r",
         columns=tuple(columns),
         shard=new_shard_id(running, oid),
+        options=as_reloptions(options),
+        retain_ms=retained_of(options),
     )
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)

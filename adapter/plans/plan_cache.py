@@ -78,6 +78,7 @@ WITHOUT_CATALOG = frozenset({
 
 _DEFINITIONS = (
     st.CreateTable, st.CreateTableAs, st.CreateView, st.Truncate, st.AlterTable, st.RenameColumn, st.RenameRelation,
+    st.SetSchemaOptions,
     st.SetSchema, st.Drop, st.CreateSchema, st.RenameObject, st.AlterOwner, st.Comment, st.CreateSequence,
     st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
     st.CreatePolicy, st.AlterPolicy, st.AlterGroup, st.GrantRole, st.ReassignOwned, st.DropOwned,

@@ -136,6 +136,14 @@ class AlterTable(Struct, frozen=True, kw_only=True):
     if_exists: bool = False
 
 
+class SetSchemaOptions(Struct, frozen=True, kw_only=True):
+    """ALTER SCHEMA ... SET (...), or RESET of the options of these names; not in PostgreSQL."""
+
+    name: str
+    options: tuple[tuple[str, str], ...]
+    reset: bool = False
+
+
 class AlterSequence(Struct, frozen=True, kw_only=True):
     name: QualifiedName
     options: SequenceOptions

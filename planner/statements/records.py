@@ -57,6 +57,7 @@ from planner.statements.alterations import (
     SetIdentity,
     SetNotNull,
     SetSchema,
+    SetSchemaOptions,
     SetStorageOptions,
     ValidateConstraint,
 )
@@ -158,6 +159,7 @@ UtilityStatement: TypeAlias = (
     | RenameRelation
     | RenameObject
     | SetSchema
+    | SetSchemaOptions
     | AlterOwner
     | Truncate
     | Comment
@@ -299,6 +301,7 @@ __all__ = [
     "SetNotNull",
     "SetRowSecurity",
     "SetSchema",
+    "SetSchemaOptions",
     "SetStorageOptions",
     "SetTransaction",
     "SetVariable",

@@ -6,7 +6,8 @@ an alias). Only of a statement that it refuses, the tokens are looked at for:
 - ``SELECT ... AS OF moment``, at its end; also below EXPLAIN and DECLARE CURSOR;
 - ``SUBSCRIBE [TO] name | (query) [WITH (SNAPSHOT, PROGRESS)] [AS OF moment] [UP TO moment]``, by itself, as
   ``COPY (SUBSCRIBE ...) TO STDOUT``, and as ``DECLARE name CURSOR FOR SUBSCRIBE ...``;
-- ``FETCH ... WITH (timeout = '1s')``.
+- ``FETCH ... WITH (timeout = '1s')``;
+- ``ALTER SCHEMA ... SET (...)`` and ``RESET (...)``, which are left to be parsed as those of a table.
 
 What is found is replaced by blanks of the same length (SUBSCRIBE by SELECT), so that positions stay; PostgreSQL's
 parser gets the rest, and the statement carries what was taken out as its `Parsed.extension`.
@@ -96,6 +97,9 @@ class _Text:
             options = self._options(words[at:], {"timeout"})
             self._blank(tokens[at].start, tokens[-1].end)
             return Extension(timeout=options["timeout"].strip("'"))
+        if words[:2] == ["alter", "schema"] and len(words) > 4 and words[3] in ("set", "reset") and words[4] == "(":
+            self._blank(tokens[1].start, tokens[1].end, b"TABLE")
+            return Extension(of_schema=True)
         at = self._last(words, "as", "of")
         if at is None or at + 2 == len(words):
             return None

@@ -118,11 +118,12 @@ class Subscription:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
     """What a statement says beyond PostgreSQL's grammar: the moment that it reads, as a query of one value; what it
-    subscribes to; how long FETCH waits for rows."""
+    subscribes to; how long FETCH waits for rows; that ALTER is about a schema, not the table as which it was parsed."""
 
     as_of: Parsed | None = None
     subscription: Subscription | None = None
     timeout: str | None = None
+    of_schema: bool = False
 
 
 def tree_location(node: Tree) -> int:

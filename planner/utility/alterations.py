@@ -25,6 +25,8 @@ from planner.utility.tables import (
 
 
 def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    if parsed.extension is not None and parsed.extension.of_schema:
+        return _alter_schema(parsed, tree)
     actions = tuple(_action(node.alter_table_cmd, parsed, tree.relation.relname) for node in tree.cmds)
     return st.AlterTable(
         name=qualified_name(tree.relation, parsed),
@@ -32,6 +34,15 @@ def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         kind=ALTERED_KINDS.get(tree.objtype, "table"),
         if_exists=tree.missing_ok,
     )
+
+
+def _alter_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    """ALTER SCHEMA ... SET (...), which has been parsed as that of a table."""
+    name = qualified_name(tree.relation, parsed)
+    actions = [_action(node.alter_table_cmd, parsed, name.name) for node in tree.cmds]
+    if name.schema is not None or len(actions) != 1 or not isinstance(actions[0], st.SetStorageOptions):
+        raise SqlSyntaxError("syntax error in ALTER SCHEMA", position=parsed.position(tree.relation.location))
+    return st.SetSchemaOptions(name=name.name, options=actions[0].options, reset=actions[0].reset)
 
 
 def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:

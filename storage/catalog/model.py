@@ -40,8 +40,7 @@ PG_CATALOG_OID = 11
 PUBLIC_SCHEMA_OID = 2200
 INFORMATION_SCHEMA_OID = 13000
 POSTGRES_DATABASE_OID = 5
-WHOLE = 0
-"""In place of a database's oid: what belongs to all of them."""
+WHOLE = 0  # In place of a database's oid: what belongs to all of them.
 
 DATABASE_OWNER_ROLE_OID = 6171
 """PostgreSQL's predefined role pg_database_owner, to which the schema public belongs."""
@@ -55,6 +54,7 @@ class Database(Record, frozen=True, kw_only=True, tag="database"):
     allows_connections: bool = True
     connection_limit: int = -1
     """How many sessions of roles that are no superusers it may have at once; -1: any number."""
+    retain_ms: int | None = None  # What is kept of its tables' past (`storage.upkeep.retention`); None: what is usual.
 
 
 class Schema(Record, frozen=True, kw_only=True, tag="schema"):
@@ -64,6 +64,7 @@ class Schema(Record, frozen=True, kw_only=True, tag="schema"):
     """The database whose schema it is. `pg_catalog` and `information_schema` are those of every database."""
     origin: int | None = None
     """Of another database's standard schema `public`: the oid of PostgreSQL's, whose privileges and comment it has."""
+    retain_ms: int | None = None  # As of a database; None: what that says.
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,8 +92,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an array was declared with several dimensions: its values have any, and are stored with their bounds."""
 
 
-COMPOSITE = "c"
-"""`Relation.kind` of a composite type, whose fields are the columns."""
+COMPOSITE = "c"  # `Relation.kind` of a composite type, whose fields are the columns.
 
 
 class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=True):
@@ -117,6 +117,7 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=Tru
     not know of a constraint cannot commit once that has been added."""
     materialized: Materialized | None = None
     """Of a materialized view: how it is kept."""
+    retain_ms: int | None = None  # How much of its past is kept; None: what its schema says.
 
     def live_columns(self) -> tuple[Column, ...]:
         """The columns that exist, in attnum order."""

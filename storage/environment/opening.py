@@ -168,6 +168,7 @@ def _assemble(
         validate=validate,
     )
     catalog = CatalogStore(reader, parts)
+    retention.definitions = catalog
     head = FollowingHead(cache, catalog)
     if host is not None:
         heads = host.heads

@@ -86,6 +86,7 @@ class Compactor:
         return swapped
 
     async def _downgrade(self, handle: DataShard) -> None:
+        await self._retention.learn()
         since = Csn(min(self._leases.since_limit(), handle.state.upper - 1))
         keeps = self._retention.keeps(handle.shard)
         await handle.downgrade_since(since, min(since, self._retention.earliest(handle.shard)) if keeps else None)

@@ -52,6 +52,7 @@ class GarbageCollector:
     async def collect(self) -> int:
         """Remove the files and shards that nobody needs any more. Returns how many files were removed."""
         limit = self._leases.since_limit()
+        await self._retention.learn()
         waiting = [handle for handle in self._handles.all_opened() if handle.state.garbage]
         if not waiting and not any(self._retention.earliest(s) > c for s, c in self._cache.state.forgotten.items()):
             return 0  # An idle environment costs nothing here.

@@ -13,8 +13,9 @@ from adapter.definitions.common.catalog_changes import (
     owner_oid,
 )
 from adapter.definitions.common.columns import stored_columns
+from adapter.definitions.common.table_options import as_reloptions, retained_of, with_options
 from adapter.definitions.common.table_rows import make_shard
-from adapter.definitions.materialized.options import checked, kept
+from adapter.definitions.materialized.options import OF_VIEWS, checked, kept
 from adapter.definitions.materialized.refreshing import fill, source_plan
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
@@ -80,9 +81,10 @@ async def create_materialized_view(running: Running, statement: st.CreateTableAs
             populated=statement.with_data,
             refresh=refresh,
             interval_us=interval_us,
-            parameters=_parameters(options),
+            parameters=as_reloptions(options),
             journal=running.services.env.new_shard_id(),
         ),
+        retain_ms=retained_of(options),
     )
     plan = await source_plan(running, catalog, view)
     _check_reproducible(plan, view)
@@ -96,10 +98,6 @@ async def create_materialized_view(running: Running, statement: st.CreateTableAs
         return Command(tag=TITLE)
     rows = await fill(running, catalog, view, plan, before=None)
     return Command(tag=f"SELECT {rows}")
-
-
-def _parameters(options: dict[str, str]) -> tuple[str, ...]:
-    return tuple(f"{name}={value}" for name, value in options.items())
 
 
 def _changes_rows(query: Parsed) -> bool:
@@ -129,16 +127,12 @@ async def set_options(running: Running, view: Relation, action: st.SetStorageOpt
     assert how is not None
     if not action.options:
         return
-    options = dict(parameter.split("=", 1) for parameter in how.parameters)
-    if action.reset:
-        for name, _ in action.options:
-            options.pop(name, None)
-    else:
-        options.update(checked(action.options))
+    options = with_options(how.parameters, action.options, reset=action.reset, others=OF_VIEWS)
     refresh, interval_us = kept(options.get("refresh", "manual"))
     changed = replace(
         view,
-        materialized=replace(how, refresh=refresh, interval_us=interval_us, parameters=_parameters(options)),
+        materialized=replace(how, refresh=refresh, interval_us=interval_us, parameters=as_reloptions(options)),
+        retain_ms=retained_of(options),
     )
     if refresh == "on commit":
         _check_reproducible(await source_plan(running, own_catalog(running), changed), changed)

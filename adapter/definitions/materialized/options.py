@@ -1,28 +1,15 @@
 """The options of a materialized view: WITH (...) of CREATE, SET and RESET of ALTER.
 
-``refresh`` says how it is kept, ``fillfactor`` and its like are PostgreSQL's for tables: checked, shown, and without
-effect.
+``refresh`` says how it is kept; the others are those of tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from adapter.definitions.common.storage_parameters import checked_parameters
+from adapter.definitions.common.table_options import DAY_US, MONTH_DAYS, checked_options
 from planner.errors import InvalidParameterValue, SqlError
 from planner.values.interval_text import parse_interval
-
-_NUMBERS: Mapping[str, tuple[int, int]] = {
-    "fillfactor": (10, 100),
-    "parallel_workers": (0, 1024),
-    "toast_tuple_target": (128, 8160),
-    "autovacuum_vacuum_threshold": (0, 2147483647),
-    "autovacuum_analyze_threshold": (0, 2147483647),
-}
-_FLAGS = frozenset({"autovacuum_enabled", "toast.autovacuum_enabled", "vacuum_truncate", "user_catalog_table"})
-
-DAY_US = 86_400_000_000
-MONTH_DAYS = 30
 
 MIN_INTERVAL_US = 100_000
 """A tenth of a second: refreshing more often would leave room for nothing else; that is what on commit is for."""
@@ -30,13 +17,17 @@ MIN_INTERVAL_US = 100_000
 
 def checked(options: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The options by name. Raises 22023 for an unknown one, a bad value, and one that is given twice."""
-    return checked_parameters(options, _NUMBERS, _FLAGS, {"refresh": _refresh})
+    return checked_options(options, OF_VIEWS)
 
 
 def _refresh(value: str) -> str:
     words = " ".join(value.lower().split())
     kept(words)
     return words
+
+
+OF_VIEWS: Mapping[str, Callable[[str], str]] = {"refresh": _refresh}
+"""What a materialized view may have beside the options of a table."""
 
 
 def kept(refresh: str) -> tuple[str, int]:

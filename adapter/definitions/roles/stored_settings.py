@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from adapter.access.membership import has_privileges_of
 from adapter.definitions.common.catalog_changes import change, named_role, new_oid
+from adapter.definitions.common.table_options import RETAIN_HISTORY, retained_ms
 from adapter.definitions.databases.changes import require_database
 from adapter.definitions.roles.attributes import CANNOT_ALTER, check_not_reserved, is_powerful, may_create_roles
 from adapter.execution.guards import own_catalog
@@ -25,6 +28,12 @@ async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
     within = None if statement.database is None else require_database(catalog, statement.database)
     if given is None:
         _check_may_alter_all(running, within)
+    if within is not None and given is None and statement.name in (RETAIN_HISTORY, f"tidegate.{RETAIN_HISTORY}"):
+        text = ", ".join(statement.values or ())
+        kept = None if statement.reset or statement.values is None else retained_ms(text)
+        if kept != within.retain_ms:
+            change(running, removed=[within], added=[replace(within, retain_ms=kept)])
+        return
     database, role = 0 if within is None else within.oid, 0 if given is None else given.oid
     known = [r for r in catalog.all() if isinstance(r, Setting) and r.database == database and r.role == role]
     if statement.name is None:
