@@ -34,6 +34,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from planner.calls.record_shapes import RecordShape
 from planner.ir.nodes import Origin
 from planner.types.types import SqlType
 
@@ -42,11 +43,12 @@ RecordBatch: TypeAlias = Any
 
 
 class ColumnDescription(Struct, frozen=True, kw_only=True):
-    """One column of a result, as RowDescription needs it."""
+    """One column of a result, as RowDescription needs it. `shape` is what is known of records in it."""
 
     name: str
     type: SqlType
     origin: Origin | None = None
+    shape: RecordShape | None = None
 
 
 class StatementDescription(Struct, frozen=True, kw_only=True):

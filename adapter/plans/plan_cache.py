@@ -26,6 +26,7 @@ from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from planner.analyze import AnyStatement, BindContext, analyze, command_tag
+from planner.calls.record_shapes import shapes_of
 from planner.definitions.routines import bind_call
 from planner.errors import InsufficientPrivilege
 from planner.ir import nodes as ir
@@ -209,6 +210,14 @@ def describe_fields(fields: tuple[ir.Field, ...]) -> tuple[ColumnDescription, ..
     return tuple(ColumnDescription(name=f.name, type=f.type, origin=f.origin) for f in fields)
 
 
+def describe_query(rel: ir.Rel) -> tuple[ColumnDescription, ...]:
+    """The columns of a query's result."""
+    return tuple(
+        ColumnDescription(name=field.name, type=field.type, origin=field.origin, shape=shape)
+        for field, shape in zip(rel.fields, shapes_of(rel), strict=True)
+    )
+
+
 def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
     """Bind `parsed`. Raises the binder's errors."""
     statement = analyze(parsed, context, declared)
@@ -261,7 +270,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
     match statement:
         case BoundQuery():
             query = statement
-            columns = describe_fields(query.rel.fields)
+            columns = describe_query(query.rel)
         case BoundInsert():
             query, written = statement.complete or statement.source, (statement.relation_oid,)
         case BoundUpdate() | BoundDelete() | BoundMerge():
@@ -272,7 +281,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         statement = replace(statement, bound=call)
         columns, param_types = describe_fields(call.fields) or None, call.args.param_types
     if isinstance(statement, BoundChange) and statement.returning is not None:
-        columns = describe_fields(statement.returning.query.rel.fields)
+        columns = describe_query(statement.returning.query.rel)
     oids = (*written, *((*query.relations, *query.functions) if query is not None else ()))
     catalog = context.catalog
     values, called = _asked_and_called(query)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from adapter.execution.session_settings import apply_setting
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.materialized.freshness import stale_views
-from adapter.plans.plan_cache import Plan, describe_fields, make_plan
+from adapter.plans.plan_cache import Plan, describe_query, make_plan
 from adapter.plans.row_text import literal_value
 from adapter.settings.values import IDENTITY_SETTINGS
 from planner.calls.user_functions import statements_of
@@ -98,11 +98,11 @@ def _as_result(plan: Plan, context: BindContext, signature: Signature, columns: 
     wanted = columns if columns is not None and (result.oid == RECORD or len(columns) != 1) else None
     if isinstance(statement, BoundQuery):
         query = converted(statement, context, result, wanted)
-        return replace(plan, statement=query, query=query, columns=describe_fields(query.rel.fields), key_read=None)
+        return replace(plan, statement=query, query=query, columns=describe_query(query.rel), key_read=None)
     if isinstance(statement, BoundChange) and statement.returning is not None:
         query = converted(statement.returning.query, context, result, wanted)
         changed = replace(statement, returning=replace(statement.returning, query=query))
-        return replace(plan, statement=changed, columns=describe_fields(query.rel.fields))
+        return replace(plan, statement=changed, columns=describe_query(query.rel))
     return plan
 
 

@@ -21,7 +21,7 @@ from adapter.lake.file_rows import checked, rows_of_files
 from adapter.materialized.freshness import record_inputs
 from adapter.plans.constant_rows import constant_batch
 from adapter.plans.key_reads import KeyRead
-from adapter.plans.plan_cache import Plan, describe_fields, has_acting_calls
+from adapter.plans.plan_cache import Plan, describe_query, has_acting_calls
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
 from adapter.procedures.rows import has_functions_to_run, with_rows_of_functions
@@ -315,7 +315,7 @@ async def run_query(
     running.transaction.rely_on(plan.relied_on, to_read=True)
     constants = may_skip_engines(running)
     read = await prepare_plan(running, plan, constants=constants, at_hand=at_hand, lazily=is_cursor)
-    columns = plan.columns or describe_fields(read.query.rel.fields)
+    columns = plan.columns or describe_query(read.query.rel)
     batches = read.stream()
     if plan.reg_columns:
         types = [column.type for column in columns]

@@ -35,7 +35,7 @@ from frontend.connections.session_protocol import Session
 from frontend.copy.streams import SynchronizationLost, receive_copy, send_copy
 from frontend.decoding.parameters import MANY_BYTES, MANY_PARAMS, decode_params
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
-from frontend.encoding.rows import RowEncoder, chunks, work_of
+from frontend.encoding.rows import RowEncoder, chunks, row_encoder, work_of
 from frontend.encoding.settings import FormatSettings, format_settings
 from frontend.protocol import backend
 from frontend.protocol.codec import DESCRIBED_EXECUTION, EXECUTION, FramingError
@@ -58,7 +58,6 @@ from frontend.protocol.messages import (
     Terminate,
 )
 from planner.calls.function_calls import callable_function
-from planner.common_errors import unsupported_format
 from planner.errors import (
     FeatureNotSupported,
     InFailedSqlTransaction,
@@ -294,9 +293,6 @@ class Connection:
                     params = await asyncio.to_thread(decode_params, message, types, self._session.settings)
             else:
                 params = decode_params(message, types, self._session.settings)
-            for code in message.result_formats:
-                if code not in (TEXT_FORMAT, BINARY_FORMAT):
-                    raise unsupported_format(code)
         await self._session.bind(message.portal, message.statement, params, message.result_formats)
         self._send_notices()
         self._channel.write(backend.BIND_COMPLETE)
@@ -413,7 +409,7 @@ class Connection:
         assert isinstance(rows, Rows)
         answer = NULL_RESULT
         try:
-            encoder = RowEncoder([column.type for column in rows.columns], [format_code], self._settings())
+            encoder = row_encoder(rows.columns, [format_code], self._settings())
             async for batch in rows.batches:
                 if batch.num_rows:
                     answer = response(bytes(encoder.data_rows(batch)))
@@ -451,19 +447,16 @@ class Connection:
                 self._channel.write(backend.command_complete(f"COPY {count}"))
 
     def _encoding(self, columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> _Encoding:
-        """How results of these columns are encoded in these formats now. Raises 22023 for unknown ones."""
+        """How results of these columns are encoded in these formats now."""
         key, settings = (id(columns), formats), self._session.settings
         known = self._encodings.get(key)
         if known is not None and known.columns is columns and known.settings is settings:
             return known
-        for code in formats:
-            if code not in (TEXT_FORMAT, BINARY_FORMAT):
-                raise unsupported_format(code)
         codes = _spread(formats, len(columns))
         made = _Encoding(
             columns=columns,
             settings=settings,
-            encoder=RowEncoder([column.type for column in columns], codes, self._settings()),
+            encoder=row_encoder(columns, codes, self._settings()),
             description=backend.row_description(columns, codes),
         )
         if len(self._encodings) >= MAX_ENCODINGS:
@@ -506,7 +499,7 @@ class Connection:
                 codes = _binary_cursor_formats(rows) or codes
                 self._send_notices()
                 self._channel.write(backend.row_description(rows.columns, codes))
-            encoder = RowEncoder([column.type for column in rows.columns], codes, self._settings())
+            encoder = row_encoder(rows.columns, codes, self._settings())
             async for batch in rows.batches:
                 for chunk in chunks(batch):
                     work = work_of(chunk, len(rows.columns))

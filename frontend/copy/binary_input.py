@@ -14,7 +14,8 @@ from adapter.results import ColumnDescription
 from frontend.copy.lines import with_context
 from frontend.copy.output import BINARY_SIGNATURE
 from frontend.copy.places import RowPlaces
-from frontend.decoding.binary import LeftoverData, parse_binary
+from frontend.decoding.binary import parse_binary
+from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import values_to_array
 from frontend.encoding.rows import RecordBatch
 from planner.errors import BadCopyFileFormat, InvalidBinaryRepresentation, SqlError

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from adapter.results import ColumnDescription, CopyFormat
 from frontend.encoding.columns import ArrowArray, ByteMatrix, Encoded, as_binary, as_text, expand_bytes, join_pieces
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
-from frontend.encoding.rows import RecordBatch, RowEncoder, bytes_of, copy_data_messages
+from frontend.encoding.rows import RecordBatch, bytes_of, copy_data_messages, row_encoder
 from frontend.encoding.settings import FormatSettings
 
 BINARY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
@@ -40,7 +40,7 @@ class CopyOutput:
         self._format = format
         self.binary = format.format == "binary"
         code = BINARY_FORMAT if self.binary else TEXT_FORMAT
-        self._encoder = RowEncoder([column.type for column in columns], [code] * len(columns), settings)
+        self._encoder = row_encoder(columns, [code] * len(columns), settings)
         self._delimiter = pa.scalar(format.delimiter.encode(), pa.binary())
         self._newline = pa.scalar(b"\n", pa.binary())
         self._escapes, self._escape_widths = self._text_escapes()

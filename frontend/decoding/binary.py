@@ -14,16 +14,17 @@ from decimal import Decimal
 
 import numpy as np
 
+from frontend.decoding import held_as_text
+from frontend.decoding.held_as_text import LeftoverData
 from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
-from frontend.encoding.encoders import ARRAY_ELEMENTS
 from frontend.encoding.ranges import EMPTY, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE
 from frontend.protocol.codec import decode_utf8
 from planner.common_errors import timestamp_out_of_range
 from planner.errors import (
     DatatypeMismatch,
     DatetimeFieldOverflow,
+    FeatureNotSupported,
     InvalidBinaryRepresentation,
-    InvalidTimeZoneDisplacementValue,
     ProgramLimitExceeded,
     ProtocolViolation,
     UndefinedFunction,
@@ -31,20 +32,17 @@ from planner.errors import (
 from planner.ir.array_value import MAX_DIMENSIONS, MAX_ELEMENTS, array_value, check_size
 from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
+from planner.ir.physical import element_type
 from planner.types import types
 from planner.types.ranges import RangeType, range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
-from planner.values.opaque.address_text import show_address, show_lsn
-from planner.values.opaque.money_text import show_money
-from planner.values.opaque.timetz import DAY_MICROS, show_timetz
+from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
 from planner.values.range_sets import normalized
 from planner.values.user_values import enum_position
 
-MAX_ZONE_SECONDS = 16 * 3600
-"""PostgreSQL's TZDISP_LIMIT."""
 _EPOCH_DATE = dt.date(2000, 1, 1)
 _EPOCH = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a timestamp without time zone
 _EPOCH_UTC = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
@@ -89,11 +87,57 @@ def _bytea(source: _Input) -> object:
     return source.rest()
 
 
-def _jsonb(source: _Input) -> object:
-    version = source.raw(1)[0]
-    if version != 1:
-        raise InvalidBinaryRepresentation(f"unsupported jsonb version number {version}")
-    return decode_utf8(source.rest())
+def _versioned(type_name: str) -> Callable[[_Input], str]:
+    """A version byte and a text."""
+
+    def read(source: _Input) -> str:
+        version = source.raw(1)[0]
+        if version != 1:
+            raise InvalidBinaryRepresentation(f"unsupported {type_name} version number {version}")
+        return decode_utf8(source.rest())
+
+    return read
+
+
+def _jsonpath(source: _Input) -> object:
+    return show_jsonpath(parse_jsonpath(_versioned("jsonpath")(source)))
+
+
+def _void(source: _Input) -> object:
+    """void_recv, which takes nothing: bytes are left over."""
+    return ""
+
+
+def _vector(element_oid: int) -> Callable[[_Input], object]:
+    """int2vectorrecv and oidvectorrecv: an array of one dimension that begins at 0 and has no NULL."""
+    name = format_type(types.INT2VECTOR if element_oid == types.INT2 else types.OIDVECTOR)
+
+    def read(source: _Input) -> object:
+        dimensions, flags, oid = source.unpack(">iiI")
+        if dimensions < 0 or dimensions > MAX_DIMENSIONS:
+            raise _wrong_dimensions(dimensions)
+        if flags not in (0, 1):
+            raise InvalidBinaryRepresentation("invalid array flags")
+        if oid != element_oid:
+            raise array_of_another_type(oid, element_oid)
+        if dimensions != 1:
+            raise InvalidBinaryRepresentation(f"invalid {name} data")
+        count, lower = source.unpack(">ii")
+        if count < 0:
+            raise ProgramLimitExceeded(f"array size exceeds the maximum allowed ({MAX_ELEMENTS})")
+        items: list[object] = []
+        for _ in range(count):
+            (length,) = source.unpack(">i")
+            items.append(None if length == -1 else parse_binary(source.raw(length), SqlType(element_oid)))
+        if lower != 0 or None in items:
+            raise InvalidBinaryRepresentation(f"invalid {name} data")
+        return tuple(items)
+
+    return read
+
+
+def _whole(read: Callable[[bytes], object]) -> Callable[[_Input], object]:
+    return lambda source: read(source.rest())
 
 
 def _bits(source: _Input) -> object:
@@ -106,30 +150,6 @@ def _bits(source: _Input) -> object:
 
 def _uuid(source: _Input) -> object:
     return str(uuid.UUID(bytes=source.raw(16)))
-
-
-def _address(width: int) -> Callable[[_Input], object]:
-    """A macaddr or macaddr8."""
-    return lambda source: show_address(source.raw(width))
-
-
-def _lsn(source: _Input) -> object:
-    (position,) = source.unpack(">Q")
-    return show_lsn(position)
-
-
-def _money(source: _Input) -> object:
-    (cents,) = source.unpack(">q")
-    return show_money(cents)
-
-
-def _timetz(source: _Input) -> object:
-    micros, west = source.unpack(">qi")
-    if not 0 <= micros <= DAY_MICROS:
-        raise DatetimeFieldOverflow("time out of range")
-    if not -MAX_ZONE_SECONDS < west < MAX_ZONE_SECONDS:
-        raise InvalidTimeZoneDisplacementValue("time zone displacement out of range")
-    return show_timetz(micros, -west)
 
 
 def _date(source: _Input) -> object:
@@ -219,17 +239,31 @@ def _plain_numbers(source: _Input, oid: int, count: int) -> tuple[object, ...] |
     return tuple(found["value"].tolist())
 
 
+def _wrong_dimensions(count: int) -> InvalidBinaryRepresentation | ProgramLimitExceeded:
+    if count < 0:
+        return InvalidBinaryRepresentation(f"invalid number of dimensions: {count}")
+    return ProgramLimitExceeded(f"number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})")
+
+
+def array_of_another_type(oid: int, expected: int) -> DatatypeMismatch:
+    """The error for an array whose elements say that they are of another type."""
+    return DatatypeMismatch(
+        f"binary data has array element type {oid} ({format_type(oid)}) instead of expected {expected} "
+        f"({format_type(expected)})"
+    )
+
+
 def _array(sql_type: SqlType, element_oid: int) -> Callable[[_Input], object]:
     element = SqlType(element_oid, sql_type.typmod, sql_type.shape)
 
     def read(source: _Input) -> object:
         dimensions, flags, oid = source.unpack(">iiI")
         if dimensions < 0 or dimensions > MAX_DIMENSIONS:
-            raise InvalidBinaryRepresentation(f"invalid number of dimensions: {dimensions}")
+            raise _wrong_dimensions(dimensions)
         if flags not in (0, 1):
             raise InvalidBinaryRepresentation("invalid array flags")
         if oid != element_oid:
-            raise DatatypeMismatch(f"binary data has array element type {oid} instead of expected {element_oid}")
+            raise array_of_another_type(oid, element_oid)
         pairs = [source.unpack(">ii") for _ in range(dimensions)]
         lengths, lower_bounds = [length for length, _ in pairs], [lower for _, lower in pairs]
         if any(length < 0 for length in lengths):
@@ -292,10 +326,11 @@ def _record(source: _Input, fields: Sequence[Attribute]) -> Composite:
     items: list[object] = []
     for number, field in enumerate(fields, 1):
         oid, length = source.unpack(">Ii")
-        if oid != field.type.oid:
+        expected = field.type.declared_oid
+        if oid != expected:
             raise DatatypeMismatch(
-                f"binary data has type {oid} ({format_type(oid)}) instead of expected {field.type.oid} "
-                f"({format_type(field.type.oid)}) in record column {number}"
+                f"binary data has type {oid} ({format_type(oid)}) instead of expected {expected} "
+                f"({format_type(expected)}) in record column {number}"
             )
         items.append(None if length == -1 else parse_binary(source.raw(length), field.type))
     if source.rest():
@@ -322,14 +357,14 @@ _READERS: dict[int, Callable[[_Input], object]] = {
     types.TIMESTAMPTZ: _timestamp(_EPOCH_UTC),
     types.INTERVAL: _interval,
     types.UUID: _uuid,
-    types.MACADDR: _address(6),
-    types.MACADDR8: _address(8),
-    types.PG_LSN: _lsn,
-    types.MONEY: _money,
-    types.TIMETZ: _timetz,
     types.BIT: _bits,
     types.VARBIT: _bits,
-    types.JSONB: _jsonb,
+    types.JSONB: _versioned("jsonb"),
+    types.JSONPATH: _jsonpath,
+    types.INT2VECTOR: _vector(types.INT2),
+    types.OIDVECTOR: _vector(types.OID),
+    types.VOID: _void,
+    **{oid: _whole(read) for oid, read in held_as_text.READERS.items()},
 }
 for _oid in (
     types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.JSON, types.UNKNOWN, types.REFCURSOR,
@@ -337,7 +372,8 @@ for _oid in (
     _READERS[_oid] = _text
 for _oid in (
     types.OID, types.XID, types.REGPROC, types.REGPROCEDURE, types.REGOPER, types.REGOPERATOR, types.REGCLASS,
-    types.REGTYPE, types.REGNAMESPACE, types.REGROLE,
+    types.REGTYPE, types.REGNAMESPACE, types.REGROLE, types.REGCONFIG, types.REGDICTIONARY, types.REGCOLLATION,
+    types.CID,
 ):  # fmt: skip
     _READERS[_oid] = _number(">I")
 
@@ -345,9 +381,12 @@ for _oid in (
 def has_binary_input(sql_type: SqlType) -> bool:
     """Whether `parse_binary` knows the type."""
     oid = sql_type.oid
-    if oid in _READERS or range_or_multirange(oid) is not None or oid in ARRAY_ELEMENTS:
+    if oid in _READERS or range_or_multirange(oid) is not None:
         return True
-    inner = element_of(oid) or oid
+    inner = element_of(oid)
+    if inner and has_binary_input(SqlType(inner)):
+        return True
+    inner = inner or oid
     return enum_of(inner) is not None or attributes(inner) is not None
 
 
@@ -364,22 +403,18 @@ def parse_binary(data: bytes, sql_type: SqlType) -> object:
         enum = enum_of(sql_type.oid)
         if enum is not None:
             return enum_position(enum, decode_utf8(data))
+        if sql_type.oid == types.RECORD:
+            raise FeatureNotSupported("input of anonymous composite types is not implemented")
         fields = attributes(sql_type.oid)
         if fields is not None:
             return _record(_Input(data), fields)
-        element_oid = ARRAY_ELEMENTS.get(sql_type.oid) or element_of(sql_type.oid) or None
-        if element_oid is None:
-            raise UndefinedFunction(f"no binary input function available for type with OID {sql_type.oid}")
+        element = element_type(sql_type)
+        element_oid = 0 if element is None else element.oid
+        if not element_oid:
+            raise UndefinedFunction(f"no binary input function available for type {format_type(sql_type.oid)}")
         reader = _array(sql_type, element_oid)
     source = _Input(data)
     value = reader(source)
     if source.position != len(data):
         raise LeftoverData()
     return value
-
-
-class LeftoverData(InvalidBinaryRepresentation):
-    """The value ended before its bytes did; callers say where it stood."""
-
-    def __init__(self) -> None:
-        super().__init__("incorrect binary data format")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from frontend.decoding.binary import LeftoverData, parse_binary
+from frontend.decoding.binary import parse_binary
+from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import parse_value
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.protocol.codec import decode_utf8

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from frontend.encoding.columns import (
     ArrowArray,
+    BoolVector,
     ColumnEncoder,
     Encoded,
     as_binary,
@@ -224,18 +225,24 @@ def record_text_encoder(fields: list[ColumnEncoder]) -> ColumnEncoder:
 
 
 def record_binary_encoder(fields: list[tuple[int, ColumnEncoder]]) -> ColumnEncoder:
-    """Records in binary: int32 field count, then oid, length and bytes of each; `fields` are (oid, encoder)."""
+    """Records in binary; `fields` are (oid, encoder)."""
 
     def encode(array: ArrowArray) -> Encoded:
-        pieces: list[ArrowArray] = [pa.scalar(len(fields).to_bytes(4, "big"), pa.binary())]
-        for index, (oid, encoder) in enumerate(fields):
-            pieces.append(pa.scalar(oid.to_bytes(4, "big"), pa.binary()))
-            pieces.append(_length_prefixed(encoder(array.field(index))))
-        nulls = null_mask(array)
-        if fields:
-            values = join_pieces(*pieces)
-        else:
-            values = pa.array([bytes(4)] * len(array), pa.binary())
-        return Encoded(values=values, nulls=nulls)
+        columns = [array.field(index) for index in range(len(fields))]
+        return records_binary(fields, columns, null_mask(array), len(array))
 
     return encode
+
+
+def records_binary(
+    fields: list[tuple[int, ColumnEncoder]], columns: list[ArrowArray], nulls: BoolVector | None, count: int
+) -> Encoded:
+    """`count` records in binary, from the columns of their fields: int32 field count, then oid, length and bytes of
+    each."""
+    if not fields:
+        return Encoded(values=pa.array([bytes(4)] * count, pa.binary()), nulls=nulls)
+    pieces: list[ArrowArray] = [pa.scalar(len(fields).to_bytes(4, "big"), pa.binary())]
+    for (oid, encoder), column in zip(fields, columns, strict=True):
+        pieces.append(pa.scalar(oid.to_bytes(4, "big"), pa.binary()))
+        pieces.append(_length_prefixed(encoder(column)))
+    return Encoded(values=join_pieces(*pieces), nulls=nulls)

@@ -13,69 +13,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from adapter.plans.constant_rows import array_of
 from adapter.system_catalogs.functions.reg_columns import REG_VALUE
-from frontend.encoding import composites, datetimes, intervals, numbers, scalars
-from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
+from frontend.encoding import composites, datetimes, held_as_text, intervals, numbers, scalars
+from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values, null_mask
 from frontend.encoding.ranges import range_binary_encoder, range_text_encoder
 from frontend.encoding.settings import FormatSettings
+from planner.calls.record_shapes import RecordShape
+from planner.common_errors import unsupported_format
 from planner.errors import FeatureNotSupported, UndefinedFunction
+from planner.ir import physical
+from planner.ir.physical import ELEMENT_ARRAYS
 from planner.types import types
-from planner.types.ranges import range_arrays, range_or_multirange
-from planner.types.type_names import element_of
+from planner.types.ranges import range_or_multirange
+from planner.types.type_names import format_type
 from planner.types.types import SqlType
-from planner.types.user_types import attributes, enum_of, is_user_type
+from planner.types.user_types import attributes, enum_of
+from planner.values.record_text import record_items
+from planner.values.text_values import parse_text
 
 TEXT_FORMAT = 0
 BINARY_FORMAT = 1
-
-ARRAY_ELEMENTS = {
-    1000: types.BOOL,
-    1001: types.BYTEA,
-    1002: types.CHAR,
-    1003: types.NAME,
-    1005: types.INT2,
-    1006: types.INT2VECTOR,
-    1007: types.INT4,
-    1008: types.REGPROC,
-    1009: types.TEXT,
-    1028: types.OID,
-    1010: types.TID,
-    1011: types.XID,
-    1013: types.OIDVECTOR,
-    1014: types.BPCHAR,
-    1015: types.VARCHAR,
-    1016: types.INT8,
-    1021: types.FLOAT4,
-    1022: types.FLOAT8,
-    1034: types.ACLITEM,
-    1041: types.INET,
-    1115: types.TIMESTAMP,
-    1182: types.DATE,
-    1183: types.TIME,
-    1185: types.TIMESTAMPTZ,
-    1187: types.INTERVAL,
-    1231: types.NUMERIC,
-    1270: types.TIMETZ,
-    1561: types.BIT,
-    1563: types.VARBIT,
-    199: types.JSON,
-    775: types.MACADDR8,
-    1040: types.MACADDR,
-    3221: types.PG_LSN,
-    791: types.MONEY,
-    2207: types.REGPROCEDURE,
-    2208: types.REGOPER,
-    2209: types.REGOPERATOR,
-    2210: types.REGCLASS,
-    2211: types.REGTYPE,
-    2287: types.RECORD,
-    2951: types.UUID,
-    3807: types.JSONB,
-    4090: types.REGNAMESPACE,
-    4097: types.REGROLE,
-    **range_arrays(),
-}
-"""Element type by array type."""
 
 _TEXT_LIKE = {
     types.CHAR, types.NAME, types.TEXT, types.JSON, types.XML, types.PG_NODE_TREE, types.UNKNOWN, types.BPCHAR,
@@ -83,7 +41,8 @@ _TEXT_LIKE = {
 }  # fmt: skip
 _OID_LIKE = {
     types.OID, types.XID, types.REGPROC, types.REGPROCEDURE, types.REGOPER, types.REGOPERATOR, types.REGCLASS,
-    types.REGTYPE, types.REGNAMESPACE, types.REGROLE, 3734, 3769, 4191,
+    types.REGTYPE, types.REGNAMESPACE, types.REGROLE, types.REGCONFIG, types.REGDICTIONARY, types.REGCOLLATION,
+    types.CID,
 }  # fmt: skip
 """oid and its aliases, regconfig, regdictionary and regcollation among them. A value of an alias is an oid or, with
 the name of the object, a struct of oid and name."""
@@ -97,13 +56,18 @@ _OID_BINARY = scalars.fixed_binary_encoder(pa.int64(), ">u4")
 
 
 @lru_cache(maxsize=1024)
-def column_encoder(sql_type: SqlType, arrow_type: Any, format_code: int, settings: FormatSettings) -> ColumnEncoder:
+def column_encoder(
+    sql_type: SqlType, arrow_type: Any, format_code: int, settings: FormatSettings, shape: RecordShape | None = None
+) -> ColumnEncoder:
     """The encoder for a column of this type, whose arrays have this Arrow type, in text (0) or binary (1). Encoders are
-    stateless, so results share them; the labels of enums are looked up when values are encoded."""
+    stateless, so results share them; the labels of enums are looked up when values are encoded. `shape` is what is
+    known of records held as text. Raises 22023 for another format."""
+    if format_code not in (TEXT_FORMAT, BINARY_FORMAT):
+        raise unsupported_format(format_code)
     if pa.types.is_null(arrow_type):
         return _all_null
     if format_code == BINARY_FORMAT:
-        return _binary(sql_type, arrow_type)
+        return _binary(sql_type, arrow_type, settings, shape)
     return _text(sql_type, arrow_type, settings)
 
 
@@ -131,8 +95,8 @@ def _all_null(array: ArrowArray) -> Encoded:
 
 
 def _element_type(array_oid: int, sql_type: SqlType) -> SqlType:
-    element = element_of(array_oid) if is_user_type(array_oid) else ARRAY_ELEMENTS.get(array_oid, types.TEXT)
-    return SqlType(element, sql_type.typmod, sql_type.shape)
+    element = physical.element_type(sql_type)
+    return SqlType(types.TEXT if element is None else element.oid, sql_type.typmod, sql_type.shape)
 
 
 def _element_arrow_type(arrow_type: Any) -> Any:
@@ -215,7 +179,9 @@ def _object_oid(array: ArrowArray) -> Encoded:
     return scalars.fixed_binary_encoder(pa.int64(), ">u4")(pc.struct_field(array, [0]))
 
 
-def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
+def _binary(
+    sql_type: SqlType, arrow_type: Any, settings: FormatSettings, shape: RecordShape | None = None
+) -> ColumnEncoder:
     oid = sql_type.oid
     if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
         if oid in (types.INT2VECTOR, types.OIDVECTOR):
@@ -223,11 +189,13 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
         else:
             element, lower_bound = _element_type(oid, sql_type), 1
         return composites.array_binary_encoder(
-            _binary(element, _element_arrow_type(arrow_type)), element_oid=element.oid, lower_bound=lower_bound
+            _binary(element, _element_arrow_type(arrow_type), settings, shape),
+            element_oid=element.oid,
+            lower_bound=lower_bound,
         )
     if sql_type.dimensioned and pa.types.is_struct(arrow_type):
         element = _element_type(oid, sql_type)
-        encode = _binary(element, arrow_type.field("items").type.value_type)
+        encode = _binary(element, arrow_type.field("items").type.value_type, settings)
         return composites.dimensioned_binary_encoder(encode, element_oid=element.oid)
     if oid in _OID_LIKE and pa.types.is_struct(arrow_type):
         return _object_oid
@@ -238,14 +206,14 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
         if declared is not None:
             return composites.record_binary_encoder(
                 [
-                    (field.type.oid, _binary(field.type, arrow_type.field(index).type))
+                    (field.type.declared_oid, _binary(field.type, arrow_type.field(index).type, settings))
                     for index, field in enumerate(declared)
                 ]
             )
         fields = []
         for index in range(arrow_type.num_fields):
             field_type = inferred_type(arrow_type.field(index).type)
-            fields.append((field_type.oid, _binary(field_type, arrow_type.field(index).type)))
+            fields.append((field_type.oid, _binary(field_type, arrow_type.field(index).type, settings)))
         return composites.record_binary_encoder(fields)
     if oid in _OID_LIKE and not _is_text(arrow_type):
         return _OID_BINARY
@@ -264,12 +232,9 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
         types.TIMESTAMPTZ: datetimes.timestamp_binary,
         types.INTERVAL: intervals.interval_binary,
         types.UUID: scalars.uuid_binary,
-        types.MACADDR: scalars.address_binary,
-        types.MACADDR8: scalars.address_binary,
-        types.PG_LSN: scalars.lsn_binary,
-        types.MONEY: scalars.money_binary,
-        types.TIMETZ: scalars.timetz_binary,
-        types.JSONB: scalars.jsonb_binary,
+        types.JSONB: scalars.versioned_binary,
+        types.JSONPATH: scalars.versioned_binary,
+        **held_as_text.BINARY,
         types.VOID: scalars.void_value,
         types.BIT: scalars.bits_binary,
         types.VARBIT: scalars.bits_binary,
@@ -281,13 +246,47 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
     if enum_of(oid) is not None:
         return scalars.enum_encoder(oid)
     if oid == types.RECORD:
-        # What a row's fields are is not in its text.
-        raise FeatureNotSupported(
-            "binary output of rows is not supported", hint="Ask for the row's fields, or cast it to text."
-        )
+        if shape is None:
+            # What a row's fields are is not in its text.
+            raise FeatureNotSupported(
+                "binary output of rows whose fields are not known is not supported",
+                hint="Ask for the row's fields, or cast it to text.",
+            )
+        return _record_of_text(shape, settings)
+    if oid == types.ACLITEM:
+        raise UndefinedFunction("no binary output function available for type aclitem")
     if oid in _TEXT_LIKE or (oid not in _OID_LIKE and _is_text(arrow_type)):
         return encoded_values
-    raise UndefinedFunction(f"no binary output function available for type with OID {oid}")
+    raise UndefinedFunction(f"no binary output function available for type {format_type(oid)}")
+
+
+def _record_of_text(shape: RecordShape, settings: FormatSettings) -> ColumnEncoder:
+    """Records that are held as text, in binary. Raises 0A000 where their texts have names of objects."""
+    if any((physical.element_type(field) or field).oid in types.REG_TYPES for field in shape.fields):
+        raise FeatureNotSupported("binary output of rows with names of objects is not supported")
+    fields = [
+        (field.declared_oid, _binary(field, physical.arrow_type(field), settings, inner))
+        for field, inner in zip(shape.fields, shape.nested, strict=True)
+    ]
+
+    written = {
+        "DateStyle": f"{settings.date_style}, {settings.date_order}",
+        "TimeZone": settings.time_zone,
+        "IntervalStyle": settings.interval_style,
+    }
+
+    def value(text: str | None, field: SqlType) -> object:
+        return None if text is None else parse_text(text, field, written)
+
+    def encode(array: ArrowArray) -> Encoded:
+        rows = [None if text is None else tuple(record_items(text, len(fields))) for text in array.to_pylist()]
+        columns = [
+            array_of(field, [None if row is None else value(row[index], field) for row in rows])
+            for index, field in enumerate(shape.fields)
+        ]
+        return composites.records_binary(fields, columns, null_mask(array), len(array))
+
+    return encode
 
 
 def inferred_type(arrow_type: Any) -> SqlType:
@@ -299,8 +298,7 @@ def inferred_type(arrow_type: Any) -> SqlType:
         return SqlType(types.INTERVAL if names == ["months", "days", "micros"] else types.RECORD)
     if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
         element = inferred_type(_element_arrow_type(arrow_type))
-        arrays = {value: key for key, value in ARRAY_ELEMENTS.items()}
-        return SqlType(arrays.get(element.oid, 1009), shape=element.shape)
+        return SqlType(ELEMENT_ARRAYS.get(element.oid, ELEMENT_ARRAYS[types.TEXT]), shape=element.shape)
     if pa.types.is_timestamp(arrow_type):
         return SqlType(types.TIMESTAMPTZ if arrow_type.tz is not None else types.TIMESTAMP)
     by_arrow = {

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from adapter.results import ColumnDescription
 from frontend.encoding.columns import (
     ArrowArray,
     ByteMatrix,
@@ -24,6 +25,7 @@ from frontend.encoding.columns import (
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
 from frontend.encoding.small import SMALL_CELLS, SMALL_ROWS, CellWriter, cell_writers, small_data_rows
+from planner.calls.record_shapes import RecordShape
 from planner.types.types import SqlType
 from storage.off_loop import MANY_COLUMNS
 
@@ -93,10 +95,18 @@ class _Interleaver:
 
 
 class RowEncoder:
-    """Encodes batches of one result. `formats` has one format code (0 text, 1 binary) per column."""
+    """Encodes batches of one result. `formats` has one format code (0 text, 1 binary) per column, `shapes` what is
+    known of its records."""
 
-    def __init__(self, column_types: Sequence[SqlType], formats: Sequence[int], settings: FormatSettings) -> None:
+    def __init__(
+        self,
+        column_types: Sequence[SqlType],
+        formats: Sequence[int],
+        settings: FormatSettings,
+        shapes: Sequence[RecordShape | None] = (),
+    ) -> None:
         self._types = tuple(column_types)
+        self._shapes = tuple(shapes) or (None,) * len(self._types)
         self._formats = tuple(formats)
         self._settings = settings
         self._schema: Any = None
@@ -107,8 +117,10 @@ class RowEncoder:
         if self._schema is None or not batch.schema.equals(self._schema):
             self._schema = batch.schema
             self._encoders = [
-                column_encoder(sql_type, field.type, code, self._settings)
-                for sql_type, field, code in zip(self._types, batch.schema, self._formats, strict=True)
+                column_encoder(sql_type, field.type, code, self._settings, shape)
+                for sql_type, field, code, shape in zip(
+                    self._types, batch.schema, self._formats, self._shapes, strict=True
+                )
             ]
         return [encode(column) for encode, column in zip(self._encoders, batch.columns, strict=True)]
 
@@ -167,6 +179,11 @@ class RowEncoder:
     def columns(self, batch: RecordBatch) -> list[Encoded]:
         """The encoded columns, for formats that interleave them otherwise (COPY text and csv)."""
         return self._columns(batch)
+
+
+def row_encoder(columns: Sequence[ColumnDescription], formats: Sequence[int], settings: FormatSettings) -> RowEncoder:
+    """The encoder of a result with these columns."""
+    return RowEncoder([column.type for column in columns], formats, settings, [column.shape for column in columns])
 
 
 def bytes_of(array: ArrowArray) -> memoryview:

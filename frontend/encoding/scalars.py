@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,9 +25,6 @@ from frontend.encoding.columns import (
     without_nulls,
 )
 from planner.types.user_types import enum_of
-from planner.values.opaque.address_text import lsn_of, octets_of
-from planner.values.opaque.money_text import cents_of
-from planner.values.opaque.timetz import fields_of
 
 _HEX_DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _HEX_PAIRS: ByteMatrix = np.stack([_HEX_DIGITS[np.arange(256) >> 4], _HEX_DIGITS[np.arange(256) & 15]], axis=1)
@@ -39,7 +34,6 @@ for _index, _digit in enumerate(b"0123456789abcdef"):
     _NIBBLES[ord(chr(_digit).upper())] = _index
 _UUID_DIGIT_POSITIONS = np.array([place for place in range(36) if place not in (8, 13, 18, 23)])
 _UUID_TEXT_LENGTH = 36
-_TIMETZ = struct.Struct(">qi")
 _NIL_UUID = b"00000000-0000-0000-0000-000000000000"
 
 
@@ -162,37 +156,8 @@ def uuid_binary(array: ArrowArray) -> Encoded:
     return Encoded(fixed=((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8), nulls=nulls)
 
 
-def address_binary(array: ArrowArray) -> Encoded:
-    """macaddr and macaddr8 as their bytes."""
-    return encoded_values(_bytes_of(array, octets_of))
-
-
-def lsn_binary(array: ArrowArray) -> Encoded:
-    """pg_lsn as eight bytes."""
-    return encoded_values(_bytes_of(array, lambda text: lsn_of(text).to_bytes(8, "big")))
-
-
-def money_binary(array: ArrowArray) -> Encoded:
-    """money as the number of hundredths."""
-    return encoded_values(_bytes_of(array, lambda text: cents_of(text).to_bytes(8, "big", signed=True)))
-
-
-def timetz_binary(array: ArrowArray) -> Encoded:
-    """time with time zone as microseconds and the distance west of Greenwich in seconds."""
-
-    def encode(text: str) -> bytes:
-        micros, east = fields_of(text)
-        return _TIMETZ.pack(micros, -east)
-
-    return encoded_values(_bytes_of(array, encode))
-
-
-def _bytes_of(array: ArrowArray, encode: Callable[[str], bytes]) -> ArrowArray:
-    return pa.array([None if text is None else encode(text) for text in array.to_pylist()], pa.binary())
-
-
-def jsonb_binary(array: ArrowArray) -> Encoded:
-    """jsonb in binary: a version byte, then the text."""
+def versioned_binary(array: ArrowArray) -> Encoded:
+    """jsonb and jsonpath in binary: a version byte, then the text."""
     encoded = encoded_values(array)
     return Encoded(values=join_pieces(pa.scalar(b"\x01", pa.binary()), encoded.values), nulls=encoded.nulls)
 

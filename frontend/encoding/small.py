@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from frontend.encoding.encoders import TEXT_FORMAT
+from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.numbers import format_float
 from frontend.encoding.settings import FormatSettings
 from planner.types import types
@@ -99,7 +99,7 @@ def cell_writers(
     writer: CellWriter
     for sql_type, code, field in zip(column_types, formats, schema, strict=True):
         if code != TEXT_FORMAT:
-            found = _BINARY.get(sql_type.oid)
+            found = _BINARY.get(sql_type.oid) if code == BINARY_FORMAT else None
             if found is None:
                 return None
             arrow, writer = found

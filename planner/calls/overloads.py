@@ -19,7 +19,7 @@ from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
 from planner.errors import AmbiguousFunction, DatatypeMismatch, UndefinedFunction
 from planner.functions import own, registry
-from planner.ir.nodes import ArrayConstructor, Literal, RowConstructor, Scalar
+from planner.ir.nodes import ArrayConstructor, Literal, Param, RowConstructor, Scalar
 from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown, with_like_arrays
 from planner.resolution.coercion import (
     ANY,
@@ -42,7 +42,7 @@ from planner.syntax.names import qualifier
 from planner.syntax.parse import split_and_parse
 from planner.types.signature import Signature, Volatility
 from planner.types.type_names import array_of, element_of, format_type, lookup_type
-from planner.types.types import FLOAT8, RECORD, UNKNOWN, SqlType, column_type
+from planner.types.types import FLOAT8, RECORD, UNKNOWN, VOID, SqlType, column_type
 from planner.types.user_types import attributes
 from storage.catalog.routines import Function
 
@@ -110,6 +110,11 @@ def resolve_call(
     """The call that `names(args)` means; a `Scalar` when it is a cast written as a function (``int4(x)``)."""
     statement = level.statement
     found = overloads(level, names, location)
+    if any(map(_is_output, args)):
+        # Clients declare parameters of type void for what a function gives back (PostgreSQL, ParseFuncOrColumn).
+        kept = [index for index, arg in enumerate(args) if not _is_output(arg)]
+        arg_names = [arg_names[index] for index in kept] if arg_names else ()
+        args = [args[index] for index in kept]
     named = any(name is not None for name in arg_names)
     if named:
         found, args = _by_argument_names(statement, found, args, arg_names)
@@ -144,6 +149,10 @@ def resolve_call(
             position=statement.position(location),
         )
     return _apply(level, chosen, args)
+
+
+def _is_output(arg: Scalar) -> bool:
+    return isinstance(arg, Param) and arg.type.oid == VOID
 
 
 def _check_spread(level: Level, arg: Scalar) -> None:

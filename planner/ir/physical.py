@@ -62,6 +62,8 @@ ARRAY_ELEMENTS: dict[int, int] = {
     2210: types.REGCLASS, 2211: types.REGTYPE, 2207: types.REGPROCEDURE, 2208: types.REGOPER, 2209: types.REGOPERATOR,
     4090: types.REGNAMESPACE, 4097: types.REGROLE, 2287: types.RECORD, 1034: types.ACLITEM, 1263: types.CSTRING,
     1041: types.INET, 651: types.CIDR, 1561: types.BIT, 1563: types.VARBIT,
+    271: types.XID8, 2949: types.TXID_SNAPSHOT, 5039: types.PG_SNAPSHOT, 4073: types.JSONPATH, 2201: types.REFCURSOR,
+    3735: types.REGCONFIG, 3770: types.REGDICTIONARY, 4192: types.REGCOLLATION,
     1040: types.MACADDR, 775: types.MACADDR8, 3221: types.PG_LSN, 791: types.MONEY, 1270: types.TIMETZ,
     types.INT2VECTOR: types.INT2, types.OIDVECTOR: types.OID, **range_arrays(),
 }  # fmt: skip

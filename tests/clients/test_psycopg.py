@@ -38,10 +38,11 @@ def test_parameters_and_results(connection: psycopg.Connection) -> None:
     assert cursor.execute("UPDATE t SET b = %s WHERE a < %s", ("u", 4)).rowcount == 3
 
 
-def test_rows_as_values_are_text_only(connection: psycopg.Connection) -> None:
+def test_rows_as_values(connection: psycopg.Connection) -> None:
     assert connection.execute("SELECT ROW(1, 'x y')::text").fetchall() == [('(1,"x y")',)]
+    assert connection.cursor(binary=True).execute("SELECT ROW(1, 'x y'::text)").fetchall() == [((1, "x y"),)]
     with pytest.raises(errors.FeatureNotSupported, match="binary output of rows"):
-        connection.cursor(binary=True).execute("SELECT ROW(1, 'x y')")
+        connection.cursor(binary=True).execute("SELECT ROW('pg_class'::regclass)")
     assert connection.execute("SELECT 1").fetchall() == [(1,)]
 
 

@@ -21,13 +21,13 @@ from planner.lowering.fragments.templates import fill
 from planner.lowering.scalars.rows import json_text
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import compared_with_held
-from planner.lowering.scalars.texts import json_template, output_template, text_template
+from planner.lowering.scalars.texts import iso_template, json_template, output_template, text_template
 from planner.types import types
 from planner.types.signature import COMPARISONS, Kind, Signature, Volatility
 from planner.types.types import SqlType
 
-_CONVERSION = re.compile(r"\{(text|cast|json|pretty|element_text):(\d+)\}")
-_TEXT_TEMPLATES = {"text": output_template, "cast": text_template}
+_CONVERSION = re.compile(r"\{(text|cast|iso|json|pretty|element_text):(\d+)\}")
+_TEXT_TEMPLATES = {"text": output_template, "cast": text_template, "iso": iso_template}
 
 
 def _call(scalars: Scalars, expr: ir.Call) -> Fragment:
@@ -148,9 +148,9 @@ def expand(
     exprs: Sequence[ir.Scalar] = (),
 ) -> tuple[str, list[Fragment]]:  # fmt: skip
     """Resolves the marks that convert an argument: ``{text:i}`` by its output function,
-    ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON, ``{pretty:i}`` to JSON with line breaks,
-    ``{element_text:i}`` (the element ``e`` of array i as text). `exprs` are the arguments, where they are known:
-    the members of a row have their names from there."""
+    ``{iso:i}`` by it in DateStyle ISO, ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON, ``{pretty:i}`` to JSON
+    with line breaks, ``{element_text:i}`` (the element ``e`` of array i as text). `exprs` are the arguments, where they
+    are known: the members of a row have their names from there."""
     ctx = scalars.ctx
     extended = list(args)
 

@@ -22,11 +22,11 @@ _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
      types.JSONB, types.RECORD, types.PG_NODE_TREE, types.CSTRING, types.ACLITEM, types.TID, types.CIDR,
      types.BIT, types.VARBIT, types.JSONPATH, types.MACADDR, types.MACADDR8, types.PG_LSN,
-     types.MONEY, types.TIMETZ}
+     types.MONEY, types.TIMETZ, types.XID8, types.PG_SNAPSHOT, types.TXID_SNAPSHOT, types.REFCURSOR, types.VOID}
 )  # fmt: skip
 
 
-_PLAIN_OIDS = frozenset({types.INT2, types.INT4, types.INT8, types.OID, types.XID, types.BOOL, types.TIME})
+_PLAIN_OIDS = frozenset({types.INT2, types.INT4, types.INT8, types.OID, types.XID, types.CID, types.BOOL, types.TIME})
 """Types that every engine's own cast prints as PostgreSQL does."""
 _MOMENT_OIDS = frozenset({types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ})
 
@@ -114,6 +114,11 @@ def output_template(ctx: Context, source: SqlType) -> str:
     if source.oid == types.INET:
         return "{0}"
     return text_template(ctx, source)
+
+
+def iso_template(ctx: Context, source: SqlType) -> str:
+    """Like `output_template`, with dates and timestamps in DateStyle ISO: for functions that read the text again."""
+    return _iso_text(ctx, source.oid) if source.oid in _MOMENT_OIDS else output_template(ctx, source)
 
 
 def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str:

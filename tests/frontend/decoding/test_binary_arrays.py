@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from frontend.decoding.binary import LeftoverData, parse_binary
+from frontend.decoding.binary import parse_binary
+from frontend.decoding.held_as_text import LeftoverData
 from planner.errors import ProtocolViolation
 from planner.types import types
 from planner.types.types import SqlType

@@ -84,8 +84,8 @@ def _relations() -> dict[str, Form]:
                 called = f"{one}_{name}" if left == right == "anyrange" else f"{one}_{name}_{other}"
                 given[f"{called}({left},{right})"] = form
     for of in _BOTH:
-        has = _named("tg_range_has({0}, {text:1}, '{name}')")
-        within = _named("tg_range_has({1}, {text:0}, '{name}')")
+        has = _named("tg_range_has({0}, {iso:1}, '{name}')")
+        within = _named("tg_range_has({1}, {iso:0}, '{name}')")
         given[f"@>({of},anyelement)"] = given[f"{_SHORT[of]}_contains_elem({of},anyelement)"] = has
         given[f"<@(anyelement,{of})"] = given[f"elem_contained_by_{_SHORT[of]}(anyelement,{of})"] = within
         for symbol, name in _COMBINATIONS.items():
@@ -129,8 +129,8 @@ def forms() -> Mapping[str, Form]:
     given["unnest(anymultirange)"] = _named("tg_multirange_parts({0}, '{name}')")
     for name in _RANGES:
         subtype = _SUBTYPES[name]
-        between = _named("tg_range_between({text:0}, {text:1}, '{name}')")
-        made = _named("tg_range_make({text:0}, {text:1}, {2}, '{name}')")
+        between = _named("tg_range_between({iso:0}, {iso:1}, '{name}')")
+        made = _named("tg_range_make({iso:0}, {iso:1}, {2}, '{name}')")
         given[f"{name}range({subtype},{subtype})"] = between
         given[f"{name}range({subtype},{subtype},text)"] = made
         given[f"{name}multirange()"] = _NOTHING

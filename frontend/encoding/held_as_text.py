@@ -1,0 +1,70 @@
+"""The binary form of types whose values are held as their text: addresses, networks, log positions, money, times with
+time zone, and what counts transactions and rows.
+
+`BINARY` has an encoder for each. The layouts are those of PostgreSQL's send functions; `frontend.decoding.held_as_text`
+is the way back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
+from planner.types import types
+from planner.values.opaque.address_text import lsn_of, octets_of
+from planner.values.opaque.money_text import cents_of
+from planner.values.opaque.network_text import Network, parse_cidr, parse_inet
+from planner.values.opaque.timetz import fields_of
+
+INET_FAMILIES = {4: 2, 6: 3}
+"""What PostgreSQL calls the versions of addresses on the wire, whatever the system calls them."""
+
+_TIMETZ = struct.Struct(">qi")
+
+
+def _timetz(text: str) -> bytes:
+    micros, east = fields_of(text)
+    return _TIMETZ.pack(micros, -east)
+
+
+def _network(network: Network, *, is_cidr: bool) -> bytes:
+    width = network.width // 8
+    return bytes((INET_FAMILIES[network.version], network.bits, is_cidr, width)) + network.address.to_bytes(width)
+
+
+def _row_address(text: str) -> bytes:
+    block, offset = text.strip("()").split(",")
+    return struct.pack(">IH", int(block), int(offset))
+
+
+def _snapshot(text: str) -> bytes:
+    xmin, xmax, running = text.split(":")
+    xids = [int(xid) for xid in running.split(",")] if running else []
+    return struct.pack(f">i{2 + len(xids)}Q", len(xids), int(xmin), int(xmax), *xids)
+
+
+def _encoder(value: Callable[[str], bytes]) -> ColumnEncoder:
+    def encode(array: ArrowArray) -> Encoded:
+        texts = array.to_pylist()
+        return encoded_values(pa.array([None if text is None else value(text) for text in texts], pa.binary()))
+
+    return encode
+
+
+BINARY: dict[int, ColumnEncoder] = {
+    types.MACADDR: _encoder(octets_of),
+    types.MACADDR8: _encoder(octets_of),
+    types.PG_LSN: _encoder(lambda text: lsn_of(text).to_bytes(8)),
+    types.MONEY: _encoder(lambda text: cents_of(text).to_bytes(8, signed=True)),
+    types.TIMETZ: _encoder(_timetz),
+    types.INET: _encoder(lambda text: _network(parse_inet(text), is_cidr=False)),
+    types.CIDR: _encoder(lambda text: _network(parse_cidr(text), is_cidr=True)),
+    types.TID: _encoder(_row_address),
+    types.XID8: _encoder(lambda text: int(text).to_bytes(8)),
+    types.PG_SNAPSHOT: _encoder(_snapshot),
+    types.TXID_SNAPSHOT: _encoder(_snapshot),
+}
+"""Encoders by the oids of the types."""
