@@ -355,6 +355,8 @@ class Change:
                 self._keys.move(resolved.old, resolved.new)
             written.append((resolved.changed, resolved.new))
         self._rows += sum(len(places) for places, _ in written)
+        if self._running.beside:
+            self._count_own([places for places, _ in written])
         if self.returned is not None and written:
             # In the order in which the rows were proposed.
             order = pc.array_sort_indices(pa.concat_arrays([places for places, _ in written]))
@@ -363,6 +365,13 @@ class Change:
         await self._txn.spill()
         if self._keys is not None and self._keys.unspilled > AT_ONCE_ROWS:
             await self._keys.spill()
+
+    def _count_own(self, written: SequenceOf[Any]) -> None:
+        """Tell how many of the proposed rows, at the places `written`, are whose: each statement has proposed one."""
+        there = {place for places in written for place in places.to_pylist()}
+        self._own_rows = int(0 in there)
+        for place, each in enumerate(self._running.beside, 1):
+            each.tag = self._tag_prefix + str(int(place in there))
 
     async def _merge_rows(self, batch: RecordBatch) -> None:
         """Insert, update and delete rows by the actions that MERGE gives them."""

@@ -56,7 +56,7 @@ async def rows_of_all(running: Running, plan: Plan, target: Target, keys: Sequen
     if read is None or read.relation.shard is None or snapshot is None or snapshot.ahead:
         raise NotTogether
     given = given_to(running)
-    times = given.transaction_began, given.statement_began
+    times = given.transaction_began, given.statement_began, given.zone
     givens = [given, *[Given(each.params, *times) for each in running.beside]]
     try:
         wanted = [read.access.keys(each) for each in givens]

@@ -88,7 +88,12 @@ class Running(Struct, kw_only=True, eq=False):
 
 def given_to(running: Running) -> Given:
     """What the statement's expressions over single rows are computed with."""
-    return Given(running.params, running.transaction.started_at, running.started_at)
+    return Given(
+        running.params,
+        running.transaction.started_at,
+        running.started_at,
+        running.session.values.flat["TimeZone"],
+    )
 
 
 class RowsOutcome(Struct, kw_only=True):

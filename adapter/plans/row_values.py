@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
@@ -24,6 +24,7 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import walk
 from planner.types import types as t
 from planner.types.types import SqlType
+from planner.values.time_zones import setting_zone
 
 INTEGERS = frozenset({t.INT2, t.INT4, t.INT8})
 TEXTS = frozenset({t.TEXT, t.VARCHAR})
@@ -62,15 +63,58 @@ GIVEN = frozenset({"now", "statement_timestamp"})
 """The session values that `Given` has."""
 
 
+_DAY = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _wall(value: int, zone: str) -> int:
+    """What the clocks of a zone show at a moment; both in microseconds since 1970."""
+    moment = (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=UTC)
+    return (setting_zone(zone).wall(moment) - _EPOCH) // _MICROSECOND
+
+
+def _moment(value: int, zone: str) -> int:
+    """The moment at which they show it."""
+    wall = _EPOCH + timedelta(microseconds=value)
+    return (setting_zone(zone).moment(wall).replace(tzinfo=None) - _EPOCH) // _MICROSECOND
+
+
+_MOVES: Mapping[tuple[int, int], Callable[[int, str], int]] = {
+    (t.TIMESTAMPTZ, t.TIMESTAMP): _wall,
+    (t.TIMESTAMPTZ, t.DATE): lambda value, zone: _wall(value, zone) // _DAY,
+    (t.TIMESTAMP, t.TIMESTAMPTZ): _moment,
+    (t.TIMESTAMP, t.DATE): lambda value, zone: value // _DAY,
+    (t.DATE, t.TIMESTAMP): lambda value, zone: value * _DAY,
+    (t.DATE, t.TIMESTAMPTZ): lambda value, zone: _moment(value * _DAY, zone),
+}
+"""Casts between times, by the session's time zone where one of them has none."""
+
+_YEARS = range(-62_135_596_800_000_000 // _DAY + 2, 253_402_300_800_000_000 // _DAY - 2)
+"""The days since 1970 that Python has dates for, but for those at the ends."""
+
+
+def _moved(move: Callable[[int, str], int], value: Any, zone: str | None) -> Any:
+    if not isinstance(value, int):
+        return value  # NULL, or infinity.
+    if zone is None or (value if move in _OF_DAYS else value // _DAY) not in _YEARS:
+        raise NeedsEngine
+    return move(value, zone)
+
+
+_OF_DAYS = frozenset({_MOVES[t.DATE, t.TIMESTAMP], _MOVES[t.DATE, t.TIMESTAMPTZ]})
+
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Given(Struct, frozen=True):
-    """What an expression is computed with besides the row: the parameters, and when transaction and statement began."""
+    """What an expression is computed with besides the row: the parameters, when transaction and statement began, and
+    the session's time zone, where it is known."""
 
     params: Sequence[ir.Literal]
     transaction_began: datetime
     statement_began: datetime
+    zone: str | None = None
 
 
 Value: TypeAlias = Callable[[Sequence[Any], Given], Any]
@@ -150,6 +194,9 @@ class RowColumns:
         if inner is None:
             return None
         arg = inner
+        move = _MOVES.get((expr.arg.type.oid, expr.type.oid))
+        if move is not None and expr.type.typmod == -1:
+            return lambda row, given: _moved(move, arg(row, given), given.zone)
         return lambda row, given: cast_value(expr, arg(row, given))
 
     def _all(self, exprs: Sequence[ir.Scalar]) -> list[Value] | None:

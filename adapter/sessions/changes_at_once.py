@@ -17,6 +17,7 @@ What holds:
   the usual way, which tells whose error it is. Then the plan is left alone for a while.
 - Each is a transaction of its own to its client: it can be cancelled while it waits, it is over when it is durable and
   visible, and that nobody knows whether it happened (40003) all of them are told.
+- Of INSERT ... ON CONFLICT only those with different keys run together, and with equal parameters of DO UPDATE.
 - A session's own state is its own: parameters, and the numbers that it takes from sequences.
 - Whoever leads is the owner of all locks, and waits for none (`Patience.never`).
 """
@@ -28,6 +29,7 @@ from collections.abc import Hashable
 
 from msgspec import Struct, field
 
+from adapter.changes.together_plans import Together, together_of
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Beside, NotTogether
 from adapter.plans.plan_cache import Plan
@@ -37,11 +39,9 @@ from adapter.settings.values import SettingValues
 from adapter.transactions.locks.lock import WouldWait
 from planner.errors import InternalError, QueryCanceled, SerializationFailure, SqlError, StatementCompletionUnknown
 from planner.ir.array_value import ArrayValue
-from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate
 from planner.ir.nodes import Literal
 from planner.syntax.parse import Parsed
 from planner.types.types import SqlType, declared_as
-from storage.catalog.temporary import is_temporary
 
 MOST_TOGETHER = 256
 """Changes that are carried out together: bounds what one of them has to wait for."""
@@ -69,7 +69,22 @@ class _Line(Struct, eq=False):
 
     plan: Plan
     """Kept alive: the line is known by its identity."""
+    keys: tuple[tuple[int, ...], ...]
     waiting: list[_Waiting] = field(default_factory=list)
+
+    def differing(self, waiting: list[_Waiting]) -> tuple[list[_Waiting], list[_Waiting]]:
+        """Those with a key that none before them has, and the others."""
+        if not self.keys:
+            return waiting, []
+        first: list[_Waiting] = []
+        again: list[_Waiting] = []
+        seen: set[tuple[object, ...]] = set()
+        for each in waiting:
+            params = each.beside.params
+            own = {(number, *[params[place].value for place in key]) for number, key in enumerate(self.keys)}
+            (again if own & seen else first).append(each)
+            seen |= own
+        return first, again
 
 
 class Lines:
@@ -108,9 +123,10 @@ class Lines:
         """The line, if a change of it runs now."""
         return self._lines.get(key)
 
-    def open(self, key: Hashable, plan: Plan) -> None:
-        """A change of the line runs."""
-        self._lines[key] = _Line(plan)
+    def open(self, key: Hashable, plan: Plan, keys: tuple[tuple[int, ...], ...]) -> None:
+        """A change of the line runs. Those that run together have different values at each of `keys`, places of
+        parameters."""
+        self._lines[key] = _Line(plan, keys)
 
     def next(self, key: Hashable) -> None:
         """It is over: the next ones go."""
@@ -120,8 +136,11 @@ class Lines:
         if not waiting:
             del self._lines[key]
             return
+        waiting, again = line.differing(waiting)
         for each in waiting:
             each.taken = True
+        for each in again:
+            each.turn.set_result(None)
         waiting[0].turn.set_result(tuple(waiting[1:]))
 
 
@@ -130,33 +149,37 @@ class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
 
     life: StatementLife
     lines: Lines
-    key: Hashable
+    key: tuple[Hashable, ...]
     plan: Plan
     parsed: Parsed
     text: str
     declared: tuple[int, ...]
     param_types: tuple[SqlType, ...]
+    together: Together
 
     async def tag(self, params: tuple[Literal, ...]) -> str | None:
         """Carry it out with these parameters; its command tag. None: nothing has happened, and it is to run in the
         usual way. Raises what the usual way raises."""
         if len(params) != len(self.param_types) or any(type(param.value) is ArrayValue for param in params):
             return None
-        lines, life = self.lines, self.life
-        line = lines.find(self.key)
-        if line is not None and lines.is_paused(self.key):
+        lines, life, key = self.lines, self.life, self._key(params)
+        line = lines.find(key)
+        if line is not None and lines.is_paused(key):
             return None
         life.disarm()
         life.state.query_text = self.text
         if line is None:
-            lines.open(self.key, self.plan)
+            lines.open(key, self.plan, self.together.keys)
             return await self._lead(params, ())
         waiting = _Waiting(Beside(session=life.state, params=params), asyncio.get_running_loop().create_future())
         line.waiting.append(waiting)
-        turn = await self._turn(waiting)
+        turn = await self._turn(waiting, key)
         return await self._lead(params, turn) if isinstance(turn, tuple) else turn
 
-    async def _turn(self, waiting: _Waiting) -> str | tuple[_Waiting, ...] | None:
+    def _key(self, params: tuple[Literal, ...]) -> Hashable:
+        return (*self.key, *[params[place].value for place in self.together.same]) if self.together.same else self.key
+
+    async def _turn(self, waiting: _Waiting, key: Hashable) -> str | tuple[_Waiting, ...] | None:
         """What becomes of a change that waits. Raises 57014 when it is cancelled before it is taken."""
         canceled: BaseException | None = None
         while not waiting.turn.done():
@@ -175,12 +198,12 @@ class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
         for each in turn or ():
             each.turn.set_result(None)
         if turn is not None:
-            self.lines.next(self.key)
+            self.lines.next(key)
         raise canceled
 
     async def _lead(self, params: tuple[Literal, ...], others: tuple[_Waiting, ...]) -> str | None:
         """Run the statement with the `others` beside it."""
-        life, left = self.life, others
+        life, left, key = self.life, others, self._key(params)
         beside = tuple([each.beside for each in others])
         life.state.waits_for_locks = False
         try:
@@ -198,18 +221,18 @@ class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
             raise
         except (WouldWait, NotTogether, SerializationFailure):
             # Who waits, or tries again, does it where nobody stands behind.
-            self.lines.pause(self.key, self.plan)
+            self.lines.pause(key, self.plan)
             return None
         except SqlError as error:
             if not others or isinstance(error, QueryCanceled) or error.fatal:
                 raise
-            self.lines.pause(self.key, self.plan)
+            self.lines.pause(key, self.plan)
             return None
         finally:
             life.state.waits_for_locks = True
             for each in left:
                 each.turn.set_result(None)
-            self.lines.next(self.key)
+            self.lines.next(key)
 
 
 def changing(
@@ -237,7 +260,7 @@ def changing(
         plan = state.plan(parsed, state.newest_catalog(), declared)
     except SqlError:
         return None
-    if plan.denied is not None or plan.steps or not _is_simple(plan):
+    if plan.denied is not None or plan.steps or (together := together_of(plan)) is None:
         return None
     return ChangeAtOnce(
         life=life,
@@ -248,27 +271,8 @@ def changing(
         text=text,
         declared=tuple(map(declared_as, plan.param_types)),
         param_types=plan.param_types,
+        together=together,
     )
-
-
-def _is_simple(plan: Plan) -> bool:
-    """Whether it is an INSERT of rows that are written out, or an UPDATE or DELETE of the row of one key."""
-    match plan.statement:
-        case BoundInsert() as statement:
-            return (
-                statement.returning is None
-                and statement.on_conflict is None
-                and statement.view_checks is None
-                and plan.query is statement.source
-                and not plan.templates
-                and not is_temporary(statement.relation_oid)
-            )
-        case BoundUpdate() | BoundDelete() as change:
-            read = plan.key_read
-            is_plain = isinstance(change, BoundDelete) or (change.view_checks is None and change.policies is None)
-            return is_plain and change.returning is None and read is not None and read.is_one_key
-        case _:
-            return False
 
 
 def _kind(state: SessionState, lines: Lines) -> int:

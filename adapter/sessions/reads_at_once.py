@@ -54,7 +54,7 @@ class ReadAtOnce(Struct, frozen=True, kw_only=True, eq=False):
             if as_of is None or state.newest_catalog() is not plan.catalog:
                 return None
             parts = env.reader.snapshot_now(relation.shard, max(as_of, plan.catalog.csn))
-            given = Given(params, now, now)
+            given = Given(params, now, now, state.values.flat["TimeZone"])
             found = None if parts is None else found_at_once(env.keys, parts, self.key_read, given)
             rows = None if found is None else self.key_read.program.answer(found, given)
         except (NeedsEngine, SqlError, StorageError):

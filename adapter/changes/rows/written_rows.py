@@ -70,7 +70,7 @@ async def written_rows(running: Running, query: BoundQuery) -> RecordBatch | Non
     columns: list[list[Any]] = list(map(list, [()] * len(made.columns)))
     sources = [(running.session, given)]
     if running.beside:
-        times = given.transaction_began, given.statement_began
+        times = given.transaction_began, given.statement_began, given.zone
         sources += [(each.session, Given(each.params, *times)) for each in running.beside]
     try:
         for session, own in sources:

@@ -387,3 +387,71 @@ async def test_blocks_and_statements_of_their_own(filled: Place) -> None:
 
     await asyncio.wait_for(asyncio.gather(*(transfers(c, n) for n, c in enumerate(filled.clients))), 60)
     assert await filled.clients[0].value("select sum(n) from t where id < 10") == 45 + SESSIONS * 20
+
+
+# ---------------------------------------------------------------- INSERT ... ON CONFLICT
+
+
+async def test_upserts_commit_at_once(filled: Place) -> None:
+    before = filled.commits
+    text = "insert into t values ({}, 5, 'new') on conflict (id) do update set n = t.n + excluded.n + 1"
+    keys = [n if n % 2 else 200 + n for n in range(SESSIONS)]
+    answers = await together(filled.clients, [text.format(key) for key in keys])
+    assert answers == ["INSERT 0 1"] * SESSIONS
+    assert filled.commits - before == 2
+    rows = await filled.clients[0].rows("select id, n, label from t where id = any(array[1, 3, 200, 202]) order by id")
+    assert rows == [(1, 7, "l1"), (3, 9, "l3"), (200, 5, "new"), (202, 5, "new")]
+
+
+async def test_upserts_of_one_key_come_after_each_other(filled: Place) -> None:
+    text = "insert into t values (7, 1, 'new') on conflict (id) do update set n = t.n + 1, label = t.label || 'x'"
+    assert await together(filled.clients, [text] * SESSIONS) == ["INSERT 0 1"] * SESSIONS
+    assert await filled.clients[0].rows("select n, label from t where id = 7") == [
+        (7 + SESSIONS, "l7" + "x" * SESSIONS)
+    ]
+
+
+async def test_parameters_of_do_update_are_each_ones_own(filled: Place) -> None:
+    text = "insert into t values ({0}, 1) on conflict (id) do update set n = t.n + {1} where t.n < {2}"
+    answers = await together(filled.clients, [text.format(n, n % 3, 4 + n % 2 * 100) for n in range(SESSIONS)])
+    assert answers == ["INSERT 0 1" if n % 2 or n < 4 else "INSERT 0 0" for n in range(SESSIONS)]
+    rows = await filled.clients[0].rows(f"select id, n from t where id < {SESSIONS} order by id")
+    assert rows == [(n, n + n % 3 if n % 2 or n < 4 else n) for n in range(SESSIONS)]
+
+
+async def test_do_nothing_says_whose_row_is_new(filled: Place) -> None:
+    keys = [n if n % 3 else 300 + n for n in range(SESSIONS)]
+    answers = await together(filled.clients, [f"insert into t values ({n}, 1) on conflict do nothing" for n in keys])
+    assert answers == ["INSERT 0 0" if n % 3 else "INSERT 0 1" for n in range(SESSIONS)]
+    answers = await together(filled.clients, ["insert into t values (400, 1) on conflict do nothing"] * SESSIONS)
+    assert sorted(answers) == ["INSERT 0 0"] * (SESSIONS - 1) + ["INSERT 0 1"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "unique (a)",
+        "unique nulls not distinct (a)",
+        "unique (a, b)",
+        "exclude using gist (a with =)",
+    ],
+)
+async def test_every_kind_of_key_decides(place: Place, key: str) -> None:
+    one = place.clients[0]
+    await one.run(f"create table k (a int, b int, {key})")
+    text = "insert into k values ({}, 1) on conflict do nothing"
+    answers = await together(place.clients, [text.format(("null", "5", "6")[n % 3]) for n in range(SESSIONS)])
+    nulls = 1 if "not distinct" in key else SESSIONS // 3
+    assert answers.count("INSERT 0 1") == 2 + nulls
+    assert await one.value("select count(*) from k") == 2 + nulls
+
+
+async def test_partial_and_computed_keys_decide(place: Place) -> None:
+    one = place.clients[0]
+    await one.run(
+        "create table k (a text, b int); create unique index on k (lower(a)); create unique index on k (b) where b > 5"
+    )
+    text = "insert into k values ('{}', {}) on conflict do nothing"
+    answers = await together(place.clients, [text.format("aAbB"[n % 4], n) for n in range(SESSIONS)])
+    assert answers.count("INSERT 0 1") == 2
+    assert await one.value("select count(distinct lower(a)) from k") == 2
