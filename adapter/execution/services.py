@@ -156,7 +156,7 @@ class Services:
         xid, newest = Xid(transaction.id), Csn(self.env.cache.upper - 1)
         self.env.xids.ended(xid, in_doubt=transaction.state is State.IN_DOUBT)
         if xid % RETAIN_EVERY == 0:
-            self._xids.retain(self.env.leases.read_lower())
+            self._xids.retain(self.env.leases.lowest_read())
         if not self._xids.is_running(xid):
             return
         self._xids.publish(newest)

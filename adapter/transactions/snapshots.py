@@ -132,13 +132,14 @@ async def _parts(
     transaction's own parts behind."""
     inserts: tuple[Part, ...] = ()
     deletes: tuple[Part, ...] = ()
+    hold = transaction.hold
     if as_of is not None:
         try:
-            if transaction.looks_back:
+            if transaction.looks_back or (hold is not None and hold.moved):
                 transaction.exported.append(await env.leases.hold((shard,), as_of))
             snapshot = await env.reader.snapshot(shard, as_of)
         except (UnknownShard, AsOfNotReadable) as error:
-            if transaction.looks_back:
+            if transaction.looks_back or (hold is not None and hold.moved):
                 raise too_old(error) from error
             raise serialization_failure(CONCURRENT_DDL) from error
         inserts, deletes = snapshot.inserts, snapshot.deletes

@@ -240,7 +240,7 @@ class Transaction(Struct, kw_only=True):
                 self.hold.release()
                 self.hold = None
             if self.hold is None:
-                self.hold = await env.leases.hold((), csn)
+                self.hold = await env.leases.hold((), csn, self)
         return self.catalog
 
     @property
@@ -503,6 +503,10 @@ class Transaction(Struct, kw_only=True):
             raise self._not_now("fail")
         self.state = State.FAILED
         self.locks.roll_back_to(self.savepoint_depth)
+
+    def shards_used(self) -> set[ShardId]:
+        """The tables that its statements have named."""
+        return {each.shard for each in self.catalog_reads.values() if isinstance(each, Relation) and each.shard}
 
     def end(self, state: State) -> None:
         """Let go of what the transaction held: it is COMMITTED, ROLLED_BACK or IN_DOUBT."""

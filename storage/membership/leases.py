@@ -5,6 +5,10 @@ publishes the lowest CSN that the process may still read at (`read_lower`). So a
 noted in memory, and the lease stays below it. Only a hold below what the lease protects already is written into
 the shards themselves.
 
+What lies above the lowest of all leases is not folded, in any shard. So that one old reader does not keep the history
+of all, a hold that has an owner is moved into the shards which that has used, once it is old (`MOVE_AFTER_MS`). From
+then on its owner has to hold whatever it reads besides.
+
 SUBTLE: a lease is judged by the watcher's monotonic clock (no change for `LEASE_MS`) and by its owner's
 (`safe`: renewed less than 0.8 of that ago). A process that was paused for longer therefore knows, before it relies
 on its lease again, that it has to renew it; then it finds out whether it was deposed.
@@ -17,14 +21,15 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Protocol
 
 from storage.clock import Clock
 from storage.durable.state import Abandon
-from storage.errors import EnvironmentFenced, HoldExpired, not_readable
+from storage.errors import AsOfNotReadable, EnvironmentFenced, HoldExpired, UnknownShard, not_readable
 from storage.ids import ShardId
 from storage.membership.watch import LEASE_MS, LeaseWatch
 from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
-from storage.timestamps.csn import Csn
+from storage.timestamps.csn import Csn, csn_ms
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import Lease
@@ -37,6 +42,18 @@ HISTORY_MS = 2_000
 """History kept without any hold, so that a reader can take a timestamp first and the hold after it."""
 
 
+MOVE_AFTER_MS = 60_000
+"""How far behind the newest CSN a hold may be, in the CSNs' own time, before it is moved into the shards."""
+
+
+class HoldOwner(Protocol):
+    """Who reads at a CSN, without having said which shards."""
+
+    def shards_used(self) -> Iterable[ShardId]:
+        """The shards that it has read so far, or is about to read by a hold that has not `moved`."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class ReadHold:
     """Keeps `shards` readable at `at` while open. An async context manager; `release` is idempotent."""
@@ -46,6 +63,9 @@ class ReadHold:
     _holds: set[ReadHold] = field(repr=False)
     durable_name: str | None = None
     """Its name in the shards' own states, for a hold below what the process's lease protects."""
+    owner: HoldOwner | None = None
+    moved: bool = False
+    """Whether it keeps no more than `shards`: its owner holds by itself what else it reads."""
     expired: bool = False
     released: bool = False
 
@@ -194,23 +214,58 @@ class Leases:
         durable = [(hold.durable_name, hold) for hold in self.holds if hold.durable_name is not None]
         for _, hold in sorted(durable, key=lambda named: named[0]):
             for shard in sorted(hold.shards):
-                await self._write(shard, hold)
+                try:
+                    await self._write(shard, hold)
+                except (AsOfNotReadable, UnknownShard):
+                    # This process stood still for so long that the hold expired, and the history has gone; the lease
+                    # is no worse for that.
+                    hold.expired = hold.released = True
             if hold.released:
                 self.holds.discard(hold)
+        # NOTE: after the lease, which must not wait for it.
+        await self._move_old()
         self._watch.observe()
+
+    def lowest_read(self) -> Csn:
+        """The lowest CSN that this process reads at, by whatever hold."""
+        return min([self.read_lower(), *(hold.at for hold in self.holds if hold.moved and not hold.released)])
+
+    async def _move_old(self) -> None:
+        """Move old holds from the lease into the shards that their owners have used."""
+        newest_ms = csn_ms(self._cache.upper)
+        for hold in tuple(self.holds):
+            if hold.owner is None or hold.durable_name is not None or newest_ms - csn_ms(hold.at) < MOVE_AFTER_MS:
+                continue
+            # NOTE: in this order. What is read from here on is held by its reader; the lease keeps the others until
+            # their shards do.
+            hold.moved = True
+            hold.shards |= frozenset(hold.owner.shards_used())
+            self._named += 1
+            name = f"{self._process}/{self._named}"
+            until_ms = self._clock.now_ms() + HOLD_MS
+            for shard in sorted(hold.shards):
+                try:
+                    await self._set_hold(shard, name, Hold(at=hold.at, expires_ms=until_ms, reason=self._process))
+                except UnknownShard:
+                    hold.shards -= {shard}  # It was made by a transaction that came to nothing.
+            hold.durable_name = name
+            if hold.released:
+                # NOTE: it took itself for one that is not in the shards, and is renewed no more.
+                self.holds.add(hold)
 
     async def ensure(self) -> None:
         """Return when this process can be sure that it has not been deposed; EnvironmentFenced when it was."""
         if self._clock.monotonic() > self._deadline:
             await self.renew()
 
-    async def hold(self, shards: Iterable[ShardId], at: Csn) -> ReadHold:
-        """Keep `shards` readable at `at` until the hold is released.
+    async def hold(self, shards: Iterable[ShardId], at: Csn, owner: HoldOwner | None = None) -> ReadHold:
+        """Keep `shards` readable at `at` until the hold is released; with an `owner`, also what that uses, and all
+        others for `MOVE_AFTER_MS`.
 
         Costs no write while `at` is at or above what this process's lease protects anyway; below, the hold is
         written into the shards. Raises AsOfNotReadable when the history there is gone.
         """
-        hold = ReadHold(frozenset(shards), at, self.holds)
+        hold = ReadHold(frozenset(shards), at, self.holds, owner=owner)
         # NOTE: registered before anything is awaited; from here on no renewal of the lease passes `at`.
         self.holds.add(hold)
         try:

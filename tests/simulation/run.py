@@ -15,6 +15,7 @@ from tests.simulation.definitions import define
 from tests.simulation.keyed import provide_indexes
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
 from tests.simulation.network import CALM, Conditions
+from tests.simulation.old_readers import grow_old
 from tests.simulation.prepared import end_some, prepare_some
 from tests.simulation.verify import check_final, settle_statuses
 from tests.simulation.workload import client, create_tables, follow
@@ -67,6 +68,8 @@ async def _run(world: World) -> None:
             asyncio.ensure_future(prepare_some(world, server, plan.prepares)),
         ]
         following = [asyncio.ensure_future(follow(world, server, name)) for name in (World.LISTS[0], World.BANKS[1])]
+        if plan.old_readers:
+            following.append(asyncio.ensure_future(grow_old(world, server)))
         if plan.prepares:
             following.append(asyncio.ensure_future(end_some(world, server)))
         leaving = asyncio.ensure_future(leave(server, working, following))

@@ -72,6 +72,8 @@ class Plan:
     """Whether tables have indexes, and are read by key too."""
     prepares: int = 0
     """Transactions in two phases, by each process."""
+    old_readers: bool = False
+    """Whether readers keep a snapshot for long, and holds are moved into shards soon."""
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
@@ -108,7 +110,8 @@ class Plan:
         departures = 0.3 + randomness.random() * 0.4 if peers else 0.0
         xids = 0.5 if randomness.random() < 0.5 else 0.0
         plan = replace(plan, peers=peers, departures=departures, xids=xids, keyed=randomness.random() < 0.5)
-        return replace(plan, prepares=1 + randomness.randrange(6) if randomness.random() < 0.5 else 0)
+        plan = replace(plan, prepares=1 + randomness.randrange(6) if randomness.random() < 0.5 else 0)
+        return replace(plan, old_readers=randomness.random() < 0.4)
 
 
 @dataclass(slots=True)
@@ -305,11 +308,18 @@ ALL_STAGED: tuple[tuple[Any, str, object], ...] = (
 )
 """What `Plan.staged` changes: no transaction is small enough to commit in one phase."""
 
+SOON_MOVED: tuple[tuple[Any, str, object], ...] = ((leases, "MOVE_AFTER_MS", 1_000),)
+"""What `Plan.old_readers` changes."""
+
 
 @contextlib.contextmanager
 def limits_of(plan: Plan) -> Iterator[None]:
     """Set the storage layer's limits as `plan` has them."""
-    changed = (*(SMALL_LIMITS if plan.small_limits else ()), *(ALL_STAGED if plan.staged else ()))
+    changed = (
+        *(SMALL_LIMITS if plan.small_limits else ()),
+        *(ALL_STAGED if plan.staged else ()),
+        *(SOON_MOVED if plan.old_readers else ()),
+    )
     before = [getattr(module, name) for module, name, _ in changed]
     for module, name, value in changed:
         setattr(module, name, value)

@@ -172,3 +172,36 @@ async def test_a_point_in_time_is_everything_committed_by_then() -> None:
         await client.run("DELETE FROM t")
         await client.run(f"SET tidegate.as_of = '{then}'")
         assert await client.rows("SELECT * FROM t") == [(1,)]
+
+
+async def test_an_old_transaction_goes_on_reading_and_keeps_no_more_than_it_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("storage.membership.leases.MOVE_AFTER_MS", 20)
+    async with open_server(retain_ms=HOUR_MS, background=False) as server:
+        old, writer = await connect(server), await connect(server)
+        await writer.run("CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY)")
+        await writer.run("INSERT INTO a VALUES (1), (2); INSERT INTO b VALUES (1), (2)")
+        await old.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert await old.value("SELECT count(*) FROM a") == 2
+        for number in range(3, 40):
+            await writer.run(f"INSERT INTO a VALUES ({number}); INSERT INTO b VALUES ({number})")
+        await writer.run("DELETE FROM a WHERE id = 1; DELETE FROM b WHERE id = 1; SELECT pg_sleep(0.05)")
+        await writer.run("INSERT INTO b VALUES (100)")
+        env = server.env
+        for _ in range(2):
+            env.leases._marks.clear()
+            await env.leases.keep_alive()
+        assert env.leases.since_limit() > env.leases.lowest_read()
+        await fold(server)
+        held = {shard: set(env.handles.opened(shard).state.holds) for shard in env.cache.state.registered}  # type: ignore[union-attr]
+        assert sum(map(len, held.values())) == 1
+        assert await old.rows("SELECT id FROM a ORDER BY id") == [(1,), (2,)]
+        # It has not read this one before: what retention keeps is there.
+        assert await old.rows("SELECT id FROM b ORDER BY id") == [(1,), (2,)]
+        assert await old.rows("SELECT id FROM b WHERE id = 1") == [(1,)]
+        await old.run("INSERT INTO a VALUES (200)")
+        await old.run("COMMIT")
+        assert await old.value("SELECT count(*) FROM a") == 39
+        await env.leases.keep_alive()
+        assert not env.leases.holds

@@ -12,12 +12,12 @@ from storage.catalog.model import CatalogUpdate, Schema
 from storage.catalog.store import CatalogStore
 from storage.doubles.clock import ManualClock
 from storage.environment.environment import Environment
-from storage.errors import AsOfNotReadable, EnvironmentFenced
+from storage.errors import AsOfNotReadable, EnvironmentFenced, HoldExpired
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.membership.leases import ReadHold
 from storage.membership.watch import LEASE_MS
 from storage.shards.shard import ShardSnapshot
-from storage.shards.shard_state import HOLD_MS, Hold
+from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff
 from storage.timestamps.csn import Csn
 from tests.storage.environments import (
     SCHEMA,
@@ -248,6 +248,73 @@ async def test_a_hold_below_the_since_is_refused_and_an_old_one_respected() -> N
         await env.leases.hold([shard], at)
     with pytest.raises(AsOfNotReadable):
         await env.reader.snapshot(shard, at)
+
+
+async def test_a_hold_whose_history_is_gone_does_not_end_the_lease() -> None:
+    clock = ManualClock()
+    env = await Stores(clock=clock).open()
+    kept, dropped = await create(env, (1, "a")), await create(env, (1, "a"))
+    at = await env.oracle.read_ts("user")
+    for shard in (kept, dropped):
+        await env.leases.critical_hold(shard, "audit", at)
+        for number in range(40):
+            await insert(env, shard, (number, "b"))
+        await settle(env, clock, shard)
+    hold = await env.leases.hold([kept, dropped], at)
+    assert hold.durable_name is not None
+    # The process stands still until the hold has expired, and others go on.
+    for shard in (kept, dropped):
+        await env.leases.release_critical_hold(shard, "audit")
+        handle = await env.handles.open(shard)
+        await handle.update(lambda state: ShardDiff((SetHold(name=hold.durable_name or "", hold=None),)))
+        await handle.downgrade_since(Csn(handle.state.upper - 1))
+    beats = env.cache.state.leases[env.process].beats
+    await env.leases.keep_alive()
+    assert env.cache.state.leases[env.process].beats == beats + 1
+    with pytest.raises(HoldExpired):
+        hold.check()
+    assert hold not in env.leases.holds
+    await insert(env, kept, (100, "c"))
+    await env.leases.keep_alive()
+
+
+class _Reader:
+    """Who has used some shards."""
+
+    def __init__(self, *shards: ShardId) -> None:
+        self._shards = shards
+
+    def shards_used(self) -> tuple[ShardId, ...]:
+        """See `HoldOwner`."""
+        return self._shards
+
+
+async def test_an_old_reader_keeps_what_it_has_used_and_nothing_else() -> None:
+    clock = ManualClock()
+    env = await Stores(clock=clock).open()
+    used, other = await create(env, (1, "a")), await create(env, (1, "a"))
+    at = await env.oracle.read_ts("user")
+    hold = await env.leases.hold((), at, _Reader(used))
+    for number in range(40):
+        clock.advance(3_000)
+        for shard in (used, other):
+            await insert(env, shard, (number, "b"))
+        if number % 3 == 0:
+            await env.leases.keep_alive()
+    assert hold.moved
+    assert env.leases.lowest_read() == at
+    for shard in (used, other):
+        await settle(env, clock, shard)
+    parts = {shard: len((await env.handles.open(shard)).state.parts) for shard in (used, other)}
+    assert parts[other] < 10 < parts[used]
+    assert await read(env, used, at) == {0: (1, "a")}
+    with pytest.raises(AsOfNotReadable):
+        await env.reader.snapshot(other, at)
+    hold.release()
+    await settle(env, clock, used)
+    await settle(env, clock, used)
+    assert len((await env.handles.open(used)).state.parts) < 10
+    assert not (await env.handles.open(used)).state.holds
 
 
 @pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
