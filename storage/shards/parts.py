@@ -468,7 +468,8 @@ def _footer_stats(metadata: pq.FileMetaData, field: pa.Field, leaves: list[int])
     return _bounds(domain, min(lows), None if domain == "float" else max(highs), nulls)
 
 
-def _bound(stats: ColumnStats, value: StatValue) -> Comparable | None:
+def comparable_bound(stats: ColumnStats, value: StatValue) -> Comparable | None:
+    """The bound `value` of a column with `stats` as the values of that column compare."""
     if stats.domain == "int":
         return value
     if value is not None and stats.domain == "decimal":
@@ -502,7 +503,7 @@ def part_may_match(part: Part, column: str, op: str, value: Any = None) -> bool:
     if wanted is None or stats.domain == "none":
         return True
     try:
-        return _may_match(_bound(stats, stats.min), _bound(stats, stats.max), op, wanted)
+        return _may_match(comparable_bound(stats, stats.min), comparable_bound(stats, stats.max), op, wanted)
     except TypeError:
         return True
 

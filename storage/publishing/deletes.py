@@ -1,0 +1,68 @@
+"""Position deletes: for each data file the places of its deleted rows, in Parquet files of Iceberg's form.
+
+What is deleted from a file only grows. So a publication writes one file with all deletes of those data files of which
+more is deleted than before, and a file of an earlier one is kept while it is the newest for any data file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from storage.publishing.manifests import FILE_PATH_FIELD, POSITION_FIELD, Entry, Writing, delete_file
+from storage.publishing.sources import RowIds
+from storage.shards.field_ids import FIELD_ID
+
+_SCHEMA = pa.schema(
+    [
+        pa.field("file_path", pa.string(), nullable=False, metadata={FIELD_ID: str(FILE_PATH_FIELD).encode()}),
+        pa.field("pos", pa.int64(), nullable=False, metadata={FIELD_ID: str(POSITION_FIELD).encode()}),
+    ]
+)
+
+
+class Deletes(Struct, frozen=True):
+    """The delete files of a snapshot by location, and for each data file which of them is its newest, with how many of
+    its rows that deletes."""
+
+    files: Mapping[str, Entry]
+    newest: Mapping[str, tuple[str, int]]
+
+
+NO_DELETES = Deletes({}, {})
+
+
+def advanced(writing: Writing, before: Deletes, positions: Mapping[str, RowIds]) -> Deletes:
+    """The deletes of a snapshot whose data files have deleted rows at `positions`, by location."""
+    changed = {
+        location: places
+        for location, places in positions.items()
+        if len(places) and before.newest.get(location, ("", 0))[1] != len(places)
+    }
+    newest = {location: before.newest[location] for location in positions if location in before.newest}
+    files = dict(before.files)
+    if changed:
+        location, entry = _write(writing, changed)
+        files[location] = entry
+        newest.update({data: (location, len(places)) for data, places in changed.items()})
+    used = {location for location, _ in newest.values()}
+    return Deletes({location: entry for location, entry in files.items() if location in used}, newest)
+
+
+def _write(writing: Writing, positions: Mapping[str, RowIds]) -> tuple[str, Entry]:
+    """Writes one file with these deletes, sorted by data file and position."""
+    names = sorted(positions)
+    rows = sum(len(positions[name]) for name in names)
+    paths = pa.concat_arrays([pa.repeat(pa.scalar(name, pa.string()), len(positions[name])) for name in names])
+    places = pa.array(np.concatenate([positions[name] for name in names]), pa.int64())
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table([paths, places], schema=_SCHEMA), sink, compression="zstd")
+    data = bytes(sink.getvalue().to_pybytes())
+    location = writing.locate("deletes.parquet")
+    writing.written[location] = data
+    file = delete_file(location, rows, len(data), names[0], names[-1])
+    return location, Entry(file, writing.snapshot, writing.sequence)
