@@ -69,6 +69,7 @@ _FIXED: dict[type, str] = {
     st.Do: "DO",
     st.SetConstraints: "SET CONSTRAINTS",
     st.CallProcedure: "CALL",
+    st.Publish: "CALL",
     st.Execute: "EXECUTE",
 }
 _PREPARED = {"prepare": "PREPARE TRANSACTION", "commit": "COMMIT PREPARED", "rollback": "ROLLBACK PREPARED"}

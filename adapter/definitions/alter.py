@@ -63,6 +63,7 @@ from adapter.execution.relation_names import (
     with_article,
 )
 from adapter.execution.statement import Running
+from adapter.publishing.published_tables import OF_TABLES, check_publishable, is_published
 from adapter.results import Notice
 from planner.definitions.transforms import ColumnChange, rewritten_rows, rows_with_column
 from planner.errors import (
@@ -136,6 +137,10 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
             assert isinstance(current, Relation)
             await _apply(running, current, action, rules)
     await check_existing_rows(running, record.oid, rules)
+    if is_published(record):
+        altered = own_catalog(running).get(record.oid)
+        assert isinstance(altered, Relation)
+        check_publishable(altered)
 
 
 _TYPE_PASS = 1
@@ -243,9 +248,10 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
         case st.SetStorageOptions() if relation.kind == "v":
             set_view_options(running, relation, action)
         case st.SetStorageOptions(description="SetRelOptions" | "ResetRelOptions"):
-            options = with_options(relation.options, action.options, reset=action.reset, others={})
+            options = with_options(relation.options, action.options, reset=action.reset, others=OF_TABLES)
             changed = msgspec.structs.replace(relation, options=as_reloptions(options), retain_ms=retained_of(options))
             if changed != relation:
+                check_publishable(changed)
                 change(running, removed=[relation], added=[changed])
         case st.SetStorageOptions():
             pass

@@ -33,6 +33,7 @@ from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, find_relation, look_up
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, make_plan
+from adapter.publishing.published_tables import OF_TABLES, check_publishable
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import execution_context, prepare_plan
 from adapter.queries.single_row import bind_execute_params
@@ -91,7 +92,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     columns, sequences = _columns(running, statement, definitions, schema, table_oid)
     check_column_count(len(columns))
     name = statement.name.name
-    options = checked_options(statement.options)
+    options = checked_options(statement.options, OF_TABLES)
     relation = Relation(
         oid=table_oid,
         name=name,
@@ -103,6 +104,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         options=as_reloptions(options),
         retain_ms=retained_of(options),
     )
+    check_publishable(relation)
     written = {
         attnum: column for attnum, column in enumerate(definitions, 1) if isinstance(column, st.ColumnDefinition)
     }
@@ -234,7 +236,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     if len(statement.column_names) > len(names):
         raise SqlSyntaxError("too many column names were specified")
     names[: len(statement.column_names)] = statement.column_names
-    options = checked_options(statement.options)
+    options = checked_options(statement.options, OF_TABLES)
     columns: list[Column] = []
     for attnum, (name, field) in enumerate(zip(names, fields, strict=True), 1):
         if name in names[: attnum - 1]:
@@ -261,6 +263,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         options=as_reloptions(options),
         retain_ms=retained_of(options),
     )
+    check_publishable(relation)
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
     read = await _prepared(running, plan) if statement.with_data else None

@@ -20,6 +20,7 @@ from adapter.lake.scratch import LakeScratch
 from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
+from adapter.publishing.service import Publishing
 from adapter.spilling.temporary_files import TemporaryFileCounts
 from adapter.threads import Workers
 from adapter.transactions.group_commit import GroupCommitter
@@ -75,6 +76,7 @@ class Services:
         self.copy_codec = copy_codec
         self.scratch = scratch
         self.lake_scratch = LakeScratch(scratch)
+        self.publishing = Publishing(env)
         self.temporary_file_counts = TemporaryFileCounts()
         self.colleagues = colleagues or Colleagues()
         self.plans = PlanCache()

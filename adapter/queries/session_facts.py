@@ -18,6 +18,7 @@ from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.execution_context import SessionFacts
 from adapter.materialized.shown import view_rows
+from adapter.publishing.service import catalog_rows
 from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.transactions.snapshots import own_parts
 from adapter.transactions.transaction import State
@@ -267,7 +268,7 @@ async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuer
     elsewhere = await _elsewhere(running, query) if asked else NOTHING_ELSEWHERE
     own: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     if reads_own_relations(query):
-        own = {"materialized_views": await view_rows(running.services.env, running.transaction, catalog)}
+        own = await _own_relations(running, catalog, query)
     if not sizes and elsewhere is NOTHING_ELSEWHERE and not own:
         return running.facts
     return Facts(
@@ -278,6 +279,20 @@ async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuer
         elsewhere=elsewhere,
         own=own,
     )
+
+
+async def _own_relations(
+    running: Running, catalog: CatalogSnapshot, query: BoundQuery
+) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """The rows of those of the server's own relations that the query reads."""
+    env, publishing = running.services.env, running.services.publishing
+    names = {n.name for n in walk(query.rel) if isinstance(n, ir.SystemScan) and n.schema == OWN_SCHEMA}
+    rows: dict[str, Sequence[Mapping[str, Any]]] = {}
+    if "materialized_views" in names:
+        rows["materialized_views"] = await view_rows(env, running.transaction, catalog)
+    if names & {"iceberg_tables", "iceberg_namespace_properties"}:
+        rows |= catalog_rows(catalog, await publishing.published(catalog.database), env)
+    return rows
 
 
 def reads_own_relations(query: BoundQuery) -> bool:

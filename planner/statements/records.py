@@ -86,6 +86,7 @@ from planner.statements.routines import (
     AlterRoutine,
     CallProcedure,
     CreateRoutine,
+    Publish,
     RoutineName,
     RoutineOptions,
     RoutineParameter,
@@ -197,6 +198,7 @@ UtilityStatement: TypeAlias = (
     | Do
     | SetConstraints
     | CallProcedure
+    | Publish
     | CreateRoutine
     | AlterRoutine
 )
@@ -273,6 +275,7 @@ __all__ = [
     "Prepare",
     "PreparedTransaction",
     "Privilege",
+    "Publish",
     "QualifiedName",
     "ReassignOwned",
     "RefreshCollation",

@@ -85,6 +85,12 @@ class AlterRoutine(Struct, frozen=True, kw_only=True):
     options: RoutineOptions | None = None
 
 
+class Publish(Struct, frozen=True, kw_only=True):
+    """CALL tidegate.publish(...): `table` is to be published, with all others that are."""
+
+    table: QualifiedName
+
+
 class CallProcedure(Struct, frozen=True, kw_only=True):
     """CALL. `call` is the whole statement, `bound` what it is bound to (`planner.definitions.routines.BoundCall`)."""
 

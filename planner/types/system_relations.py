@@ -78,6 +78,21 @@ _OWN: Mapping[str, tuple[int, Mapping[str, int]]] = {
             "method": TEXT,
         },
     ),
+    "iceberg_tables": (
+        15982,
+        {
+            "catalog_name": TEXT,
+            "table_namespace": TEXT,
+            "table_name": TEXT,
+            "metadata_location": TEXT,
+            "previous_metadata_location": TEXT,
+            "iceberg_type": TEXT,
+        },
+    ),
+    "iceberg_namespace_properties": (
+        15983,
+        {"catalog_name": TEXT, "namespace": TEXT, "property_key": TEXT, "property_value": TEXT},
+    ),
 }
 """The server's own relations: oid, and the types of the columns. `frontier` is the CSN that the stored rows are of,
 `is_exact` whether nothing that the query reads has changed since, `lag` how far the snapshot is ahead when something

@@ -8,12 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.calls.user_functions import standard_statements
-from planner.errors import InvalidParameterValue, SqlSyntaxError
+from planner.errors import FeatureNotSupported, InvalidName, InvalidParameterValue, SqlSyntaxError, UndefinedFunction
+from planner.resolution.reg_types import split_name
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, role_name, strings
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
+from planner.syntax.qualified_names import QualifiedName
+from planner.types.system_relations import OWN_SCHEMA
 from planner.types.type_names import resolve_type_name
 from planner.utility.object_kinds import OBJECT_KINDS
 from planner.utility.settings import setting_values
@@ -169,7 +172,31 @@ def given_routine(parsed: Parsed, tree: Tree, kind: str) -> st.AlterRoutine:
 
 
 def _call(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    if strings(tree.funccall.funcname) == (OWN_SCHEMA, "publish"):
+        return st.Publish(table=_named_table(parsed, tree.funccall))
     return st.CallProcedure(call=parsed)
+
+
+def _named_table(parsed: Parsed, call: Tree) -> QualifiedName:
+    """The table that the only argument of `call` names, a string literal."""
+    position = parsed.position(call.location)
+    if len(call.args) != 1:
+        raise UndefinedFunction(
+            "procedure tidegate.publish needs one argument", hint="Write the table's name as text.", position=position
+        )
+    (arg,) = call.args
+    if not (arg.HasField("a_const") and arg.a_const.HasField("sval")):
+        raise FeatureNotSupported("tidegate.publish takes the name of a table as a string literal", position=position)
+    parts = split_name(arg.a_const.sval.sval)
+    if len(parts) > 3:
+        raise InvalidName(f"improper relation name (too many dotted names): {'.'.join(parts)}", position=position)
+    *qualifiers, name = parts
+    return QualifiedName(
+        name=name,
+        schema=qualifiers[-1] if qualifiers else None,
+        database=qualifiers[0] if len(qualifiers) > 1 else None,
+        position=position,
+    )
 
 
 BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {

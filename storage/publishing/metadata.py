@@ -81,9 +81,8 @@ def next_metadata(
     log = [] if before is None else list(before.metadata_log)
     if before is not None and before_location is not None:
         log.append(
-            MetadataLogEntry.model_validate(
-                {"metadata-file": before_location, "timestamp-ms": before.last_updated_ms}
-            ))
+            MetadataLogEntry.model_validate({"metadata-file": before_location, "timestamp-ms": before.last_updated_ms})
+        )
     return TableMetadataV2.model_validate(
         {
             "format-version": 2,

@@ -58,6 +58,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "procedures",
         "execution",
         "materialized",
+        "publishing",
         "transactions.two_phase",
         "transactions.past",
         "transactions",
@@ -128,6 +129,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "doubles",  # At the top, so that nothing of the storage imports them.
         "offline",
         "environment",
+        "publishing",
         "reading",
         "upkeep",
         "membership",

@@ -1,0 +1,255 @@
+"""Tables published as Iceberg tables, read by pyiceberg: row for row what SELECT ... AS OF the snapshot's CSN says."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import StaticTable, Table
+from sqlalchemy import URL
+from sqlalchemy.exc import DBAPIError
+
+from tests.support.server import TidegateServer, run_server
+
+Client = psycopg.Connection[tuple[Any, ...]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]:
+    """A server that keeps the past for an hour, as servers do."""
+    with run_server(tmp_path_factory.mktemp("published") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: TidegateServer) -> Iterator[Client]:
+    """A session in a database of its own."""
+    with psycopg.connect(server.dsn(), autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS lake")
+        admin.execute("CREATE DATABASE lake")
+    with psycopg.connect(server.dsn("lake"), autocommit=True) as connection:
+        yield connection
+
+
+def published(client: Client, table: str = "t") -> Table:
+    """The table as others find it, published just now."""
+    client.execute(f"CALL tidegate.publish('{table}')")
+    found = client.execute(
+        "SELECT metadata_location FROM tidegate.iceberg_tables WHERE table_name = %s", (table,)
+    ).fetchall()
+    ((location,),) = found
+    return StaticTable.from_metadata(location)
+
+
+def csn_of(table: Table) -> int:
+    """The CSN of the newest snapshot."""
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    csn = snapshot.summary["tidegate.csn"]
+    assert csn is not None
+    return int(csn)
+
+
+def plain(value: Any) -> Any:
+    """A value of Arrow's or of psycopg's in one form."""
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return value
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows of an Arrow table, sorted."""
+    return sorted(
+        (tuple(plain(value) for value in row.values()) for row in table.to_pylist()),
+        key=lambda row: [(value is None, str(value)) for value in row],
+    )
+
+
+def selected(client: Client, table: str, csn: int) -> list[tuple[Any, ...]]:
+    """The rows that SELECT finds as of `csn`, sorted."""
+    found = client.execute(f"SELECT * FROM {table} AS OF {csn}").fetchall()
+    return sorted(
+        (tuple(plain(value) for value in row) for row in found),
+        key=lambda row: [(value is None, str(value)) for value in row],
+    )
+
+
+def agree(client: Client, name: str = "t") -> Table:
+    """Publishes the table, and holds what pyiceberg reads against what SELECT finds at that CSN."""
+    table = published(client, name)
+    assert rows_of(table.scan().to_arrow()) == selected(client, name, csn_of(table))
+    return table
+
+
+def test_rows_agree_after_every_kind_of_change(client: Client) -> None:
+    client.execute("CREATE TABLE t (id int, name text, price numeric(10, 2), at timestamptz) WITH (iceberg = 'on')")
+    assert agree(client).scan().to_arrow().num_rows == 0
+    client.execute("INSERT INTO t VALUES (1, 'one', 1.5, '2026-01-01 00:00+00'), (2, NULL, NULL, NULL)")
+    agree(client)
+    client.execute(
+        "INSERT INTO t SELECT g, 'row ' || g, g * 1.25, '2026-01-01'::timestamptz + g * interval '1 hour'"
+        " FROM generate_series(1, 50000) g"
+    )
+    first = agree(client)
+    client.execute("DELETE FROM t WHERE id % 7 = 0")
+    client.execute("UPDATE t SET name = 'changed' WHERE id % 1000 = 1")
+    agree(client)
+    client.execute("ALTER TABLE t ADD COLUMN flag boolean DEFAULT true")
+    client.execute("ALTER TABLE t RENAME COLUMN name TO label")
+    client.execute("INSERT INTO t VALUES (60000, 'last', 3, now(), false)")
+    second = agree(client)
+    assert [field.name for field in second.schema().fields] == ["id", "label", "price", "at", "flag"]
+    assert [field.field_id for field in second.schema().fields] == [1, 2, 3, 4, 5]
+    client.execute("ALTER TABLE t DROP COLUMN price")
+    client.execute("ALTER TABLE t ALTER COLUMN id TYPE bigint")
+    agree(client)
+    client.execute("DELETE FROM t WHERE id < 40000")
+    client.execute("INSERT INTO t SELECT g, 'again', now(), NULL FROM generate_series(1, 500) g")
+    third = agree(client)
+    # What was read before is read again, by its snapshot.
+    snapshot = csn_of(first)
+    old = third.scan(snapshot_id=snapshot).to_arrow()
+    assert old.num_rows == 50002
+    assert rows_of(first.scan().to_arrow()) == selected(client, "t", snapshot)
+    client.execute("TRUNCATE t")
+    assert agree(client).scan().to_arrow().num_rows == 0
+
+
+def test_types(client: Client) -> None:
+    client.execute(
+        "CREATE TABLE t (b bool, i2 int2, i4 int4, i8 int8, f4 float4, f8 float8, n numeric(12, 3), free numeric,"
+        " s text, v varchar(10), c char(4), d date, tm time, ts timestamp, tz timestamptz, raw bytea, u uuid,"
+        " ints int[], texts text[]) WITH (iceberg = 'on')"
+    )
+    for _ in range(2):
+        client.execute(
+            "INSERT INTO t SELECT true, g % 100, g, g * 10000000000, g / 2.0, -g, g * 1.001, g / 3.0, 'é' || g,"
+            " 'v', 'x', date '2026-01-01' + g % 1000, time '12:34:56.789', timestamp '2026-02-03 04:05:06.7',"
+            " now(), '\\x00ff',"
+            " gen_random_uuid(), ARRAY[g, NULL, 2], ARRAY['a', NULL] FROM generate_series(1, 20000) g"
+        )
+        client.execute("INSERT INTO t (i4) VALUES (NULL)")
+    table = published(client)
+    read = table.scan().to_arrow()
+    there = client.execute(f"SELECT *, free::text, u::text FROM t AS OF {csn_of(table)}").fetchall()
+    assert read.num_rows == len(there) == 40002
+    names = read.column_names
+    expected = [dict(zip([*names, "free_text", "u_text"], row, strict=True)) for row in there]
+    for row in expected:
+        row["free"], row["u"] = row.pop("free_text"), row.pop("u_text")
+    key = str
+    assert sorted(key([plain(v) for v in row.values()]) for row in read.to_pylist()) == sorted(
+        key([plain(row[name]) for name in names]) for row in expected
+    )
+    # Bounds of files leave nothing out that is there.
+    for condition, number in (
+        ("i4 = 17", 2), ("n = 17.017", 2), ("s = 'é19999'", 2), ("d < '2026-01-03'", 80), ("f8 = -20000", 2),
+        ("i8 = 170000000000", 2), ("i4 IS NULL", 2), ("tm = '12:34:56.789000'", 40000), ("b = true", 40000),
+    ):  # fmt: skip
+        assert table.scan(row_filter=condition).to_arrow().num_rows == number, condition
+    assert isinstance(read.column("n")[0].as_py(), Decimal | None)
+
+
+def test_several_tables_are_of_one_moment(client: Client) -> None:
+    client.execute("CREATE TABLE a (v int) WITH (iceberg)")
+    client.execute("CREATE TABLE b (v int) WITH (iceberg = true)")
+    client.execute("CREATE TABLE other (v int)")
+    for number in range(3):
+        with client.transaction():
+            client.execute("INSERT INTO a VALUES (%s)", (number,))
+            client.execute("INSERT INTO b VALUES (%s)", (number,))
+        table = published(client, "a")
+        ((location,),) = client.execute(
+            "SELECT metadata_location FROM tidegate.iceberg_tables WHERE table_name = 'b'"
+        ).fetchall()
+        twin = StaticTable.from_metadata(location)
+        assert csn_of(table) == csn_of(twin)
+        assert rows_of(table.scan().to_arrow()) == rows_of(twin.scan().to_arrow())
+    shown = client.execute(
+        "SELECT catalog_name, table_namespace, table_name, iceberg_type FROM tidegate.iceberg_tables ORDER BY 3"
+    ).fetchall()
+    assert shown == [("lake", "public", "a", "TABLE"), ("lake", "public", "b", "TABLE")]
+    assert client.execute("SELECT * FROM tidegate.iceberg_namespace_properties").fetchall() == [
+        ("lake", "public", "exists", "true")
+    ]
+    client.execute("ALTER TABLE a SET (iceberg = 'off')")
+    assert client.execute("SELECT table_name FROM tidegate.iceberg_tables").fetchall() == [("b",)]
+    client.execute("DROP TABLE b")
+    assert client.execute("SELECT table_name FROM tidegate.iceberg_tables").fetchall() == []
+    assert client.execute("SELECT reloptions FROM pg_class WHERE relname = 'a'").fetchone() == (["iceberg=off"],)
+
+
+def test_what_cannot_be_published_is_refused_by_name(client: Client) -> None:
+    client.execute("CREATE TYPE mood AS ENUM ('sad', 'happy')")
+    client.execute("CREATE TABLE plain (v int)")
+
+    def refused(statement: str, state: str, *, detail: str | None = None) -> str:
+        with pytest.raises(psycopg.Error) as caught:
+            client.execute(statement)
+        assert caught.value.sqlstate == state
+        if detail is not None:
+            assert caught.value.diag.message_detail == detail
+        return str(caught.value.diag.message_primary)
+
+    for type_ in ("interval", "int4range", "mood", "interval[]"):
+        detail = f'Iceberg has no type for column "c" of type {type_}.' if type_ != "int4range" else None
+        message = refused(f"CREATE TABLE x (c {type_}) WITH (iceberg = 'on')", "0A000", detail=detail)
+        assert message == 'table "x" cannot be published as an Iceberg table'
+        assert client.execute("SELECT count(*) FROM pg_class WHERE relname = 'x'").fetchone() == (0,)
+    refused("CREATE TABLE x () WITH (iceberg = 'on')", "0A000", detail="It has no columns.")
+    refused("CREATE TEMP TABLE x (v int) WITH (iceberg = 'on')", "0A000")
+    refused("CREATE TABLE x (v int) WITH (iceberg = 'perhaps')", "22023")
+    assert "is not published" in refused("CALL tidegate.publish('plain')", "55000")
+    refused("CALL tidegate.publish('nothing')", "42P01")
+    refused("CALL tidegate.publish()", "42883")
+    refused("CALL tidegate.publish(1)", "0A000")
+    client.execute("ALTER TABLE plain SET (iceberg = 'on')")
+    refused("ALTER TABLE plain ADD COLUMN m mood", "0A000")
+    agree(client, "plain")
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction), client.transaction():
+        client.execute("CALL tidegate.publish('plain')")
+    client.execute("CREATE ROLE nobody_special")
+    try:
+        client.execute("SET ROLE nobody_special")
+        assert refused("CALL tidegate.publish('plain')", "42501") == "must be owner of table plain"
+    finally:
+        client.execute("RESET ROLE")
+        client.execute("DROP ROLE nobody_special")
+
+
+def test_the_catalog_of_pyiceberg_finds_the_tables(server: TidegateServer, client: Client) -> None:
+    client.execute("CREATE SCHEMA sales")
+    client.execute("CREATE TABLE sales.orders (id int, item text) WITH (iceberg = 'on')")
+    client.execute("INSERT INTO sales.orders VALUES (1, 'tide'), (2, 'gate')")
+    client.execute("CALL tidegate.publish('sales.orders')")
+    url = URL.create(
+        "postgresql+psycopg", "postgres", host=server.host, port=server.port, database="lake",
+        query={"options": "-csearch_path=tidegate"},
+    )  # fmt: skip
+    catalog = SqlCatalog("lake", uri=url.render_as_string())
+    assert catalog.list_namespaces() == [("sales",)]
+    assert catalog.list_tables("sales") == [("sales", "orders")]
+    table = catalog.load_table("sales.orders")
+    assert rows_of(table.scan(row_filter="id > 1").to_arrow()) == [(2, "gate")]
+    client.execute("DELETE FROM sales.orders WHERE id = 2")
+    client.execute("CALL tidegate.publish('sales.orders')")
+    assert rows_of(table.refresh().scan().to_arrow()) == [(1, "tide")]
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("sales.nothing")
+    # Our tables are written through us.
+    with pytest.raises(DBAPIError):
+        table.append(pa.table({"id": pa.array([3], pa.int32()), "item": ["x"]}))
+    with pytest.raises(DBAPIError):
+        catalog.drop_table("sales.orders")
+    assert rows_of(catalog.load_table("sales.orders").scan().to_arrow()) == [(1, "tide")]
+    catalog.close()
