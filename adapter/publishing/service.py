@@ -84,6 +84,8 @@ class Publishing:
                     raise
                 failed.add(relation.oid)
                 log.warning("a table cannot be published", table=relation.name, error=str(error))
+        if not tables and not (await self.published(catalog.database)).tables:
+            return Publications()
         self._check_readable()
         publisher = await self._loaded()
         shown = failed.union(table.relation for table in tables)

@@ -17,6 +17,7 @@ from adapter.access.logins import Login, is_guarded
 from adapter.access.membership import is_member_of
 from adapter.access.privileges import Rights
 from adapter.access.roles import role_called
+from adapter.controllers.iceberg import TableKeeper
 from adapter.controllers.views import ViewKeeper
 from adapter.engines.engines import Engines
 from adapter.execution.services import Services
@@ -70,6 +71,7 @@ class Server:
         self._warms_spark = options.warm_spark
         self.memory = MemoryKeeper(env, engines, self.sessions)
         self._views = ViewKeeper(env, self._open_own_session)
+        self._tables = TableKeeper(env, services.publishing)
         self._base_settings = _server_defaults(options.settings)
         self._closing = False
 
@@ -135,6 +137,7 @@ class Server:
             answer_colleagues(server.colleagues.mesh, server.services, server.sessions)
             await server.colleagues.mesh.open()
         server._views.start()
+        server._tables.start()
         return server
 
     def use_settings(self, given: Mapping[str, str]) -> None:
@@ -154,6 +157,7 @@ class Server:
             return
         self._closing = True
         await self._views.stop()
+        await self._tables.stop()
         if self.colleagues.mesh is not None:
             await self.colleagues.mesh.close()
         for backend in self.sessions.all():

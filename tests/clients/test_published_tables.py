@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
@@ -253,3 +256,74 @@ def test_the_catalog_of_pyiceberg_finds_the_tables(server: TidegateServer, clien
         catalog.drop_table("sales.orders")
     assert rows_of(catalog.load_table("sales.orders").scan().to_arrow()) == [(1, "tide")]
     catalog.close()
+
+
+def newest(client: Client, name: str) -> Table:
+    """The table as it is published by now."""
+    ((location,),) = client.execute(
+        "SELECT metadata_location FROM tidegate.iceberg_tables WHERE table_name = %s", (name,)
+    ).fetchall()
+    return StaticTable.from_metadata(location)
+
+
+def until_published(client: Client, name: str, csn: int, *, within_s: float = 30.0) -> Table:
+    """The table once a server has published it by itself as of `csn` or later."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        shown = client.execute("SELECT 1 FROM tidegate.iceberg_tables WHERE table_name = %s", (name,)).fetchall()
+        if shown and csn_of(table := newest(client, name)) >= csn:
+            return table
+        time.sleep(0.2)
+    raise AssertionError(f"{name} was not published within {within_s} s")
+
+
+def test_servers_publish_by_themselves_and_go_on_after_a_crash(tmp_path: Path) -> None:
+    with run_server(tmp_path / "data") as server:
+        with psycopg.connect(server.dsn(), autocommit=True) as client:
+            client.execute("CREATE TABLE t (id int PRIMARY KEY, name text) WITH (iceberg = 'on')")
+            client.execute("INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 30000) g")
+            table = until_published(client, "t", current_csn(client))
+            assert rows_of(table.scan().to_arrow()) == selected(client, "t", csn_of(table))
+            client.execute("DELETE FROM t WHERE id % 2 = 0")
+        server.kill()
+        server.start()
+        with psycopg.connect(server.dsn(), autocommit=True) as client:
+            client.execute("UPDATE t SET name = 'after' WHERE id = 1")
+            table = until_published(client, "t", current_csn(client))
+            assert rows_of(table.scan().to_arrow()) == selected(client, "t", csn_of(table))
+            client.execute("DROP TABLE t")
+            deadline = time.monotonic() + 30
+            folder = tmp_path / "data" / "blob" / "iceberg"
+            while time.monotonic() < deadline and any(path.is_file() for path in folder.rglob("*")):
+                time.sleep(0.2)
+            assert not [path for path in folder.rglob("*") if path.is_file()]
+
+
+def current_csn(client: Client) -> int:
+    """The CSN up to which everything has been committed."""
+    row = client.execute("SELECT tidegate.current_csn()").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_rows_agree_while_files_are_compacted(client: Client) -> None:
+    client.execute("CREATE TABLE t (id int, name text) WITH (iceberg = 'on')")
+    before = None
+    for number in range(24):
+        client.execute(
+            "INSERT INTO t SELECT g, 'row ' || g || md5(g::text) FROM generate_series(%s::int, %s::int) g",
+            (number * 4000, number * 4000 + 3999),
+        )
+        client.execute("DELETE FROM t WHERE id %% 5 = %s AND id >= %s", (number % 5, (number - 2) * 4000))
+        if number % 6 == 5:
+            time.sleep(2.5)  # Maintenance comes every second.
+            client.execute("DELETE FROM t WHERE id %% 11 = %s", (number % 11,))
+            table = agree(client)
+            if before is not None:
+                assert rows_of(before.scan().to_arrow()) == selected(client, "t", csn_of(before))
+            before = table
+    # Some files are those of a compaction that keeps row ids in a column, with deletes on them.
+    files = list(table.scan().plan_files())
+    assert len(files) < 24
+    stored = [pq.read_schema(file.file.file_path.removeprefix("file://")).names for file in files if file.delete_files]
+    assert any("_row_id" in names for names in stored)

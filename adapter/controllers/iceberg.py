@@ -1,0 +1,104 @@
+"""Publishing by itself: what a database has to publish follows its commits within `EVERY_S` seconds.
+
+Of all processes of an environment one publishes a database (`adapter.controllers.views.keeper_of`). While they do not
+agree who is alive, two may: one of them is overtaken and begins again. Nobody waits for this, and a database without
+published tables costs a look at the catalog when that has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from adapter.controllers.views import keeper_of
+from adapter.publishing.published_tables import published_relations
+from adapter.publishing.service import Publishing
+from planner.errors import SqlError
+from storage.catalog.model import WHOLE, CatalogSnapshot
+from storage.environment.environment import Environment
+from storage.errors import StorageError
+from storage.timestamps.csn import Csn
+
+log = structlog.get_logger(__name__)
+
+EVERY_S = 5.0
+"""How often changes are looked for: published tables are behind the commits by that, and by what publishing takes."""
+
+LAST_RETRY_S = 60.0
+
+
+class TableKeeper:
+    """The publishing of one process, from `start` to `stop`."""
+
+    def __init__(self, env: Environment, publishing: Publishing, *, every_s: float = EVERY_S) -> None:
+        self._env = env
+        self._publishing = publishing
+        self._every_s = every_s
+        self._loop: asyncio.Task[None] | None = None
+        self._known: tuple[CatalogSnapshot, tuple[int, ...]] | None = None
+        self._done: dict[int, tuple[CatalogSnapshot, Csn]] = {}
+        """By database: the catalog and the latest write of its tables when they were published."""
+        self._failures = 0
+
+    def start(self) -> None:
+        """Begin; needs a running event loop."""
+        self._loop = asyncio.get_running_loop().create_task(self._keep(), name="iceberg-tables")
+
+    async def stop(self) -> None:
+        """End, and return once nothing is being published any more."""
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.gather(self._loop, return_exceptions=True)
+
+    async def _keep(self) -> None:
+        while True:
+            await self._env.clock.sleep(min(self._every_s * 2**self._failures, LAST_RETRY_S))
+            try:
+                await self._look()
+            except (SqlError, StorageError) as error:
+                self._failures += 1
+                log.warning("tables could not be published", error=str(error))
+            else:
+                self._failures = 0
+
+    async def _databases(self) -> tuple[int, ...]:
+        """The databases that have published tables, or had some when this process began."""
+        whole = self._env.catalog.current()
+        if self._known is None or self._known[0] is not whole:
+            before = () if self._known is None else self._known[1]
+            found = []
+            for oid, catalog in whole.databases.items():
+                if oid == WHOLE:
+                    continue
+                if (
+                    oid in before
+                    or next(published_relations(catalog), None) is not None
+                    or (self._known is None and (await self._publishing.published(oid)).tables)
+                ):
+                    found.append(oid)
+            self._known = whole, tuple(sorted(found))
+        return self._known[1]
+
+    async def _look(self) -> None:
+        env = self._env
+        dead = env.leases.is_dead
+        living = [p for p in env.cache.state.leases if p == env.process or not dead(p)]
+        for database in await self._databases():
+            if env.process == keeper_of(database, living):
+                await self._publish(database)
+
+    async def _publish(self, database: int) -> None:
+        env = self._env
+        csn = await env.oracle.read_ts("user")
+        whole = await env.catalog.snapshot_at(csn)
+        catalog = whole.databases.get(database)
+        if catalog is None:
+            return
+        relations = tuple(published_relations(catalog))
+        written = max((env.reader.last_write(r.shard) for r in relations if r.shard is not None), default=Csn(0))
+        known = self._done.get(database)
+        if known is not None and known[0] is catalog and known[1] == written:
+            return
+        await self._publishing.publish(catalog, max(csn, catalog.csn))
+        self._done[database] = catalog, written
