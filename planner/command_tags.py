@@ -70,6 +70,7 @@ _FIXED: dict[type, str] = {
     st.SetConstraints: "SET CONSTRAINTS",
     st.CallProcedure: "CALL",
     st.Publish: "CALL",
+    st.RestoreTable: "CALL",
     st.Execute: "EXECUTE",
 }
 _PREPARED = {"prepare": "PREPARE TRANSACTION", "commit": "COMMIT PREPARED", "rollback": "ROLLBACK PREPARED"}

@@ -155,6 +155,10 @@ def steps_read(statement: object) -> frozenset[int]:
 
 def _inner_param_types(statement: object, context: BindContext, declared: tuple[int, ...]) -> tuple[SqlType, ...]:
     """The parameters of a statement that has a query inside."""
+    if isinstance(statement, st.RestoreTable):
+        moment = statement.moment
+        inner = analyze(moment, context, declared) if isinstance(moment, Parsed) else None
+        return inner.param_types if isinstance(inner, BoundQuery) else ()
     if not isinstance(statement, (st.DeclareCursor, st.Explain, st.CreateTableAs)) or "$" not in statement.query.text:
         return ()
     inner = analyze(statement.query, context, declared)

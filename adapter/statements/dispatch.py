@@ -26,6 +26,7 @@ from adapter.statements.as_of import reading
 from adapter.statements.call import call_procedure
 from adapter.statements.prepare import prepare
 from adapter.statements.publish import publish
+from adapter.statements.restore import restore_table
 from adapter.statements.subscribe import run_subscribe
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
@@ -303,6 +304,8 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
             return await set_constraints(running, statement)
         case st.Publish():
             return await publish(running, statement)
+        case st.RestoreTable():
+            return await restore_table(running, statement)
         case st.CallProcedure():
             return await call_procedure(running, statement)
         case _:

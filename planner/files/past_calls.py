@@ -56,7 +56,7 @@ def past_calls(parsed: Parsed) -> tuple[PastCall, ...]:
         for tree in subtrees(parsed.tree):
             if tree.DESCRIPTOR.name == "FuncCall" and is_past_call(tree):
                 try:
-                    found.append(_call(parsed, tree))
+                    found.append(past_call(parsed, tree))
                 except SqlError:
                     continue
     return tuple(found)
@@ -71,7 +71,7 @@ def bind_past_call(level: Level, call: Tree) -> UserRows:
     statement = level.statement
     name = ".".join(strings(call.funcname))
     position = statement.position(call.location)
-    _call(statement.parsed, call, position)
+    past_call(statement.parsed, call, position)
     if statement.definition is not None or statement.view_depth or statement.arguments is not None:
         raise FeatureNotSupported(f"{name} cannot be used in a stored definition", position=position)
     for moment in call.args[1:]:
@@ -125,9 +125,10 @@ def _changes(level: Level, id: int, table: PastTable) -> Rel:
     return CteScan(cte=id, fields=(*leading, *fields))
 
 
-def _call(parsed: Parsed, call: Tree, position: int | None = None) -> PastCall:
+def past_call(parsed: Parsed, call: Tree, position: int | None = None) -> PastCall:
+    """A call with the name of a table and moments. Raises as `bind_past_call` does."""
     name = ".".join(strings(call.funcname))
-    wanted = 1 + _MOMENTS[strings(call.funcname)[-1]]
+    wanted = 1 + _MOMENTS.get(strings(call.funcname)[-1], 1)
     plain = not (call.agg_star or call.agg_distinct or call.agg_order or call.HasField("agg_filter"))
     if (
         len(call.args) != wanted

@@ -87,6 +87,7 @@ from planner.statements.routines import (
     CallProcedure,
     CreateRoutine,
     Publish,
+    RestoreTable,
     RoutineName,
     RoutineOptions,
     RoutineParameter,
@@ -199,6 +200,7 @@ UtilityStatement: TypeAlias = (
     | SetConstraints
     | CallProcedure
     | Publish
+    | RestoreTable
     | CreateRoutine
     | AlterRoutine
 )
@@ -287,6 +289,7 @@ __all__ = [
     "RenameObject",
     "RenameRelation",
     "Reset",
+    "RestoreTable",
     "RoleOptions",
     "Rollback",
     "RollbackTo",

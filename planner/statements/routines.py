@@ -91,6 +91,14 @@ class Publish(Struct, frozen=True, kw_only=True):
     table: QualifiedName
 
 
+class RestoreTable(Struct, frozen=True, kw_only=True):
+    """CALL tidegate.restore_table: the rows of `table` become those that it had at `moment`, a constant (its text) or a
+    query of one value."""
+
+    table: QualifiedName
+    moment: str | Parsed
+
+
 class CallProcedure(Struct, frozen=True, kw_only=True):
     """CALL. `call` is the whole statement, `bound` what it is bound to (`planner.definitions.routines.BoundCall`)."""
 

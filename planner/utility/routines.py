@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from planner.calls.user_functions import standard_statements
 from planner.errors import FeatureNotSupported, InvalidName, InvalidParameterValue, SqlSyntaxError, UndefinedFunction
+from planner.files.past_calls import past_call
 from planner.resolution.reg_types import split_name
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
@@ -174,6 +175,12 @@ def given_routine(parsed: Parsed, tree: Tree, kind: str) -> st.AlterRoutine:
 def _call(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if strings(tree.funccall.funcname) == (OWN_SCHEMA, "publish"):
         return st.Publish(table=_named_table(parsed, tree.funccall))
+    if strings(tree.funccall.funcname) == (OWN_SCHEMA, "restore_table"):
+        call = past_call(parsed, tree.funccall, parsed.position(tree.funccall.location))
+        if len(call.name) > 2:
+            raise FeatureNotSupported(f"cross-database references are not implemented: {'.'.join(call.name)}")
+        name = QualifiedName(name=call.name[-1], schema=call.name[0] if len(call.name) > 1 else None)
+        return st.RestoreTable(table=name, moment=call.moments[0])
     return st.CallProcedure(call=parsed)
 
 

@@ -68,3 +68,30 @@ def test_the_past_is_the_same_on_both_engines(server: TidegateServer, engine: st
         client.execute(f"SET tidegate.as_of = {then}")
         assert client.execute("SELECT count(price) FROM t").fetchone() == (40000,)
         client.execute("RESET tidegate.as_of")
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_a_table_is_restored_on_both_engines(server: TidegateServer, engine: str) -> None:
+    with psycopg.connect(server.dsn(), autocommit=True) as client:
+        client.execute("DROP TABLE IF EXISTS r")
+        client.execute("CREATE TABLE r (id int PRIMARY KEY, name text, price numeric(10, 2))")
+        client.execute("INSERT INTO r SELECT g, 'row ' || g, g * 1.25 FROM generate_series(1, 20000) g")
+        then = csn(client)
+        client.execute("DELETE FROM r WHERE id % 2 = 0")
+        client.execute("UPDATE r SET name = 'other' WHERE id % 3 = 0")
+        client.execute("INSERT INTO r VALUES (0, 'new', 0)")
+        gone = csn(client)
+        client.execute(f"SET tidegate.engine = '{engine}'")
+        client.execute("CALL tidegate.restore_table('r', %s)", (then,))
+        whole = "SELECT count(*), sum(id), sum(price), count(*) FILTER (WHERE name = 'row ' || id) FROM r"
+        restored = client.execute(whole).fetchone()
+        assert restored is not None
+        assert restored[:2] == (20000, 200010000)
+        assert (str(restored[2]), restored[3]) == ("250012500.00", 20000)
+        changed = client.execute(
+            "SELECT tidegate_diff, count(*) FROM tidegate.changes('r', %s, %s) GROUP BY 1 ORDER BY 1",
+            (gone, csn(client)),
+        ).fetchall()
+        # One row was new, every third of the odd ones was another, and the even ones were gone.
+        assert changed == [(-1, 3334), (1, 13333)]
+        assert client.execute(f"SELECT count(*) FROM r AS OF {gone}").fetchone() == (10001,)
