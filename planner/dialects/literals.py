@@ -27,6 +27,9 @@ from planner.types.types import NumericShape, SqlType
 from planner.types.user_types import attributes, enum_of
 from planner.values.text_values import format_numeric
 
+LONG_LIST = 1_000
+"""Items of a list from which an engine takes longer to read them as expressions than as a text."""
+
 INFINITE = ("infinity", "-infinity")
 
 
@@ -199,12 +202,17 @@ class Literals(ABC):
             raise numeric_overflow()
         return self.decimal(digits, shape)
 
+    def long_list(self, items: Sequence[object], element: SqlType) -> str | None:
+        """A list of very many items, where it is better not written as so many literals; None: it is not."""
+        return None
+
     def _array(self, value: Sequence[object] | ArrayValue, type: SqlType, element: SqlType) -> str:
         dims = value.dims if isinstance(value, ArrayValue) else None
-        items = self.array(
-            [self.literal(item, element) for item in (value.items if isinstance(value, ArrayValue) else value)]
-        )
-        listed = f"CAST({items} AS {self.list_type(self.type_name(element))})"
+        items = value.items if isinstance(value, ArrayValue) else value
+        listed = self.long_list(items, element) if len(items) > LONG_LIST else None
+        if listed is None:
+            literals = self.array([self.literal(item, element) for item in items])
+            listed = f"CAST({literals} AS {self.list_type(self.type_name(element))})"
         if not type.dimensioned:
             if dims is not None:
                 raise not_ordinary()

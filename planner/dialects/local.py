@@ -16,6 +16,11 @@ from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import NumericShape, SqlType
 
+_NUMBERS = frozenset([types.INT2, types.INT4, types.INT8, types.FLOAT8])
+
+_SEPARATOR = "\x01"
+"""Between texts: they hardly ever have it."""
+
 
 class LocalDialect(Dialect):
     """DuckDB."""
@@ -122,6 +127,17 @@ class LocalDialect(Dialect):
 
     def array(self, items: Sequence[str]) -> str:
         return f"[{', '.join(items)}]"
+
+    def long_list(self, items: Sequence[object], element: SqlType) -> str | None:
+        """The list as a text that is read at once: a tenth of the time."""
+        if element.oid in _NUMBERS:
+            numbers = ", ".join(["NULL" if item is None else repr(item) for item in items])
+            return f"CAST('[{numbers}]' AS {self.list_type(self.type_name(element))})"
+        if element.oid in (types.TEXT, types.VARCHAR):
+            texts = [item for item in items if isinstance(item, str) and _SEPARATOR not in item]
+            if len(texts) == len(items):
+                return f"string_split({self.string(_SEPARATOR.join(texts))}, chr({ord(_SEPARATOR)}))"
+        return None
 
     def quoted_name(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
