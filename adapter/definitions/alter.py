@@ -40,6 +40,7 @@ from adapter.definitions.constraints.generation import (
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, referring, with_not_null
 from adapter.definitions.indexes.copies import constraint_from_index, keep_comments
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
+from adapter.definitions.indexes.marks import set_clustered, set_replica_identity
 from adapter.definitions.indexes.upkeep import remove_index, set_parameters
 from adapter.definitions.materialized.creation import set_options
 from adapter.definitions.policies.changes import set_row_security, set_view_options
@@ -191,7 +192,7 @@ def _apply_other(running: Running, record: SequenceRecord | Index, action: st.Al
 _OF_SEQUENCES = (st.ChangeOwner,)
 _OF_INDEXES = (st.ChangeOwner, st.SetStorageOptions)
 _OF_VIEWS = (st.SetDefault, st.ChangeOwner, st.SetStorageOptions)
-_OF_MATERIALIZED = (st.ChangeOwner, st.SetStorageOptions)
+_OF_MATERIALIZED = (st.ChangeOwner, st.SetStorageOptions, st.ClusterOn, st.SetReplicaIdentity)
 
 
 def _check_action(
@@ -253,12 +254,19 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             if changed != relation:
                 check_publishable(changed)
                 change(running, removed=[relation], added=[changed])
+        case st.ClusterOn():
+            set_clustered(running, relation, action)
+        case st.SetReplicaIdentity():
+            set_replica_identity(running, relation, action)
         case st.SetStorageOptions():
             pass
 
 
 def _action_name(action: st.AlterTableAction) -> str:
+    if isinstance(action, st.ClusterOn):
+        return "SET WITHOUT CLUSTER" if action.index is None else "CLUSTER ON"
     return {
+        "SetReplicaIdentity": "REPLICA IDENTITY",
         "AddColumn": "ADD COLUMN",
         "DropColumn": "DROP COLUMN",
         "SetDefault": "ALTER COLUMN ... SET DEFAULT",

@@ -99,6 +99,19 @@ class ChangeOwner(Struct, frozen=True, kw_only=True):
     owner: str
 
 
+class ClusterOn(Struct, frozen=True, kw_only=True):
+    """CLUSTER ON an index; None: SET WITHOUT CLUSTER."""
+
+    index: str | None
+
+
+class SetReplicaIdentity(Struct, frozen=True, kw_only=True):
+    """REPLICA IDENTITY; `kind` is that of pg_class.relreplident, `index` the index where that is ``i``."""
+
+    kind: str
+    index: str = ""
+
+
 class SetStorageOptions(Struct, frozen=True, kw_only=True):
     """SET (...) / RESET (...), SET STATISTICS and the like: tuning without effect here. `options` are those of SET, or
     the names of RESET."""
@@ -124,6 +137,8 @@ AlterTableAction: TypeAlias = (
     | ChangeOwner
     | SetRowSecurity
     | SetStorageOptions
+    | ClusterOn
+    | SetReplicaIdentity
 )
 
 

@@ -89,6 +89,11 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.ChangeOwner(owner=role_name(command.newowner))
     if kind in _ROW_SECURITY:
         return _ROW_SECURITY[kind]
+    if kind in (pb.AT_ClusterOn, pb.AT_DropCluster):
+        return st.ClusterOn(index=command.name if kind == pb.AT_ClusterOn else None)
+    if kind == pb.AT_ReplicaIdentity:
+        identity = definition.replica_identity_stmt
+        return st.SetReplicaIdentity(kind=identity.identity_type, index=identity.name)
     if kind in _TUNING:
         named = [item.def_elem for item in definition.list.items] if command.HasField("def") else []
         return st.SetStorageOptions(
@@ -133,9 +138,6 @@ _TUNING = {
     pb.AT_SetRelOptions,
     pb.AT_ResetRelOptions,
     pb.AT_SetCompression,
-    pb.AT_ClusterOn,
-    pb.AT_DropCluster,
-    pb.AT_ReplicaIdentity,
 }
 
 

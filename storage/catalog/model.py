@@ -25,7 +25,7 @@ from storage.catalog.access import AuthenticationSecret, Membership, Policies, P
 from storage.catalog.acl import Acl, Acls, DefaultAcl
 from storage.catalog.extensions import Extension
 from storage.catalog.materialized import Materialized
-from storage.catalog.record import Record
+from storage.catalog.record import IndexMarks, Record
 from storage.catalog.routines import Function
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
@@ -108,9 +108,8 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=Tru
     """The query of a view, as deparsed SQL with every name qualified."""
     depends_on: tuple[int, ...] = ()
     """Relations that a view's query reads."""
-    check_option: str | None = None
-    options: tuple[str, ...] = ()  # of a view, but for check_option, as pg_class.reloptions has them
-    """``local`` or ``cascaded``: what a view WITH CHECK OPTION holds new rows against."""
+    check_option: str | None = None  # ``local`` or ``cascaded``: what a view WITH CHECK OPTION holds new rows against.
+    options: tuple[str, ...] = ()  # But for check_option, as pg_class.reloptions has them.
     constraints: tuple[int, ...] = ()
     """Oids of what a change of its rows has to keep: its own enforced constraints and unique indexes, and foreign keys
     of others that refer to it. A transaction relies on the records of the tables that it changes, so that one which did
@@ -118,6 +117,7 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=Tru
     materialized: Materialized | None = None
     """Of a materialized view: how it is kept."""
     retain_ms: int | None = None  # How much of its past is kept; None: what its schema says.
+    marks: IndexMarks = IndexMarks()
 
     def live_columns(self) -> tuple[Column, ...]:
         """The columns that exist, in attnum order."""

@@ -139,9 +139,10 @@ def run_server(
     arguments: tuple[str, ...] = (),
     environment: Mapping[str, str] | None = None,
     checkout: Path = ROOT,
+    module: str | None = None,
 ) -> Iterator[TidegateServer]:
     """A server for as long as the context lasts; killed at its end if it still runs."""
-    server = TidegateServer(data_dir, arguments=arguments, environment=environment, checkout=checkout)
+    server = TidegateServer(data_dir, arguments=arguments, environment=environment, checkout=checkout, module=module)
     server.start()
     try:
         yield server

@@ -2,7 +2,8 @@
 
 What counts is the processor time that the loop's thread spends from one timer to the next, for that is what all other
 sessions wait for; time in which a busy machine runs something else does not count. Each longest time so far, above
-`WORTH_SECONDS`, becomes a line of the file that `STALLS_FILE` names: seconds, process id, and what ran.
+`WORTH_SECONDS`, becomes a line of the file that `STALLS_FILE` names: seconds, process id, and what ran. Where
+`ABOVE_SECONDS` is given, every time above it does.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from frontend.command.main import main
 STALLS_FILE = "LOOP_STALLS_FILE"
 """The variable with the file's name."""
 
+ABOVE_SECONDS = "LOOP_STALLS_ABOVE"
+"""The variable with seconds, for who asks again and again."""
+
 BEAT_SECONDS = 0.002
 """Between two timers."""
 
@@ -33,9 +37,10 @@ LOOK_SECONDS = 0.05
 class LoopWatch:
     """Watches one loop. `start` is called on it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, file: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, file: str, above: float | None) -> None:
         self._loop = loop
         self._file = file
+        self._above = above
         self._thread = 0
         self._beats = 0
         self._cpu = 0.0
@@ -53,8 +58,8 @@ class LoopWatch:
         now = time.thread_time()
         seconds, self._cpu = now - self._cpu, now
         self._beats += 1
-        if seconds > self._longest:
-            self._longest = seconds
+        if seconds > (self._longest if self._above is None else self._above):
+            self._longest = max(seconds, self._longest)
             with open(self._file, "a", encoding="utf-8") as file:
                 file.write(f"{seconds:.3f} {os.getpid()} {self._seen}\n")
             self._cpu = time.thread_time()
@@ -73,18 +78,19 @@ class LoopWatch:
             del frame
 
 
-def watch_loops(file: str) -> None:
+def watch_loops(file: str, above: float | None) -> None:
     """Every loop that the server makes from now on is watched."""
     make = uvloop.new_event_loop
 
     def watched() -> uvloop.Loop:
         loop = make()
-        loop.call_soon(LoopWatch(loop, file).start)
+        loop.call_soon(LoopWatch(loop, file, above).start)
         return loop
 
     uvloop.new_event_loop = watched
 
 
 if __name__ == "__main__":
-    watch_loops(os.environ[STALLS_FILE])
+    wanted = os.environ.get(ABOVE_SECONDS)
+    watch_loops(os.environ[STALLS_FILE], None if wanted is None else float(wanted))
     sys.exit(main())

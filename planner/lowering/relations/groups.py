@@ -11,6 +11,7 @@ from planner.ir.rewrite import is_volatile, walk
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
+from planner.lowering.relations.many_sets import by_set_number, has_many_sets
 from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select
 from planner.lowering.relations.windows import distinct_on
@@ -24,9 +25,12 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     if rel.grouping_sets and not rel.keys:
         return relations.build(_totals(rel, len(rel.grouping_sets)))
     totals = rel.grouping_sets and not all(rel.grouping_sets)
-    if totals and not ctx.dialect.totals_of_nothing and rel.fields[0].id not in ctx.totalled:
+    many = has_many_sets(rel)
+    if totals and (many or not ctx.dialect.totals_of_nothing) and rel.fields[0].id not in ctx.totalled:
         ctx.totalled.add(rel.fields[0].id)
         return relations.build(_with_totals_of_nothing(rel, ctx.new_id))
+    if many:
+        return relations.build(by_set_number(rel, ctx.new_id))
     enclosing, start = dict(ctx.scans), ctx.aliases
     select = relations.build(rel.input)
     expressions = (
