@@ -55,6 +55,7 @@ from storage.catalog.model import Index, Relation
 from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.reading.found import Found
+from storage.shards.indexes.scalar_keys import plain_list
 from storage.shards.parts import PROVISIONAL_ROW_ID
 from storage.timestamps.csn import Csn
 
@@ -349,8 +350,8 @@ def _own(key: UniqueKey, keys: Sequence[Any], rows: pa.Array | None, count: int)
     rows without one and where a NULL is in one."""
     nulls = key.constraint.nulls_not_distinct
     own = [
-        None if not nulls and any(value is None for value in values) else tuple(map(_comparable, values))
-        for values in zip(*(column.to_pylist() for column in keys), strict=True)
+        None if not nulls and None in values else tuple(map(_comparable, values))
+        for values in zip(*(plain_list(column) for column in keys), strict=True)
     ]
     if rows is None:
         return own

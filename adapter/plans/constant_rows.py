@@ -6,7 +6,6 @@ here, in microseconds; whatever needs computing goes to an engine.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, cast
@@ -23,17 +22,12 @@ from planner.ir.physical import arrow_type, element_type, listed
 from planner.types import types as t
 from planner.types.types import SqlType, is_wide
 from planner.types.user_types import attributes
+from planner.values.calendar_days import days_of, micros_of
 from planner.values.text_values import apply_typmod, format_numeric
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
 
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
-_EPOCH_DATE = datetime.date(1970, 1, 1)
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a timestamp without time zone
-_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MICROSECOND = datetime.timedelta(microseconds=1)
-_DATE_INFINITY = 2**31 - 1
-_TIMESTAMP_INFINITY = 2**63 - 1
 _STRINGS = frozenset({t.TEXT, t.VARCHAR, t.BPCHAR})
 _AS_THEY_ARE = frozenset({t.BOOL, t.INT2, t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, *_STRINGS})
 """Types whose values are the same in Python and in Arrow."""
@@ -116,7 +110,9 @@ def _physical(type_: SqlType, value: Any) -> Any:
         if element.oid in _AS_THEY_ARE and element_type(element) is None:
             return value
         if element.oid == t.DATE:
-            return [_from_days(_days(item)) for item in value]
+            return [_days(item) for item in value]
+        if element.oid in (t.TIMESTAMP, t.TIMESTAMPTZ):
+            return [_micros(item) for item in value]
         return [_physical(element, item) for item in value]
     if type_.oid == t.NUMERIC and isinstance(value, (Decimal, int)):
         if is_wide(type_):
@@ -129,24 +125,16 @@ def _physical(type_: SqlType, value: Any) -> Any:
     return value
 
 
-def _from_days(days: int | None) -> datetime.date | None:
-    return None if days is None else _EPOCH_DATE + datetime.timedelta(days=days)
-
-
 def _days(value: Any) -> int | None:
     if value is None or isinstance(value, int):
         return value
-    if isinstance(value, str):
-        return _DATE_INFINITY if value == "infinity" else -_DATE_INFINITY
-    return int((value - _EPOCH_DATE).days)
+    return days_of(value)
 
 
 def _micros(value: Any) -> int | None:
     if value is None or isinstance(value, int):
         return value
-    if isinstance(value, str):
-        return _TIMESTAMP_INFINITY if value == "infinity" else -_TIMESTAMP_INFINITY
-    return int((value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND)
+    return micros_of(value)
 
 
 def plain_time(value: Any, type_: SqlType) -> Any:

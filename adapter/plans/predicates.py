@@ -243,6 +243,8 @@ def _value(operand: ir.Literal | ir.Param | Computed, params: Sequence[ir.Litera
         return _UNUSABLE
     if isinstance(value, str) and literal.type.oid not in _STRINGS and literal.type.oid != t.UUID:
         return _UNUSABLE  # infinity
+    if isinstance(value, int) and literal.type.oid in (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ):
+        return _UNUSABLE  # A year that Python does not have.
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
@@ -14,14 +14,13 @@ from planner.ir.physical import element_type, listed
 from planner.types import types as t
 from planner.types.types import SqlType
 from planner.types.user_types import attributes
+from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY, date_of, timestamp_of, timestamptz_of
 from planner.values.text_values import format_text
 
 MAX_FIELD_BYTES = 64
 """PostgreSQL's maxfieldlen: of a longer field the characters that fit."""
 
 _EXACT = Context(prec=100)
-_DATE_INFINITY = 2**31 - 1
-_TIMESTAMP_INFINITY = 2**63 - 1
 
 
 def row_text(batch: Any, row: int, types: Sequence[SqlType], settings: Mapping[str, str]) -> str:
@@ -63,11 +62,21 @@ def literal_value(column: Any, row: int, type_: SqlType) -> Any:
     scalar = column[row]
     if not scalar.is_valid:
         return None
-    if type_.oid == t.DATE and abs(scalar.value) >= _DATE_INFINITY:
+    if type_.oid == t.DATE and abs(scalar.value) >= DATE_INFINITY:
         return "infinity" if scalar.value > 0 else "-infinity"
-    if type_.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and abs(scalar.value) >= _TIMESTAMP_INFINITY:
+    if type_.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and abs(scalar.value) >= TIMESTAMP_INFINITY:
         return "infinity" if scalar.value > 0 else "-infinity"
+    if type_.oid in _NUMBERED:
+        return _NUMBERED[type_.oid](scalar.value)
     return _literal(scalar.as_py(), type_)
+
+
+_NUMBERED: Mapping[int, Callable[[int], object]] = {
+    t.DATE: date_of,
+    t.TIMESTAMP: timestamp_of,
+    t.TIMESTAMPTZ: timestamptz_of,
+}
+"""Types whose values Python may not have."""
 
 
 def _literal(value: Any, type_: SqlType) -> Any:

@@ -46,6 +46,7 @@ from planner.ir.row_marks import LockWait
 from planner.types.table_indexes import unique_keys
 from storage.catalog.model import Relation
 from storage.off_loop import computed
+from storage.shards.indexes.scalar_keys import plain_list
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID
 from storage.timestamps.csn import Csn
 from storage.transactions.rows_ahead import FIRST_AHEAD
@@ -184,7 +185,7 @@ class LockedRows:
         names = {f"c{attnum}" for key in keys for attnum in key.columns}
         rows = await self.newest_versions({*pairs, *pairs.values()})
         ids = rows.column(ROW_ID).to_pylist()
-        columns = [rows.column(name).to_pylist() for name in names]
+        columns = [plain_list(rows.column(name)) for name in names]
         key_of = {row_id: tuple(column[number] for column in columns) for number, row_id in enumerate(ids)}
         return {old for old, new in pairs.items() if old in key_of and key_of[old] == key_of.get(new)}
 

@@ -16,10 +16,9 @@ import numpy as np
 
 from frontend.decoding import held_as_text
 from frontend.decoding.held_as_text import LeftoverData
-from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
+from frontend.encoding.datetimes import DAYS_1970_TO_2000, MICROS_1970_TO_2000
 from frontend.encoding.ranges import EMPTY, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE
 from frontend.protocol.codec import decode_utf8
-from planner.common_errors import timestamp_out_of_range
 from planner.errors import (
     DatatypeMismatch,
     DatetimeFieldOverflow,
@@ -39,13 +38,19 @@ from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
+from planner.values.calendar_days import (
+    DATE_INFINITY,
+    TIMESTAMP_INFINITY,
+    checked_days,
+    checked_micros,
+    date_of,
+    timestamp_of,
+    timestamptz_of,
+)
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
 from planner.values.range_sets import normalized
 from planner.values.user_values import enum_position
 
-_EPOCH_DATE = dt.date(2000, 1, 1)
-_EPOCH = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a timestamp without time zone
-_EPOCH_UTC = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _NUMERIC_POSITIVE, _NUMERIC_NEGATIVE = 0x0000, 0x4000
 _NUMERIC_NAN, _NUMERIC_PINF, _NUMERIC_NINF = 0xC000, 0xD000, 0xF000
 
@@ -158,10 +163,7 @@ def _date(source: _Input) -> object:
         return "infinity"
     if days == -DATE_INFINITY - 1:
         return "-infinity"
-    try:
-        return _EPOCH_DATE + dt.timedelta(days=days)
-    except OverflowError:
-        raise DatetimeFieldOverflow("date out of range") from None
+    return date_of(checked_days(days + DAYS_1970_TO_2000))
 
 
 def _time(source: _Input) -> object:
@@ -172,17 +174,14 @@ def _time(source: _Input) -> object:
     return dt.time(seconds // 3600, seconds // 60 % 60, seconds % 60, fraction)
 
 
-def _timestamp(epoch: dt.datetime) -> Callable[[_Input], object]:
+def _timestamp(of: Callable[[int], object]) -> Callable[[_Input], object]:
     def read(source: _Input) -> object:
         (micros,) = source.unpack(">q")
         if micros == TIMESTAMP_INFINITY:
             return "infinity"
         if micros == -TIMESTAMP_INFINITY - 1:
             return "-infinity"
-        try:
-            return epoch + dt.timedelta(microseconds=micros)
-        except OverflowError:
-            raise timestamp_out_of_range() from None
+        return of(checked_micros(micros + MICROS_1970_TO_2000))
 
     return read
 
@@ -353,8 +352,8 @@ _READERS: dict[int, Callable[[_Input], object]] = {
     types.BYTEA: _bytea,
     types.DATE: _date,
     types.TIME: _time,
-    types.TIMESTAMP: _timestamp(_EPOCH),
-    types.TIMESTAMPTZ: _timestamp(_EPOCH_UTC),
+    types.TIMESTAMP: _timestamp(timestamp_of),
+    types.TIMESTAMPTZ: _timestamp(timestamptz_of),
     types.INTERVAL: _interval,
     types.UUID: _uuid,
     types.BIT: _bits,

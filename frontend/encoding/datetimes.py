@@ -27,29 +27,16 @@ from frontend.encoding.columns import (
 )
 from frontend.encoding.settings import FormatSettings
 from frontend.encoding.time_zones import MICROS_PER_SECOND, abbreviation, offset_seconds, resolve_zone, utc_offsets
+from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY, civil_from_days
 
 DAYS_1970_TO_2000 = 10_957
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
 MICROS_1970_TO_2000 = DAYS_1970_TO_2000 * MICROS_PER_DAY
-DATE_INFINITY = 2**31 - 1
-TIMESTAMP_INFINITY = 2**63 - 1
 _FIRST_ISO_DAY = -719_162
 _LAST_ISO_DAY = 2_932_896
 """0001-01-01 and 9999-12-31 in days since 1970."""
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-def civil_from_days(days: int) -> tuple[int, int, int]:
-    """(year, month, day) of a day number since 1970 in the proleptic Gregorian calendar; year 0 is 1 BC."""
-    shifted = days + 719_468
-    era, day_of_era = divmod(shifted, 146_097)
-    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted_month = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
-    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
-    return year_of_era + era * 400 + (1 if month <= 2 else 0), month, day
 
 
 def _date_parts(days: int) -> tuple[str, str, str, str]:

@@ -47,7 +47,7 @@ _OID_LIKE = {
 """oid and its aliases, regconfig, regdictionary and regcollation among them. A value of an alias is an oid or, with
 the name of the object, a struct of oid and name."""
 _UNQUOTED_ELEMENTS = {
-    types.BOOL, types.INT2, types.INT4, types.INT8, types.OID, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.DATE,
+    types.BOOL, types.INT2, types.INT4, types.INT8, types.OID, types.FLOAT4, types.FLOAT8, types.NUMERIC,
     types.TIME, types.UUID,
 }  # fmt: skip
 

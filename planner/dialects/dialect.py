@@ -246,6 +246,10 @@ class Dialect(TimeZones):
         """A template of an interval's text in an IntervalStyle. Raises 0A000 for a style that is not there."""
 
     @abstractmethod
+    def moment_text(self, moment: str) -> str:
+        """The text of a date or timestamp in DateStyle ISO."""
+
+    @abstractmethod
     def timestamptz_text(self, timezone: str) -> str:
         """A template of a moment's text in a time zone."""
 

@@ -77,6 +77,18 @@ class Literals(ABC):
         """An infinite date or timestamp."""
 
     @abstractmethod
+    def date_of_days(self, days: str) -> str:
+        """The date so many days after 1970-01-01."""
+
+    @abstractmethod
+    def days_of_date(self, date: str) -> str:
+        """The days since 1970 of a date."""
+
+    @abstractmethod
+    def moment_of_micros(self, micros: str, oid: int) -> str:
+        """The timestamp or timestamptz (`oid` tells which) that many microseconds after 1970."""
+
+    @abstractmethod
     def timestamp(self, text: str) -> str:
         """A literal of timestamp without time zone."""
 
@@ -159,6 +171,10 @@ class Literals(ABC):
             return f"CAST({self.float8(float(value))} AS FLOAT)"
         if value in INFINITE and oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ):
             return self.infinite(oid, value == "-infinity")
+        if isinstance(value, int) and oid == types.DATE:
+            return self.date_of_days(self.integer(value, types.INT4))
+        if isinstance(value, int) and oid in (types.TIMESTAMP, types.TIMESTAMPTZ):
+            return self.moment_of_micros(self.integer(value, types.INT8), oid)
         if isinstance(value, datetime.datetime):
             if oid == types.TIMESTAMPTZ:
                 moment = value if value.tzinfo is None else value.astimezone(datetime.UTC)

@@ -116,6 +116,12 @@ class LocalDialect(Dialect):
     def infinite(self, oid: int, negative: bool) -> str:
         return f"CAST('{'-' if negative else ''}infinity' AS {self.scalar_types[oid]})"
 
+    def date_of_days(self, days: str) -> str:
+        return f"(DATE '1970-01-01' + {days})"
+
+    def days_of_date(self, date: str) -> str:
+        return f"({date} - DATE '1970-01-01')"
+
     def timestamp(self, text: str) -> str:
         return f"TIMESTAMP '{text}'"
 
@@ -227,12 +233,17 @@ class LocalDialect(Dialect):
     def interval_text(self, style: str) -> str:
         return f"tg_interval_out({{0}}, {self.string(style)})"
 
+    def moment_text(self, moment: str, zone: str = "") -> str:
+        """The text of a date or timestamp, `zone` behind its clock; DuckDB writes (BC) before the clock."""
+        text = f"CAST({moment} AS VARCHAR)"
+        before = rf"regexp_replace({text}, '^(.*) \(BC\)(.*)$', '\1\2{zone} BC')"
+        behind = f" || '{zone}'" if zone else ""
+        return f"CASE WHEN {moment} < TIMESTAMP '0001-01-01' THEN {before} ELSE {text}{behind} END"
+
     def timestamptz_text(self, timezone: str) -> str:
         if is_utc(timezone):
-            return (
-                "CASE WHEN isfinite({0}) THEN CAST(CAST({0} AS TIMESTAMP) AS VARCHAR) || '+00' ELSE CAST({0} AS"
-                " VARCHAR) END"
-            )
+            plain = self.moment_text("CAST({0} AS TIMESTAMP)", "+00")
+            return f"CASE WHEN isfinite({{0}}) THEN {plain} ELSE CAST({{0}} AS VARCHAR) END"
         return f"tg_timestamptz_out(epoch_us({{0}}), {quoted(self.string(timezone))})"
 
     # ------------------------------------------------------------ numbers

@@ -123,6 +123,12 @@ class SparkDialect(Dialect):
     def infinite(self, oid: int, negative: bool) -> str:
         raise FeatureNotSupported("infinite dates and timestamps are not supported on Spark")
 
+    def date_of_days(self, days: str) -> str:
+        return f"date_from_unix_date({days})"
+
+    def days_of_date(self, date: str) -> str:
+        return f"CAST(unix_date({date}) AS BIGINT)"
+
     def timestamp(self, text: str) -> str:
         return f"TIMESTAMP_NTZ '{text}'"
 
@@ -232,6 +238,9 @@ class SparkDialect(Dialect):
         if style != "postgres":
             raise FeatureNotSupported("a cast of an interval to text in this IntervalStyle is not supported on spark")
         return spark_texts.INTERVAL
+
+    def moment_text(self, moment: str) -> str:
+        return spark_texts.moment_text(moment)
 
     def timestamptz_text(self, timezone: str) -> str:
         return spark_texts.timestamptz_text(self.to_local_time(timezone), utc=is_utc(timezone))

@@ -39,14 +39,27 @@ def float_text(oid: int) -> str:
     )
 
 
+def moment_text(moment: str, zone: str = "") -> str:
+    """The text of a date or timestamp, `zone` (SQL of a text) behind its clock. Spark has a sign before the years
+    beyond 9999, and counts those before 1 down from 0."""
+    text = f"CAST({moment} AS STRING)"
+    behind = f" || {zone}" if zone else ""
+    before = f"lpad(CAST(1 - year({moment}) AS STRING), 4, '0') || regexp_replace({text}, '^-?[0-9]+', '')"
+    return f"CASE WHEN year({moment}) < 1 THEN {before}{behind} || ' BC' ELSE ltrim('+', {text}){behind} END"
+
+
 def timestamptz_text(wall: str, *, utc: bool) -> str:
     """A template of a moment's text; `wall` is its wall-clock time in the session's zone, `utc` whether that is UTC."""
     if utc:
-        return f"(CAST({wall} AS STRING) || '+00')"
-    offset = f"timestampdiff(MINUTE, CAST({{0}} AS TIMESTAMP_NTZ), {wall})"
-    hours = f"format_string('%+03d', {offset} div 60)"
-    minutes = f"CASE WHEN {offset} % 60 = 0 THEN '' ELSE format_string(':%02d', abs({offset} % 60)) END"
-    return f"(CAST({wall} AS STRING) || {hours} || {minutes})"
+        return moment_text(wall, "'+00'")
+    offset = f"timestampdiff(SECOND, CAST({{0}} AS TIMESTAMP_NTZ), {wall})"
+    sign = f"CASE WHEN {offset} < 0 THEN '-' ELSE '+' END"
+    hours = f"format_string('%02d', abs({offset}) div 3600)"
+    minutes = (
+        f"CASE WHEN {offset} % 3600 = 0 THEN '' ELSE format_string(':%02d', abs({offset}) div 60 % 60) END || "
+        f"CASE WHEN {offset} % 60 = 0 THEN '' ELSE format_string(':%02d', abs({offset}) % 60) END"
+    )
+    return moment_text(wall, f"{sign} || {hours} || {minutes}")
 
 
 def _interval() -> str:

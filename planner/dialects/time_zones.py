@@ -44,10 +44,6 @@ class TimeZones(Literals):
         """The microseconds since 1970 of a timestamp or timestamptz (`oid` tells which)."""
 
     @abstractmethod
-    def moment_of_micros(self, micros: str, oid: int) -> str:
-        """The timestamp or timestamptz that many microseconds after 1970."""
-
-    @abstractmethod
     def if_finite(self, moment: str, then: str, otherwise: str) -> str:
         """`then`, or `otherwise` where a moment is infinite."""
 

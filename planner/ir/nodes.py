@@ -46,7 +46,7 @@ class Field(Struct, frozen=True, kw_only=True):
 class Literal(Struct, frozen=True, kw_only=True):
     """A constant. `value` is None (NULL) or, by type: bool, int, str (text, uuid, json), bytes, float,
     decimal.Decimal, datetime.date/time/datetime (naive = timestamp, UTC-aware = timestamptz), `Interval`, tuple
-    (arrays). Infinite dates and timestamps are the strings "infinity" and "-infinity"."""
+    (arrays). Dates and timestamps that Python lacks: int (days, microseconds since 1970), "infinity", "-infinity"."""
 
     value: object
     type: SqlType

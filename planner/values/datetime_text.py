@@ -1,8 +1,8 @@
 """Text input of date, time, timestamp and timestamptz by PostgreSQL's rules (its datetime.c, appendix B).
 
 A text is cut into fields (numbers, dates, times, zones, words); what each means depends on its form, on what has been
-seen and, for dates like 1/2/03, on DateStyle's order. Years outside 1 to 9999 cannot be represented and are out of
-range; infinity and -infinity are the strings themselves.
+seen and, for dates like 1/2/03, on DateStyle's order. Values are as in `planner.ir.nodes.Literal`: numbers for years
+that Python does not have, and infinity and -infinity are the strings themselves.
 """
 
 from __future__ import annotations
@@ -17,6 +17,20 @@ from planner.errors import (
     DatetimeFieldOverflow,
     InvalidDatetimeFormat,
     InvalidTimeZoneDisplacementValue,
+)
+from planner.values.calendar_days import (
+    DAY_MICROS,
+    FIRST_DAY,
+    FIRST_MICROS,
+    LAST_DAY,
+    LAST_MICROS,
+    civil_from_days,
+    clock_of,
+    date_of,
+    days_from_civil,
+    days_of,
+    timestamp_of,
+    timestamptz_of,
 )
 from planner.values.opaque.timetz import show_timetz
 from planner.values.time_zones import Zone, fixed, setting_zone, written_zone
@@ -52,7 +66,7 @@ _DAYS = frozenset(
 )
 _FIELD = re.compile(
     r"\s*(?:"
-    r"(?P<iso>\d{4,6}-\d{1,2}-\d{1,2})(?=$|[\sTtZz+,-]|$)"
+    r"(?P<iso>\d{4,7}-\d{1,2}-\d{1,2})(?=$|[\sTtZz+,-]|$)"
     r"|(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)"
     r"|(?P<zone>[+-]\d{1,2}(?::\d{1,2}(?::\d{1,2})?|\d{2,4})?)(?=$|[\s)])"
     r"|(?P<name>[A-Za-z]+/[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*)"
@@ -95,7 +109,7 @@ def invalid(type_name: str, text: str) -> InvalidDatetimeFormat:
     return InvalidDatetimeFormat(f'invalid input syntax for type {type_name}: "{text}"')
 
 
-def parse_date(text: str, date_style: str) -> date | str:
+def parse_date(text: str, date_style: str) -> date | int | str:
     """A date, or "infinity" / "-infinity". Raises 22007, 22008."""
     fields = _checked(text, "date", date_style)
     if fields.special == "epoch":
@@ -104,7 +118,7 @@ def parse_date(text: str, date_style: str) -> date | str:
         return fields.special
     if fields.special is not None or fields.day is None:
         raise invalid("date", text)
-    return _date(fields, text)
+    return date_of(_date(fields, text))
 
 
 def parse_time(text: str, date_style: str) -> time:
@@ -118,7 +132,7 @@ def parse_time(text: str, date_style: str) -> time:
     if micros >= 86_400_000_000:
         # 24:00:00 has no Python value; PostgreSQL keeps it apart from 00:00:00.
         raise datetime_field_overflow(text)
-    return (_midnight(date(2000, 1, 1)) + timedelta(microseconds=micros)).time()
+    return clock_of(micros)
 
 
 def parse_timetz(text: str, date_style: str, zone: str) -> str:
@@ -131,40 +145,37 @@ def parse_timetz(text: str, date_style: str, zone: str) -> str:
         raise invalid("time with time zone", text)
     micros = _micros(fields.time)
     found = fields.zone or setting_zone(zone)
-    if fields.day is None:
-        day = datetime.now(UTC).date()
-    else:
-        day = date(fields.year or 1, fields.month or 1, fields.day)
-    wall = _midnight(day) + timedelta(microseconds=micros)
-    return show_timetz(micros, int(found.offset_at(found.moment(wall)).total_seconds()))
+    day = days_of(datetime.now(UTC).date()) if fields.day is None else _date(fields, text)
+    wall = day * DAY_MICROS + micros
+    return show_timetz(micros, (wall - found.micros_of_wall(wall)) // 1_000_000)
 
 
-def parse_timestamp(text: str, date_style: str) -> datetime | str:
+def parse_timestamp(text: str, date_style: str) -> datetime | int | str:
     """A timestamp without zone; a zone in the text is ignored. Raises 22007, 22008."""
     fields = _checked(text, "timestamp", date_style)
     if fields.special == "epoch":
-        return _midnight(date(1970, 1, 1))
+        return timestamp_of(0)
     if fields.special is not None and fields.special.endswith("infinity"):
         return fields.special
     if fields.special is not None or fields.day is None:
         raise invalid("timestamp", text)
-    return _moment(fields, text)
+    return timestamp_of(_moment(fields, text))
 
 
-def parse_timestamptz(text: str, date_style: str, zone: str) -> datetime | str:
+def parse_timestamptz(text: str, date_style: str, zone: str) -> datetime | int | str:
     """A moment, in UTC; a text without a zone is in the session's `zone`. Raises 22007, 22008, 22023."""
     fields = _checked(text, "timestamp with time zone", date_style)
     if fields.special == "epoch":
-        return datetime(1970, 1, 1, tzinfo=UTC)
+        return timestamptz_of(0)
     if fields.special is not None and fields.special.endswith("infinity"):
         return fields.special
     if fields.special is not None or fields.day is None:
         raise invalid("timestamp with time zone", text)
     local = _moment(fields, text)
-    try:
-        return (fields.zone or setting_zone(zone)).moment(local)
-    except OverflowError:
-        raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"') from None
+    moment = (fields.zone or setting_zone(zone)).micros_of_wall(local)
+    if not FIRST_MICROS <= moment <= LAST_MICROS:
+        raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"')
+    return timestamptz_of(moment)
 
 
 def _checked(text: str, type_name: str, date_style: str) -> _Fields:
@@ -356,15 +367,12 @@ def _word(fields: _Fields, word: str, raw: str) -> None:
         fields.zone = _named_zone(raw)
 
 
-_JULIAN_OF_YEAR_1 = 1721425
-"""The Julian day before 0001-01-01."""
-
-
 def _julian(fields: _Fields, number: int) -> None:
-    if not 1 <= number - _JULIAN_OF_YEAR_1 <= date.max.toordinal():
+    if FIRST_DAY + number > LAST_DAY:
         raise OutOfRange
-    day = date.fromordinal(number - _JULIAN_OF_YEAR_1)
-    _set_date(fields, day.year, day.month, day.day)
+    year, month, day = civil_from_days(FIRST_DAY + number)
+    fields.bc = year < 1
+    _set_date(fields, year if year > 0 else 1 - year, month, day)
 
 
 def _loose_numbers(fields: _Fields, numbers: list[str], date_style: str) -> None:
@@ -406,37 +414,42 @@ def _micros(clock: tuple[int, int, int, int]) -> int:
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + micro
 
 
-def _date(fields: _Fields, text: str) -> date:
+def _date(fields: _Fields, text: str) -> int:
+    """The day number of the fields."""
     year, month, day = fields.year, fields.month, fields.day
     if year is None or month is None or day is None:
         raise invalid("date", text)
-    if fields.two_digit_year and not fields.bc:
+    if fields.bc:
+        if year == 0:
+            raise datetime_field_overflow(text)
+        year = 1 - year
+    elif fields.two_digit_year:
         year += 2000 if year < 70 else 1900
+    elif year == 0:
+        raise datetime_field_overflow(text)
     if not 1 <= month <= 12 or not 1 <= day <= 31:
         hint = 'Perhaps you need a different "datestyle" setting.'
         raise datetime_field_overflow(text, hint)
-    if fields.bc or not 1 <= year <= 9999:
-        if year == 0:
-            raise datetime_field_overflow(text)
-        raise DatetimeFieldOverflow(f'date out of range: "{text}"')
     try:
-        return date(year, month, day)
+        days = days_from_civil(year, month, day)
     except ValueError:
         raise datetime_field_overflow(text) from None
+    if not FIRST_DAY <= days <= LAST_DAY:
+        raise DatetimeFieldOverflow(f'date out of range: "{text}"')
+    return days
 
 
-def _midnight(day: date) -> datetime:
-    """The timestamp (without zone) at which a day begins."""
-    return datetime.combine(day, time.min)
-
-
-def _moment(fields: _Fields, text: str) -> datetime:
-    day = _date(fields, text)
-    clock = fields.time or (0, 0, 0, 0)
+def _moment(fields: _Fields, text: str) -> int:
+    """The microseconds of the fields' wall clock."""
     try:
-        return _midnight(day) + timedelta(microseconds=_micros(clock))
-    except OverflowError:
-        raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"') from None
+        micros = _date(fields, text) * DAY_MICROS + _micros(fields.time or (0, 0, 0, 0))
+    except DatetimeFieldOverflow as error:
+        if str(error).startswith("date out of range"):
+            raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"') from None
+        raise
+    if not FIRST_MICROS <= micros <= LAST_MICROS:
+        raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"')
+    return micros
 
 
 def _named_zone(raw: str) -> Zone:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from planner.common_errors import interval_out_of_range
 from planner.errors import IntervalFieldOverflow, InvalidDatetimeFormat
 from planner.ir.nodes import Interval
 
@@ -41,7 +42,9 @@ class _Sum:
     """Adds up fields, cascading fractions as PostgreSQL does: of a month into days (30), of a day into time."""
 
     def __init__(self) -> None:
+        self.years = 0
         self.months = 0
+        """Beside the years."""
         self.days = 0
         self.micros = Fraction(0)
 
@@ -56,7 +59,8 @@ class _Sum:
             if factor > 1:
                 # PostgreSQL rounds the months of a fraction of a year.
                 whole = Fraction(int(amount)) * factor
-                self.months += int(whole) + round(amount * factor - whole)
+                self.years += int(whole) // 12
+                self.months += round(amount * factor - whole)
                 return
             whole_months = int(value)
             self.months += whole_months
@@ -68,11 +72,13 @@ class _Sum:
         self.micros += (value - whole) * _MICROS_PER_DAY
 
     def result(self, text: str, sign: int = 1) -> Interval:
-        months, days, micros = sign * self.months, sign * self.days, sign * round(self.micros)
-        if any(not -(2**31) <= value < 2**31 for value in (months, days, self.months, self.days)) or not (
-            -(2**63) <= micros < 2**63
-        ):
+        days, micros = sign * self.days, sign * round(self.micros)
+        fields = (self.years, self.months, self.days, sign * self.years, sign * self.months, days)
+        if any(not -(2**31) <= value < 2**31 for value in fields) or not -(2**63) <= micros < 2**63:
             raise IntervalFieldOverflow(f'interval field value out of range: "{text}"')
+        months = sign * (self.years * 12 + self.months)
+        if not -(2**31) <= months < 2**31:
+            raise interval_out_of_range()
         return Interval(months, days, micros)
 
 

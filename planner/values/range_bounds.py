@@ -19,17 +19,26 @@ what is compared: `comparison_key` makes it zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from planner.common_errors import timestamp_out_of_range
 from planner.errors import DataException, DatetimeFieldOverflow, FeatureNotSupported, NumericValueOutOfRange
 from planner.types import types as t
 from planner.types.ranges import RangeType
 from planner.types.type_names import format_type
+from planner.values.calendar_days import (
+    DATE_INFINITY,
+    LAST_DAY,
+    TIMESTAMP_INFINITY,
+    date_of,
+    days_of,
+    micros_of,
+    timestamp_of,
+    timestamptz_of,
+)
 
 Bounds: TypeAlias = tuple[bytes, bytes]
 """The lower and upper bound of a range that is not empty."""
@@ -37,13 +46,6 @@ Bounds: TypeAlias = tuple[bytes, bytes]
 EMPTY = b"\x00"
 NO_LOWER, NO_UPPER = b"\x00", b"\x02"
 _UPPER_EXCLUSIVE, _INCLUSIVE, _LOWER_EXCLUSIVE = 0, 1, 2
-
-_EPOCH_DATE = date(1970, 1, 1)
-_EPOCH, _EPOCH_UTC = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - both kinds of timestamp
-_MICROSECOND = timedelta(microseconds=1)
-_DATE_INFINITY, _TIMESTAMP_INFINITY = 2**31 - 1, 2**63 - 1
-_MAX_DATE = 2_147_483_493 - 10_957
-"""5874897-12-31, PostgreSQL's last date, in days since 1970."""
 
 
 class Codec(Struct, frozen=True, kw_only=True):
@@ -144,40 +146,22 @@ def codec_of(range_type: RangeType) -> Codec:
 
 def plain_value(value: object, subtype: int) -> Any:
     """A value as in `planner.ir.nodes.Literal` as the codec of its type takes it."""
-    if isinstance(value, str):
-        infinity = _DATE_INFINITY if subtype == t.DATE else _TIMESTAMP_INFINITY
-        return infinity if value == "infinity" else -infinity
-    if isinstance(value, datetime):
-        return (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
-    if isinstance(value, date):
-        return (value - _EPOCH_DATE).days
+    if subtype == t.DATE and isinstance(value, (date, int, str)):
+        return days_of(value)
+    if subtype in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, (datetime, int, str)):
+        return micros_of(value)
     return value
 
 
 def literal_value(value: Any, subtype: int) -> object:
-    """The inverse of `plain_value`; a date beyond those that Python has is its text."""
+    """The inverse of `plain_value`."""
     if subtype == t.DATE:
-        if abs(value) == _DATE_INFINITY:
-            return "infinity" if value > 0 else "-infinity"
-        return _date_text(value) if value > (date.max - _EPOCH_DATE).days else _EPOCH_DATE + timedelta(days=value)
+        return ("infinity" if value > 0 else "-infinity") if abs(value) == DATE_INFINITY else date_of(value)
     if subtype in (t.TIMESTAMP, t.TIMESTAMPTZ):
-        if abs(value) == _TIMESTAMP_INFINITY:
+        if abs(value) == TIMESTAMP_INFINITY:
             return "infinity" if value > 0 else "-infinity"
-        try:
-            return (_EPOCH if subtype == t.TIMESTAMP else _EPOCH_UTC) + timedelta(microseconds=value)
-        except OverflowError:
-            raise timestamp_out_of_range() from None
+        return (timestamp_of if subtype == t.TIMESTAMP else timestamptz_of)(value)
     return value
-
-
-_DAYS_OF_400_YEARS = 146_097
-
-
-def _date_text(days: int) -> str:
-    """A date after 9999: the calendar repeats every 400 years."""
-    cycles = (days - (date.max - _EPOCH_DATE).days) // _DAYS_OF_400_YEARS + 1
-    like = _EPOCH_DATE + timedelta(days=days - cycles * _DAYS_OF_400_YEARS)
-    return f"{like.year + 400 * cycles:04d}-{like.month:02d}-{like.day:02d}"
 
 
 # ---------------------------------------------------------------- bounds
@@ -256,12 +240,12 @@ def bounds_of(range_type: RangeType, lower: Any, upper: Any, *, lower_inc: bool,
 
 
 def _is_finite(value: int, subtype: int) -> bool:
-    return subtype != t.DATE or abs(value) != _DATE_INFINITY
+    return subtype != t.DATE or abs(value) != DATE_INFINITY
 
 
 def _next(value: int, subtype: int) -> int:
     if subtype == t.DATE:
-        if value >= _MAX_DATE:
+        if value >= LAST_DAY:
             raise DatetimeFieldOverflow("date out of range")
     elif value == (2**31 if subtype == t.INT4 else 2**63) - 1:
         raise NumericValueOutOfRange(f"{'integer' if subtype == t.INT4 else 'bigint'} out of range")

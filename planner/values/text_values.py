@@ -11,7 +11,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from planner.common_errors import numeric_overflow
@@ -29,6 +29,8 @@ from planner.types.types import SqlType, numeric_precision_scale
 from planner.types.user_types import is_user_type
 from planner.values.array_text import parse_array, quote_element, show_array
 from planner.values.bytea_text import char_text, from_escapes, from_hex
+from planner.values.calendar_days import days_of, micros_of, timestamp_of, timestamptz_of
+from planner.values.datetime_output import format_date, format_moment, format_time
 from planner.values.datetime_text import (
     parse_date,
     parse_time,
@@ -290,11 +292,12 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
         return fit_bits(value, type.oid, typmod, explicit=explicit)
     if type.oid == t.NUMERIC and isinstance(value, Decimal):
         return fit_numeric(value, typmod)
-    if type.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, datetime) and typmod < 6:
+    if type.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, (datetime, int)) and typmod < 6:
         step = 10 ** (6 - typmod)
-        extra = value.microsecond % step
-        base = value - timedelta(microseconds=extra)
-        return base + timedelta(microseconds=step) if extra * 2 >= step else base
+        micros = micros_of(value)
+        extra = micros % step
+        rounded = micros - extra + (step if extra * 2 >= step else 0)
+        return (timestamp_of if type.oid == t.TIMESTAMP else timestamptz_of)(rounded)
     if type.oid == t.TIMETZ and isinstance(value, str) and typmod < 6:
         return rounded_timetz(value, typmod)
     if type.oid == t.TIME and isinstance(value, time) and typmod < 6:
@@ -361,6 +364,11 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
         return format_float(value, single=type.oid == t.FLOAT4)
     if isinstance(value, str):
         return value
+    if type.oid == t.DATE and isinstance(value, (date, int)):
+        return format_date(days_of(value), date_style(settings))
+    if type.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, (datetime, int)):
+        zone = setting_zone(_zone(settings)) if type.oid == t.TIMESTAMPTZ else None
+        return format_moment(micros_of(value), date_style(settings), zone)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, Decimal):
@@ -371,12 +379,8 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
         return "\\x" + value.hex()
     if isinstance(value, Interval):
         return format_interval(value, _setting(settings, "IntervalStyle", "postgres"))
-    if isinstance(value, datetime):
-        return _format_datetime(value, settings)
-    if isinstance(value, date):
-        return _format_date(value, settings)
     if isinstance(value, time):
-        return _format_time(value)
+        return format_time(value)
     if isinstance(value, (tuple, ArrayValue)):
         if type.oid in (t.INT2VECTOR, t.OIDVECTOR):
             return " ".join(str(item) for item in items_of(value))
@@ -428,66 +432,3 @@ def format_float(value: float, *, single: bool = False) -> str:
     if -exponent >= len(body):
         return f"{prefix}0.{'0' * (-exponent - len(body))}{body}"
     return f"{prefix}{body[:exponent]}.{body[exponent:]}"
-
-
-def _format_date(value: date, settings: Mapping[str, str]) -> str:
-    style, _, order = date_style(settings).upper().partition(",")
-    order = order.strip() or "MDY"
-    if style == "GERMAN":
-        return f"{value.day:02d}.{value.month:02d}.{value.year:04d}"
-    if style == "SQL":
-        if order == "DMY":
-            return f"{value.day:02d}/{value.month:02d}/{value.year:04d}"
-        return f"{value.month:02d}/{value.day:02d}/{value.year:04d}"
-    if style == "POSTGRES":
-        if order == "DMY":
-            return f"{value.day:02d}-{value.month:02d}-{value.year:04d}"
-        return f"{value.month:02d}-{value.day:02d}-{value.year:04d}"
-    return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
-
-
-_DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-def _format_datetime(value: datetime, settings: Mapping[str, str]) -> str:
-    zone = ""
-    abbreviation = ""
-    if value.tzinfo is not None:
-        found = setting_zone(_zone(settings))
-        zone = _offset_text(found.offset_at(value))
-        name = value.astimezone(found.info).tzname()
-        value = found.wall(value)
-        abbreviation = " " + (name or zone)
-    style, _, order = date_style(settings).upper().partition(",")
-    clock = _clock_text(value.time())
-    if style == "POSTGRES":
-        month = _MONTH_NAMES[value.month - 1]
-        day = f"{value.day:02d} {month}" if order.strip() == "DMY" else f"{month} {value.day:02d}"
-        return f"{_DAY_NAMES[value.weekday()]} {day} {clock} {value.year:04d}{abbreviation}"
-    if style in ("SQL", "GERMAN"):
-        return f"{_format_date(value.date(), settings)} {clock}{abbreviation}"
-    return f"{_format_date(value.date(), settings)} {clock}{zone}"
-
-
-def _offset_text(offset: timedelta) -> str:
-    seconds = int(offset.total_seconds())
-    sign = "-" if seconds < 0 else "+"
-    hours, rest = divmod(abs(seconds), 3600)
-    minutes, second = divmod(rest, 60)
-    text = f"{sign}{hours:02d}"
-    if minutes or second:
-        text += f":{minutes:02d}"
-    if second:
-        text += f":{second:02d}"
-    return text
-
-
-def _clock_text(value: time) -> str:
-    text = f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}"
-    return text + f".{value.microsecond:06d}".rstrip("0") if value.microsecond else text
-
-
-def _format_time(value: time) -> str:
-    offset = value.utcoffset()
-    return _clock_text(value) + (_offset_text(offset) if offset is not None else "")

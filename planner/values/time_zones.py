@@ -24,9 +24,11 @@ from msgspec import Struct
 
 from planner.catalog_data.content import columns
 from planner.common_errors import unknown_time_zone
+from planner.values.calendar_days import in_python_years, micros_of
 
 _ZERO = timedelta()
 _SECOND = timedelta(seconds=1)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Zone(Struct, frozen=True, kw_only=True):
@@ -64,6 +66,18 @@ class Zone(Struct, frozen=True, kw_only=True):
         if self.uses:
             return (wall - self._meant_at(found)).replace(tzinfo=UTC)
         return found
+
+    def offset_of(self, micros: int) -> int:
+        """The distance east of Greenwich, in microseconds, at a moment of any year (microseconds since 1970)."""
+        like, _ = in_python_years(micros)
+        return self.offset_at(like.replace(tzinfo=UTC)) // _MICROSECOND
+
+    def micros_of_wall(self, micros: int) -> int:
+        """`moment` of any year, in microseconds since 1970."""
+        if self.offset is not None:
+            return micros - self.offset // _MICROSECOND
+        like, shift = in_python_years(micros)
+        return micros_of(self.moment(like)) + shift
 
     def _meant_at(self, moment: datetime) -> timedelta:
         seconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _SECOND

@@ -41,9 +41,10 @@ from planner.types.table_indexes import constraint_of_index
 from planner.types.types import column_type, type_of_column
 from storage.catalog.model import Constraint, Index, Relation, Schema
 from storage.off_loop import AT_ONCE_ROWS, computed
-from storage.shards.indexes.definition import IndexDefinition, StoredColumn
+from storage.shards.indexes.definition import IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.reading.found import Found
 from storage.shards.indexes.reading.repeats import may_repeat
+from storage.shards.indexes.scalar_keys import plain_list, plain_scalar
 from storage.timestamps.csn import Csn
 
 
@@ -276,13 +277,24 @@ def _second(index: IndexDefinition, pieces: Sequence[Keys], place: int, row: int
     wanted = [values[row] for values in key_arrays(index, pieces[place])]
     for piece in pieces:
         same = None
-        for column, value in zip(key_arrays(index, piece), wanted, strict=True):
-            equal = pc.equal(column, value) if value.is_valid else pc.is_null(column)
+        for of, column, value in zip(index.columns, key_arrays(index, piece), wanted, strict=True):
+            equal = _equal(of, column, value)
             same = equal if same is None else pc.and_(same, equal)
         found += [before + at.as_py() for at in pc.indices_nonzero(same)]
         before += len(piece[0])
     own = len(found)
     return found[0] if 0 < own < rows else found[1] if own > 1 else None
+
+
+def _equal(of: KeyColumn, column: pa.Array, value: pa.Scalar) -> pa.Array:
+    """Row by row whether a key's column has a value; NULL is one."""
+    if not value.is_valid:
+        return pc.is_null(column)
+    if not pa.types.is_struct(column.type):
+        return pc.equal(column, value)
+    # Intervals: 24 hours are a day.
+    plain = plain_scalar(of, value)
+    return pa.array([plain_scalar(of, item) == plain for item in column], pa.bool_())
 
 
 async def _found_twice(running: Running, relation: Relation, index: IndexDefinition, keys: Keys, as_of: Csn) -> Found:
@@ -364,8 +376,9 @@ def _first_of(keys: Keys, once: Keys, missing: Any) -> int:
     """The place in `once` of the missing key that comes first in `keys`: PostgreSQL checks row by row."""
     if len(missing) == 1:
         return int(missing[0])
-    wanted = {tuple(column[int(n)].as_py() for column in once): int(n) for n in missing}
-    rows = zip(*(column.to_pylist() for column in keys), strict=True)
+    lacking = zip(*(plain_list(column.take(pa.array(missing))) for column in once), strict=True)
+    wanted = {key: int(n) for key, n in zip(lacking, missing, strict=True)}
+    rows = zip(*(plain_list(column) for column in keys), strict=True)
     return next(wanted[row] for row in rows if row in wanted)
 
 

@@ -7,7 +7,6 @@ password.
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -27,6 +26,7 @@ from planner.errors import (
     ReservedName,
 )
 from planner.statements import records as st
+from planner.values.calendar_days import micros_of
 from planner.values.datetime_text import parse_timestamptz
 from storage.catalog.access import FOREVER_US, Role
 
@@ -175,5 +175,4 @@ def _moment_us(running: Running, text: str) -> int:
     moment = parse_timestamptz(text, values["DateStyle"], values["TimeZone"])
     if isinstance(moment, str):
         return FOREVER_US if moment == "infinity" else -FOREVER_US
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return micros_of(moment)

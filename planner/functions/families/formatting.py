@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from planner.dialects.quoting import quoted
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both, local_only
-from planner.types.types import TIMESTAMP, TIMESTAMPTZ
+from planner.types.types import TIMESTAMPTZ
 
 
 def _to_char_moment(site: CallSite) -> str | None:
@@ -17,13 +17,31 @@ def _to_char_moment(site: CallSite) -> str | None:
     if isinstance(pattern, str) and pattern:
         simple = _simple_pattern(pattern, site.engine)
         if simple is not None and site.engine == "local":
-            return f"CASE WHEN isfinite({{0}}) THEN strftime({source}, '{simple}') END"
+            return f"CASE WHEN isfinite({{0}}) THEN {_shown(site, source, simple)} END"
         if simple is not None:
-            return f"date_format({source}, '{simple}')"
+            return _shown(site, source, simple)
     zone = quoted(site.dialect.string(site.settings.timezone if zoned else ""))
-    plain = f"CAST({{0}} AS {site.dialect.scalar_types[TIMESTAMP]})"
-    made = site.dialect.python("tg_to_char_timestamp", plain, "{1}", zone)
+    micros = site.dialect.moment_micros("{0}", site.arg_types[0].oid)
+    made = site.dialect.python("tg_to_char_timestamp", micros, "{1}", zone)
     return site.dialect.if_finite("{0}", f"CASE WHEN {{1}} <> '' THEN {made} END", "NULL")
+
+
+def _shown(site: CallSite, source: str, pattern: str) -> str:
+    """A moment by the engine's own pattern; years that engines show otherwise are put into the text."""
+    local = site.engine == "local"
+    field = "%Y" if local else "yyyy"
+
+    def by(template: str) -> str:
+        quoted_template = "'" + template.replace("'", "''" if local else "\\'") + "'"
+        return f"strftime({source}, {quoted_template})" if local else f"date_format({source}, {quoted_template})"
+
+    if field not in pattern:
+        return by(pattern)
+    year = f"year({source})"
+    count = f"CAST(CASE WHEN {year} > 0 THEN {year} ELSE 1 - {year} END AS {site.dialect.text})"
+    digits = f"CASE WHEN length({count}) < 4 THEN lpad({count}, 4, '0') ELSE {count} END"
+    other = f"replace({by(pattern.replace(field, '@' if local else chr(39) + '@' + chr(39)))}, '@', {digits})"
+    return f"CASE WHEN {year} BETWEEN 1 AND 9999 THEN {by(pattern)} ELSE {other} END"
 
 
 _SIMPLE_FIELDS = {
@@ -61,6 +79,10 @@ def _to_timestamp(site: CallSite) -> str:
     return site.dialect.moment_of_micros(site.dialect.python("tg_to_timestamp", "{0}", "{1}", zone), TIMESTAMPTZ)
 
 
+def _to_date(site: CallSite) -> str:
+    return site.dialect.date_of_days(site.dialect.python("tg_to_date", "{0}", "{1}"))
+
+
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
@@ -72,7 +94,7 @@ def forms() -> Mapping[str, Form]:
     for type in ("int4", "int8", "numeric", "float8", "float4"):
         kind = {"float4": "float4", "float8": "float8"}.get(type, "numeric")
         given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")
-    given["to_date(text,text)"] = local_only("tg_to_date({0}, {1})")
+    given["to_date(text,text)"] = both(_to_date)
     given["to_timestamp(text,text)"] = both(_to_timestamp)
     given["to_number(text,text)"] = local_only("tg_to_number({0}, {1})")
     return given

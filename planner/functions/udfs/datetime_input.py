@@ -14,9 +14,16 @@ from planner.errors import (
     InvalidTimeZoneDisplacementValue,
 )
 from planner.functions.udfs.template_patterns import DAYS, MONTHS, tokens
+from planner.values.calendar_days import (
+    DAY_MICROS,
+    FIRST_DAY,
+    LAST_DAY,
+    checked_micros,
+    days_from_civil,
+    days_of,
+)
 from planner.values.time_zones import setting_zone
 
-_EPOCH = dt.datetime.fromisoformat("1970-01-01")
 MAX_ZONE_HOURS = 15
 """The farthest that a time zone may be from Greenwich, in hours (PostgreSQL's MAX_TZDISP_HOUR)."""
 
@@ -30,20 +37,14 @@ def to_timestamp(text: str, pattern: str, zone: str) -> int:
     zone that its fields TZH and TZM say."""
     found = _fields_of(text, pattern)
     wall = _assembled(found, text)
-    try:
-        if "TZH" in found or "TZM" in found:
-            distance = _distance(found, text)
-            moment = wall - distance
-        else:
-            moment = setting_zone(zone).moment(wall).replace(tzinfo=None)
-    except OverflowError:
-        raise datetime_field_overflow(text) from None
-    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+    if "TZH" in found or "TZM" in found:
+        return checked_micros(wall - _distance(found, text) // dt.timedelta(microseconds=1))
+    return checked_micros(setting_zone(zone).micros_of_wall(wall))
 
 
-def to_date(text: str, pattern: str) -> dt.date:
-    """to_date(text, pattern)."""
-    return _assembled(_fields_of(text, pattern), text).date()
+def to_date(text: str, pattern: str) -> int:
+    """to_date(text, pattern), as days since 1970."""
+    return _assembled(_fields_of(text, pattern), text) // DAY_MICROS
 
 
 def _distance(found: Mapping[str, int], text: str) -> dt.timedelta:
@@ -182,7 +183,8 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
     return match.end()
 
 
-def _assembled(found: Mapping[str, int], text: str) -> dt.datetime:
+def _assembled(found: Mapping[str, int], text: str) -> int:
+    """The microseconds since 1970 of the wall clock that the fields say."""
     year, month, day = found.get("YYYY", 1), found.get("MM", 1), found.get("DD", 1)
     hour = found.get("HH24", 0)
     if "HH12" in found:
@@ -196,24 +198,32 @@ def _assembled(found: Mapping[str, int], text: str) -> dt.datetime:
             hour = hour % 12 + 12 * found["PM"]
     if "W" in found and "DD" not in found:
         day = (found["W"] - 1) * 7 + 1
-    if "BC" in found and year > 0:
-        raise datetime_field_overflow(text)
+    if "BC" in found:
+        year = 1 - year if year > 0 else year + 1
+    elif year < 0:
+        year += 1
+    elif year == 0:
+        year = 1
     try:
         if "J" in found:
-            date = dt.date.fromordinal(found["J"] - 1721425)
+            days = FIRST_DAY + found["J"]
         elif "IYYY" in found:
+            cycles, like = divmod(found["IYYY"] - 1, 400)
             if "IDDD" in found:
-                date = dt.date.fromisocalendar(found["IYYY"], 1, 1) + dt.timedelta(days=found["IDDD"] - 1)
+                day_of_year = dt.date.fromisocalendar(like + 1, 1, 1) + dt.timedelta(days=found["IDDD"] - 1)
             else:
-                date = dt.date.fromisocalendar(found["IYYY"], found.get("IW", 1), found.get("ID", 1))
+                day_of_year = dt.date.fromisocalendar(like + 1, found.get("IW", 1), found.get("ID", 1))
+            days = days_of(day_of_year) + cycles * 146_097
         elif "DDD" in found and "MM" not in found:
-            date = dt.date(year, 1, 1) + dt.timedelta(days=found["DDD"] - 1)
+            days = days_from_civil(year, 1, 1) + found["DDD"] - 1
         elif "WW" in found and "MM" not in found:
-            date = dt.date(year, 1, 1) + dt.timedelta(days=(found["WW"] - 1) * 7)
+            days = days_from_civil(year, 1, 1) + (found["WW"] - 1) * 7
         else:
-            date = dt.date(year, month, day)
-        moment = dt.datetime.combine(date, dt.time(hour, found.get("MI", 0), found.get("SS", 0), found.get("US", 0)))
+            days = days_from_civil(year, month, day)
+        clock = dt.time(hour, found.get("MI", 0), found.get("SS", 0), found.get("US", 0))
     except ValueError:
         raise datetime_field_overflow(text) from None
-    seconds = found.get("SSSS", found.get("SSSSS"))
-    return moment if seconds is None else moment + dt.timedelta(seconds=seconds)
+    if not FIRST_DAY <= days <= LAST_DAY:
+        raise DatetimeFieldOverflow(f'date out of range: "{text}"')
+    seconds = found.get("SSSS", found.get("SSSSS", 0)) + (clock.hour * 60 + clock.minute) * 60 + clock.second
+    return days * DAY_MICROS + seconds * 1_000_000 + clock.microsecond

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from planner.errors import InvalidDatetimeFormat
 from planner.functions.udfs.template_patterns import DAYS, MONTHS, ordinal, tokens
+from planner.values.calendar_days import in_python_years, years_of_shift
 from planner.values.time_zones import setting_zone
 
 
@@ -22,27 +23,29 @@ class _Clock(Struct, frozen=True):
 _ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
 
 
-def to_char_timestamp(value: dt.datetime, pattern: str, zone: str) -> str:
-    """to_char(timestamp, pattern). For timestamptz `value` is in UTC and `zone` the session's time zone, which is empty
-    otherwise."""
+def to_char_timestamp(micros: int, pattern: str, zone: str) -> str:
+    """to_char(timestamp, pattern) of microseconds since 1970. For timestamptz these are in UTC and `zone` is the
+    session's time zone, which is empty otherwise."""
     clock = None
+    value, shift = in_python_years(micros)
     if zone:
         found, moment = setting_zone(zone), value.replace(tzinfo=dt.UTC)
         value = found.wall(moment)
         clock = _Clock(found.offset_at(moment), moment.astimezone(found.info).tzname() or "")
+    years = years_of_shift(shift)
     out: list[str] = []
     for token, text, fill, _ in tokens(pattern):
         if token != "field":
             out.append(text)
             continue
         field, _, suffix = text.partition("\0")
-        shown = _moment_field(value, field, fill, clock)
+        shown = _moment_field(value, years, field, fill, clock)
         out.append(ordinal(shown, suffix) if suffix and shown.lstrip("-").isdigit() else shown)
     return "".join(out)
 
 
 def _padded(number: int, width: int, fill: bool) -> str:
-    return str(number) if fill else f"{number:0{width}d}"
+    return str(number) if fill else f"{number:0{width + (number < 0)}d}"
 
 
 def _cased(names: list[str], index: int, field: str, fill: bool, width: int) -> str:
@@ -51,12 +54,17 @@ def _cased(names: list[str], index: int, field: str, fill: bool, width: int) -> 
     return shown if fill else shown.ljust(width)
 
 
-def _moment_field(value: dt.datetime, field: str, fill: bool, clock: _Clock | None) -> str:
+def _moment_field(value: dt.datetime, years: int, field: str, fill: bool, clock: _Clock | None) -> str:
+    """The text of a field of `value`, whose year is `years` more than it says."""
     iso_year, iso_week, iso_day = value.isocalendar()
+    year = value.year + years
+    iso_year += years
+    # PostgreSQL shows the years before 1 without a sign; year 0 is 1 BC.
+    shown_year, iso_year = (year if year > 0 else 1 - year), (iso_year if iso_year > 0 else 1 - iso_year)
     hour12 = value.hour % 12 or 12
     day_of_year = value.timetuple().tm_yday
     weekday = (value.weekday() + 1) % 7
-    century = (value.year + 99) // 100
+    century = (year + 99) // 100 if year > 0 else -((100 - year) // 100)
     numbers = {
         "HH24": (value.hour, 2),
         "HH12": (hour12, 2),
@@ -65,11 +73,11 @@ def _moment_field(value: dt.datetime, field: str, fill: bool, clock: _Clock | No
         "SS": (value.second, 2),
         "MS": (value.microsecond // 1000, 3),
         "US": (value.microsecond, 6),
-        "YYYY": (value.year, 4),
+        "YYYY": (shown_year, 4),
         "IYYY": (iso_year, 4),
-        "YYY": (value.year % 1000, 3),
-        "YY": (value.year % 100, 2),
-        "Y": (value.year % 10, 1),
+        "YYY": (shown_year % 1000, 3),
+        "YY": (shown_year % 100, 2),
+        "Y": (shown_year % 10, 1),
         "IYY": (iso_year % 1000, 3),
         "IY": (iso_year % 100, 2),
         "I": (iso_year % 10, 1),
@@ -84,7 +92,7 @@ def _moment_field(value: dt.datetime, field: str, fill: bool, clock: _Clock | No
         "IW": (iso_week, 2),
         "CC": (century, 2),
         "Q": ((value.month - 1) // 3 + 1, 1),
-        "J": (value.toordinal() + 1721425, 1),
+        "J": (value.toordinal() + 1721425 + years // 400 * 146_097, 1),
     }
     if field in numbers:
         return _padded(*numbers[field], fill)
@@ -109,10 +117,10 @@ def _moment_field(value: dt.datetime, field: str, fill: bool, clock: _Clock | No
     if field in ("a.m.", "p.m."):
         return "a.m." if value.hour < 12 else "p.m."
     if field in ("AD", "BC", "A.D.", "B.C.", "ad", "bc", "a.d.", "b.c."):
-        word = "A.D." if "." in field else "AD"
+        word = ("A.D." if year > 0 else "B.C.") if "." in field else ("AD" if year > 0 else "BC")
         return word if field.isupper() else word.lower()
     if field == "Y,YYY":
-        return f"{value.year // 1000},{value.year % 1000:03d}"
+        return f"{shown_year // 1000},{shown_year % 1000:03d}"
     if field in ("RM", "rm"):
         roman = _ROMAN[value.month - 1]
         roman = roman if fill else roman.ljust(4)

@@ -12,10 +12,10 @@ from planner.functions.udfs.table import INTERVAL, Udf
 _T = "VARCHAR"
 
 UDFS: Mapping[str, Udf] = {
-    "tg_to_char_timestamp": Udf(("TIMESTAMP", _T, _T), _T, to_char_timestamp),
+    "tg_to_char_timestamp": Udf(("BIGINT", _T, _T), _T, to_char_timestamp),
     "tg_to_char_interval": Udf((INTERVAL, _T), _T, to_char_interval),
     "tg_to_char_number": Udf((_T, _T, _T), _T, to_char_number),
     "tg_to_timestamp": Udf((_T, _T, _T), "BIGINT", to_timestamp),
-    "tg_to_date": Udf((_T, _T), "DATE", to_date),
+    "tg_to_date": Udf((_T, _T), "INTEGER", to_date),
     "tg_to_number": Udf((_T, _T), _T, to_number),
 }

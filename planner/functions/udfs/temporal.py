@@ -5,13 +5,12 @@ Moments are microseconds since 1970-01-01, of UTC for timestamptz and of the wal
 
 from __future__ import annotations
 
-import calendar
 import datetime as dt
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from planner.common_errors import division_by_zero, interval_out_of_range, timestamp_out_of_range
+from planner.common_errors import division_by_zero, interval_out_of_range
 from planner.errors import (
     DatetimeFieldOverflow,
     FeatureNotSupported,
@@ -22,29 +21,25 @@ from planner.functions.udfs.table import INTERVAL, Udf
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import SqlType
+from planner.values.calendar_days import DAY_MICROS as DAY
+from planner.values.calendar_days import (
+    checked_days,
+    checked_micros,
+    civil_from_days,
+    clock_of,
+    days_from_civil,
+    days_in_month,
+    days_of,
+    micros_of,
+    months_later,
+)
 from planner.values.datetime_text import parse_distance
 from planner.values.text_values import format_text, parse_text
 from planner.values.time_zones import Zone, setting_zone, zone_of
 
-EPOCH = dt.datetime.fromisoformat("1970-01-01")
-MICROSECOND = dt.timedelta(microseconds=1)
-DAY = 86_400_000_000
 DAYS_PER_MONTH = 30
 
 IntervalValue = dict[str, int]
-
-
-def moment(micros: int) -> dt.datetime:
-    """Microseconds since the epoch as a naive datetime."""
-    try:
-        return EPOCH + dt.timedelta(microseconds=micros)
-    except OverflowError:
-        raise timestamp_out_of_range() from None
-
-
-def micros_of(value: dt.datetime) -> int:
-    """A naive datetime as microseconds since the epoch."""
-    return (value - EPOCH) // MICROSECOND
 
 
 def make_interval(months: int, days: int, micros: int) -> IntervalValue:
@@ -58,54 +53,41 @@ def add_interval(micros: int, interval: Mapping[str, int], zone: Zone | None = N
     """A moment plus an interval: months (clamped to the month's last day), days, microseconds; months and days by the
     wall clock of `zone`."""
     if interval["months"] or interval["days"]:
-        wall = moment(micros)
-        if zone is not None:
-            wall = zone.wall(wall.replace(tzinfo=dt.UTC))
-        month = wall.year * 12 + wall.month - 1 + interval["months"]
-        year, index = divmod(month, 12)
-        if not 1 <= year <= 9999:
-            raise timestamp_out_of_range()
-        day = min(wall.day, calendar.monthrange(year, index + 1)[1])
-        wall = wall.replace(year=year, month=index + 1, day=day) + dt.timedelta(days=interval["days"])
-        if zone is not None:
-            wall = zone.moment(wall).replace(tzinfo=None)
-        micros = micros_of(wall)
-    return micros + interval["micros"]
+        days, clock = divmod(micros if zone is None else micros + zone.offset_of(micros), DAY)
+        later = months_later(days, interval["months"]) + interval["days"]
+        wall = checked_micros(later * DAY + clock)
+        micros = wall if zone is None else zone.micros_of_wall(wall)
+    return checked_micros(micros + interval["micros"])
 
 
 def wall(micros: int, zone: str) -> int:
     """What clocks of a zone show at a moment: timestamptz AT TIME ZONE."""
-    return micros_of(zone_of(zone).wall(moment(micros).replace(tzinfo=dt.UTC)))
+    return checked_micros(micros + zone_of(zone).offset_of(micros))
 
 
 def moment_of_wall(micros: int, zone: str) -> int:
     """The moment at which clocks of a zone show this: timestamp AT TIME ZONE."""
-    return micros_of(zone_of(zone).moment(moment(micros)).replace(tzinfo=None))
+    return checked_micros(zone_of(zone).micros_of_wall(micros))
 
 
 def age(left: int, right: int) -> IntervalValue:
     """age(a, b): the difference in years, months, days and time, borrowing month lengths as PostgreSQL does."""
-    a, b = moment(left), moment(right)
-    negative = a < b
-    micros = _clock(a) - _clock(b)
-    days, months = a.day - b.day, (a.year - b.year) * 12 + a.month - b.month
+    negative = left < right
+    (left_day, left_clock), (right_day, right_clock) = divmod(left, DAY), divmod(right, DAY)
+    a, b = civil_from_days(left_day), civil_from_days(right_day)
+    micros, days, months = left_clock - right_clock, a[2] - b[2], (a[0] - b[0]) * 12 + a[1] - b[1]
     if negative:
         micros, days, months = -micros, -days, -months
     if micros < 0:
         micros += DAY
         days -= 1
-    earlier = a if negative else b
-    year, month = earlier.year, earlier.month
+    year, month, _ = a if negative else b
     while days < 0:
-        days += calendar.monthrange(year, month)[1]
+        days += days_in_month(year, month)
         months -= 1
     if negative:
         micros, days, months = -micros, -days, -months
     return make_interval(months, days, micros)
-
-
-def _clock(value: dt.datetime) -> int:
-    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
 def series(start: int, stop: int, step: Mapping[str, int], zone: str) -> list[int]:
@@ -233,26 +215,36 @@ def date_bin(stride: Mapping[str, int], source: int, origin: int) -> int:
     return origin + (source - origin) // width * width
 
 
-def make_date(year: int, month: int, day: int) -> dt.date:
-    """make_date()."""
+def make_date(year: int, month: int, day: int) -> int:
+    """make_date(), as days since 1970; negative years are BC."""
     try:
-        return dt.date(year, month, day)
+        if year == 0:
+            raise ValueError
+        return checked_days(days_from_civil(year if year > 0 else year + 1, month, day))
     except ValueError:
         raise DatetimeFieldOverflow(f"date field value out of range: {year}-{month:02d}-{day:02d}") from None
 
 
 def make_time(hour: int, minute: int, seconds: float) -> dt.time:
     """make_time()."""
+    micros = _clock(hour, minute, seconds)
+    if micros == DAY:
+        raise FeatureNotSupported("time 24:00:00 is not supported")
+    return clock_of(micros)
+
+
+def _clock(hour: int, minute: int, seconds: float) -> int:
+    """Microseconds since midnight, a day at most."""
     micros = round(seconds * 1_000_000) if math.isfinite(seconds) else -1
     total = (hour * 60 + minute) * 60_000_000 + micros
-    if not (0 <= hour <= 24 and 0 <= minute < 60 and 0 <= micros <= 60_000_000 and total < DAY):
+    if not (0 <= hour <= 24 and 0 <= minute < 60 and 0 <= micros <= 60_000_000 and total <= DAY):
         raise DatetimeFieldOverflow(f"time field value out of range: {hour}:{minute:02d}:{seconds:02g}")
-    return (EPOCH + dt.timedelta(microseconds=total)).time()
+    return total
 
 
-def make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: float) -> dt.datetime:
-    """make_timestamp()."""
-    return dt.datetime.combine(make_date(year, month, day), make_time(hour, minute, seconds))
+def make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: float) -> int:
+    """make_timestamp(), as microseconds since 1970."""
+    return checked_micros(make_date(year, month, day) * DAY + _clock(hour, minute, seconds))
 
 
 def make_timestamptz(
@@ -265,7 +257,7 @@ def make_timestamptz(
             f'invalid input syntax for type numeric time zone: "{zone}"',
             hint='Numeric time zones must have "-" or "+" as first character.',
         )
-    return micros_of((_distance(zone) or zone_of(zone)).moment(wall).replace(tzinfo=None))
+    return checked_micros((_distance(zone) or zone_of(zone)).micros_of_wall(wall))
 
 
 def _distance(text: str) -> Zone | None:
@@ -290,41 +282,34 @@ def _finite(value: object, name: str) -> Any:
     return value
 
 
-def date_in(text: str, settings: str) -> dt.date:
-    """date input."""
-    value = _finite(parse_text(text, SqlType(types.DATE), _settings(settings)), "infinity")
-    assert isinstance(value, dt.date)
-    return value
+def date_in(text: str, settings: str) -> int:
+    """date input, as days since 1970."""
+    return days_of(_finite(parse_text(text, SqlType(types.DATE), _settings(settings)), "infinity"))
 
 
-def timestamp_in(text: str, settings: str) -> dt.datetime:
-    """timestamp input."""
-    value = _finite(parse_text(text, SqlType(types.TIMESTAMP), _settings(settings)), "infinity")
-    assert isinstance(value, dt.datetime)
-    return value
+def timestamp_in(text: str, settings: str) -> int:
+    """timestamp input, as microseconds since 1970."""
+    return micros_of(_finite(parse_text(text, SqlType(types.TIMESTAMP), _settings(settings)), "infinity"))
 
 
 def timestamptz_in(text: str, settings: str) -> int:
-    """timestamptz input, as microseconds."""
-    value = _finite(parse_text(text, SqlType(types.TIMESTAMPTZ), _settings(settings)), "infinity")
-    assert isinstance(value, dt.datetime)
-    return micros_of(value.astimezone(dt.UTC).replace(tzinfo=None))
+    """timestamptz input, as microseconds since 1970."""
+    return micros_of(_finite(parse_text(text, SqlType(types.TIMESTAMPTZ), _settings(settings)), "infinity"))
 
 
 def timestamptz_out(micros: int, zone: str) -> str:
     """Text of a timestamptz in a time zone."""
-    value = moment(micros).replace(tzinfo=dt.UTC)
-    return format_text(value, SqlType(types.TIMESTAMPTZ), {"TimeZone": zone})
+    return format_text(micros, SqlType(types.TIMESTAMPTZ), {"TimeZone": zone})
 
 
-def moment_out(micros: int, type_name: str, settings: str) -> str:
-    """Text of a date or timestamp in the DateStyle of `settings` (`time zone;style`)."""
+def moment_out(number: int, type_name: str, settings: str) -> str:
+    """Text of a date (its days) or timestamp (its microseconds) in the DateStyle of `settings` (`time zone;style`)."""
     known = _settings(settings)
     if type_name == "date":
-        return format_text(moment(micros).date(), SqlType(types.DATE), known)
+        return format_text(number, SqlType(types.DATE), known)
     if type_name == "timestamp without time zone":
-        return format_text(moment(micros), SqlType(types.TIMESTAMP), known)
-    return format_text(moment(micros).replace(tzinfo=dt.UTC), SqlType(types.TIMESTAMPTZ), known)
+        return format_text(number, SqlType(types.TIMESTAMP), known)
+    return format_text(number, SqlType(types.TIMESTAMPTZ), known)
 
 
 def time_in(text: str) -> dt.time:
@@ -354,11 +339,11 @@ UDFS: Mapping[str, Udf] = {
     "tg_justify_days": Udf((INTERVAL,), INTERVAL, justify_days),
     "tg_justify_interval": Udf((INTERVAL,), INTERVAL, justify_interval),
     "tg_date_bin": Udf((INTERVAL, _B, _B), _B, date_bin),
-    "tg_make_date": Udf((_I, _I, _I), "DATE", make_date),
+    "tg_make_date": Udf((_I, _I, _I), _I, make_date),
     "tg_make_time": Udf((_I, _I, _F), "TIME", make_time),
-    "tg_make_timestamp": Udf((_I, _I, _I, _I, _I, _F), "TIMESTAMP", make_timestamp),
-    "tg_date_in": Udf((_T, _T), "DATE", date_in),
-    "tg_timestamp_in": Udf((_T, _T), "TIMESTAMP", timestamp_in),
+    "tg_make_timestamp": Udf((_I, _I, _I, _I, _I, _F), _B, make_timestamp),
+    "tg_date_in": Udf((_T, _T), _I, date_in),
+    "tg_timestamp_in": Udf((_T, _T), _B, timestamp_in),
     "tg_timestamptz_in": Udf((_T, _T), _B, timestamptz_in),
     "tg_make_timestamptz": Udf((_I, _I, _I, _I, _I, _F, _T), _B, make_timestamptz),
     "tg_wall": Udf((_B, _T), _B, wall),

@@ -363,8 +363,14 @@ def _parsed(ctx: Context, target: SqlType, plain: str) -> str:
 
 
 def _moment(ctx: Context, target: SqlType, parsed: str) -> str:
-    """What our input function gives for `target` as its physical type: a timestamptz comes as microseconds."""
-    return ctx.dialect.moment_of_micros(parsed, target.oid) if target.oid == types.TIMESTAMPTZ else parsed
+    """What our input function gives for `target` as its physical type: dates and timestamps come as numbers."""
+    if target.oid == types.DATE:
+        return ctx.dialect.date_of_days(parsed)
+    return (
+        ctx.dialect.moment_of_micros(parsed, target.oid)
+        if target.oid in (types.TIMESTAMP, types.TIMESTAMPTZ)
+        else parsed
+    )
 
 
 # ---------------------------------------------------------------- dates and times

@@ -94,7 +94,7 @@ def _iso_text(ctx: Context, oid: int) -> str:
     """A template that gives a date or timestamp in DateStyle ISO."""
     if oid == types.TIMESTAMPTZ:
         return ctx.dialect.timestamptz_text(ctx.settings.timezone)
-    return f"CAST({{0}} AS {ctx.dialect.text})"
+    return ctx.dialect.moment_text("{0}")
 
 
 def _moment_text(ctx: Context, oid: int) -> str:
@@ -102,8 +102,9 @@ def _moment_text(ctx: Context, oid: int) -> str:
     settings = ctx.settings
     if settings.datestyle.upper().startswith("ISO"):
         return _iso_text(ctx, oid)
-    micros = ctx.dialect.moment_micros("{0}", types.TIMESTAMPTZ if oid == types.TIMESTAMPTZ else types.TIMESTAMP)
-    shown = ctx.python(f"tg_moment_out({micros}, '{format_type(oid)}', {text_settings(ctx)})")
+    number = ctx.dialect.days_of_date("{0}") if oid == types.DATE else ctx.dialect.moment_micros("{0}", oid)
+    name = quoted(ctx.dialect.string(format_type(oid)))
+    shown = ctx.dialect.python("tg_moment_out", number, name, text_settings(ctx))
     return ctx.dialect.if_finite("{0}", shown, f"CAST({{0}} AS {ctx.dialect.text})")
 
 
@@ -206,9 +207,7 @@ def json_object(ctx: Context, members: Sequence[tuple[str, Fragment]], *, pretty
     return made(sql, *[value for _, value in members])
 
 
-_NEVER_QUOTED = frozenset(
-    {types.INT2, types.INT4, types.INT8, types.OID, types.BOOL, types.NUMERIC, types.DATE, types.UUID}
-)
+_NEVER_QUOTED = frozenset({types.INT2, types.INT4, types.INT8, types.OID, types.BOOL, types.NUMERIC, types.UUID})
 """Types whose texts need no quotes in a record."""
 
 

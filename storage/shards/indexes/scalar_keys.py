@@ -80,6 +80,20 @@ def plain_scalar(column: KeyColumn, value: pa.Scalar) -> Plain:
     return plain(column, value.as_py())
 
 
+_NUMBERS = {
+    pa.date32().id: pa.int32(),
+    pa.timestamp("us").id: pa.int64(),
+    pa.time64("us").id: pa.int64(),
+}
+"""By the type of an array: what its values are numbers of."""
+
+
+def plain_list(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values of an array, dates, times and timestamps as their numbers: Python does not have all of them."""
+    number = _NUMBERS.get(column.type.id)
+    return (column if number is None else column.cast(number)).to_pylist()  # type: ignore[no-any-return]
+
+
 def float_order(value: float) -> int:
     """64 bits that compare as the numbers do."""
     # -0.0 + 0.0 is 0.0.

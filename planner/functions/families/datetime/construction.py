@@ -53,22 +53,16 @@ def _make_interval(site: CallSite) -> str:
 
 
 def _make_date(site: CallSite) -> str:
-    if site.engine == "local":
-        return "tg_make_date({0}, {1}, {2})"
-    parts = [f"lpad(CAST({{{index}}} AS STRING), {width}, '0')" for index, width in enumerate((4, 2, 2))]
-    fault = (
-        "raise_error(concat('TG:22008:date field value out of range: ', {0}, '-', lpad({1}, 2, '0'), '-', "
-        "lpad({2}, 2, '0')))"
-    )
-    return (
-        f"coalesce(try_cast(concat_ws('-', {', '.join(parts)}) AS DATE), "
-        f"CASE WHEN {{0}} + {{1}} + {{2}} IS NOT NULL THEN {fault} END)"
-    )
+    return site.dialect.date_of_days(site.dialect.python("tg_make_date", "{0}", "{1}", "{2}"))
+
+
+def _wall_made(site: CallSite) -> str:
+    micros = site.dialect.python("tg_make_timestamp", "{0}", "{1}", "{2}", "{3}", "{4}", "{5}")
+    return site.dialect.moment_of_micros(micros, TIMESTAMP)
 
 
 def _make_timestamptz(site: CallSite) -> str:
-    wall = site.dialect.python("tg_make_timestamp", "{0}", "{1}", "{2}", "{3}", "{4}", "{5}")
-    return site.dialect.from_local_time(site.settings.timezone, wall)
+    return site.dialect.from_local_time(site.settings.timezone, _wall_made(site))
 
 
 def _to_timestamp(site: CallSite) -> str:
@@ -90,9 +84,7 @@ def forms() -> Mapping[str, Form]:
     given["make_interval(int4,int4,int4,int4,int4,int4,float8)"] = both(_make_interval)
     given["make_date(int4,int4,int4)"] = both(_make_date)
     given["make_time(int4,int4,float8)"] = local_only("tg_make_time({0}, {1}, {2})")
-    given["make_timestamp(int4,int4,int4,int4,int4,float8)"] = local_only(
-        "tg_make_timestamp({0}, {1}, {2}, {3}, {4}, {5})"
-    )
+    given["make_timestamp(int4,int4,int4,int4,int4,float8)"] = both(_wall_made)
     given["make_timestamptz(int4,int4,int4,int4,int4,float8)"] = both(_make_timestamptz)
     given["make_timestamptz(int4,int4,int4,int4,int4,float8,text)"] = local_only(
         "make_timestamptz(tg_make_timestamptz({0}, {1}, {2}, {3}, {4}, {5}, {6}))"

@@ -163,7 +163,7 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
     div = site.dialect.whole_division
     year = f"year({source})"
     simple = {
-        "year": year,
+        "year": _signed_year(year),
         "month": f"month({source})",
         "day": f"day({source})",
         "quarter": f"quarter({source})",
@@ -181,7 +181,7 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
     if field == "week":
         return f"weekofyear({source})"
     if field == "isoyear":
-        return f"isoyear({source})" if local else f"extract(YEAROFWEEK FROM {source})"
+        return _signed_year(f"isoyear({source})" if local else f"extract(YEAROFWEEK FROM {source})")
     if field == "decade":
         return f"CAST(floor({year} / {'10.0' if local else '10BD'}) AS BIGINT)"
     if field == "century":
@@ -216,6 +216,11 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
         seconds = f"({micros} {div} 1000000)"
         return seconds if unit == 1 else f"({seconds} {div} 3600)" if unit == 3600 else f"(({seconds} {div} 60) % 60)"
     return None
+
+
+def _signed_year(year: str) -> str:
+    """A year as extract gives it: there is no year 0, 1 BC is -1."""
+    return f"CASE WHEN {year} > 0 THEN {year} ELSE {year} - 1 END"
 
 
 def _interval_field(site: CallSite, field: str) -> str | None:
@@ -288,10 +293,11 @@ def _trunc_moment(site: CallSite, field: str, source: str) -> str:
             "millennium": f"({year} - pmod({year} - 1, 1000))",
         }[field]
         return f"CAST(make_date({start}, 1, 1) AS {target})"
-    if field in ("century", "millennium"):
-        size = 100 if field == "century" else 1000
+    if field in ("decade", "century", "millennium"):
+        size, first = {"decade": (10, 0), "century": (100, 1), "millennium": (1000, 1)}[field]
         target = "TIMESTAMPTZ" if site.type.oid == TIMESTAMPTZ and source == "{1}" else "TIMESTAMP"
-        return f"CAST(make_date(year({source}) - (year({source}) - 1) % {size}, 1, 1) AS {target})"
+        since = f"((year({source}) - {first}) % {size} + {size}) % {size}"
+        return f"CAST(make_date(year({source}) - {since}, 1, 1) AS {target})"
     return f"date_trunc('{field}', {source})"
 
 

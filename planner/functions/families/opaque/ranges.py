@@ -10,6 +10,8 @@ from planner.functions.forms.form import CallSite, Form, local_only
 from planner.types.ranges import range_or_multirange
 from planner.types.signature import COMPARISONS
 from planner.types.type_names import format_type
+from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ
+from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
 
 _BOTH = ("anyrange", "anymultirange")
 _RANGES = ("int4", "int8", "num", "date", "ts", "tstz")
@@ -44,8 +46,25 @@ def _bound(upper: str) -> Form:
 
     def value(site: CallSite) -> str | None:
         name, local = format_type(site.arg_types[0].oid), site.engine == "local"
-        made = f"CAST({'tg_range_value' if local else 'tg_range_finite_value'}({{0}}, '{name}', {upper}) AS {{t}})"
-        return made if local else portable(made)
+        oid = site.type.oid
+        if oid not in (DATE, TIMESTAMP, TIMESTAMPTZ):
+            made = f"CAST(tg_range_value({{0}}, '{name}', {upper}) AS {{t}})"
+            return made if local else portable(made)
+        number = f"{'tg_range_number' if local else 'tg_range_finite_number'}({{0}}, '{name}', {upper})"
+        if not local:
+            portable_number = portable(number)
+            if portable_number is None:
+                return None
+            days = f"CAST({portable_number} AS INT)"
+            moment = site.dialect.moment_of_micros(portable_number, oid)
+            return site.dialect.date_of_days(days) if oid == DATE else moment
+        infinity = DATE_INFINITY if oid == DATE else TIMESTAMP_INFINITY
+        days = f"CAST({number} AS INTEGER)"
+        finite = site.dialect.date_of_days(days) if oid == DATE else site.dialect.moment_of_micros(number, oid)
+        return (
+            f"CASE {number} WHEN {infinity} THEN {site.dialect.infinite(oid, False)} "
+            f"WHEN -{infinity} THEN {site.dialect.infinite(oid, True)} ELSE {finite} END"
+        )
 
     return Form(local=value, spark=value)
 

@@ -16,9 +16,10 @@ from planner.errors import DataException, FeatureNotSupported, NullValueNotAllow
 from planner.functions.udfs.table import Udf
 from planner.types.ranges import RangeType, range_or_multirange
 from planner.types.type_names import lookup_type
-from planner.types.types import SqlType
+from planner.types.types import DATE, SqlType
 from planner.values import range_bounds as rb
 from planner.values import range_sets
+from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
 from planner.values.range_bounds import Bounds, Codec
 from planner.values.text_values import format_text, parse_text
 
@@ -97,10 +98,21 @@ def value(data: bytes, name: str, upper: bool) -> str | None:
     return None if found is None else format_text(rb.literal_value(found, of.type.subtype), of.subtype)
 
 
-def finite_value(data: bytes, name: str, upper: bool) -> str | None:
-    """`value` for an engine without infinite dates and timestamps."""
-    found = value(data, name, upper)
-    if found is not None and found.endswith("infinity"):
+def number(data: bytes, name: str, upper: bool) -> int | None:
+    """lower() and upper() of dates and timestamps, as days or microseconds since 1970."""
+    of = _of(name)
+    ranges = rb.decode(of.codec, data)
+    if not ranges:
+        return None
+    found = rb.value_of(of.codec, ranges[-1][1] if upper else ranges[0][0])
+    return None if found is None else int(found)
+
+
+def finite_number(data: bytes, name: str, upper: bool) -> int | None:
+    """`number` for an engine without infinite dates and timestamps."""
+    found = number(data, name, upper)
+    infinity = DATE_INFINITY if _of(name).type.subtype == DATE else TIMESTAMP_INFINITY
+    if found is not None and abs(found) == infinity:
         raise FeatureNotSupported("infinite dates and timestamps are not supported on Spark")
     return found
 
@@ -195,8 +207,9 @@ UDFS: Mapping[str, Udf] = {
     "tg_range_out": Udf((_B, _T, _T), _T, write),
     "tg_range_between": Udf((_T, _T, _T), _B, lambda lower, upper, name: make(lower, upper, "[)", name), nulls=True),
     "tg_range_make": Udf((_T, _T, _T, _T), _B, make, nulls=True),
+    "tg_range_number": Udf((_B, _T, "BOOLEAN"), "BIGINT", number),
+    "tg_range_finite_number": Udf((_B, _T, "BOOLEAN"), "BIGINT", finite_number),
     "tg_range_value": Udf((_B, _T, "BOOLEAN"), _T, value),
-    "tg_range_finite_value": Udf((_B, _T, "BOOLEAN"), _T, finite_value),
     "tg_range_is": Udf((_B, _T, _T), "BOOLEAN", fact),
     "tg_range_relates": Udf((_B, _B, _T, _T), "BOOLEAN", relates),
     "tg_range_has": Udf((_B, _T, _T), "BOOLEAN", has),
