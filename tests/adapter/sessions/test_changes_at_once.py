@@ -11,6 +11,7 @@ from adapter.sessions.changes_at_once import ChangeAtOnce
 from adapter.sessions.server import Server
 from planner.errors import SqlError
 from tests.adapter.harness import Client, connect, open_server
+from tests.adapter.statements.test_python_calls import Count
 
 SESSIONS = 12
 
@@ -455,3 +456,26 @@ async def test_partial_and_computed_keys_decide(place: Place) -> None:
     answers = await together(place.clients, [text.format("aAbB"[n % 4], n) for n in range(SESSIONS)])
     assert answers.count("INSERT 0 1") == 2
     assert await one.value("select count(distinct lower(a)) from k") == 2
+
+
+# ---------------------------------------------------------------- what it costs
+
+MOST_CALLS = {
+    "insert into t values ({0}, 5, 'new')": 185,
+    "update t set n = n + 1 where id = {0}": 208,
+    "delete from t where id = {0}": 172,
+    "insert into t values ({0}, 5, 'new') on conflict (id) do update set n = t.n + 1": 262,
+}
+
+
+@pytest.mark.parametrize("text", MOST_CALLS)
+async def test_a_statement_among_others_takes_few_calls(filled: Place, text: str) -> None:
+    counts = []
+    await filled.clients[0].run("insert into t select g, 1 from generate_series(1000, 1999) g")
+    first = 5000 if text.startswith("insert") and "conflict" not in text else 1000
+    for step in range(6):
+        texts = [text.format(first + step * SESSIONS + n) for n in range(SESSIONS)]
+        with Count() as count:
+            await together(filled.clients, texts)
+        counts.append(count.calls // SESSIONS)
+    assert min(counts) <= MOST_CALLS[text], counts
