@@ -74,8 +74,19 @@ def require_owner(catalog: CatalogSnapshot, role: int, record: Owned | Index, ki
         raise InsufficientPrivilege(f"must be owner of {kind or kind_of(record)} {record.name}")
 
 
-def require_owner_or_schema(catalog: CatalogSnapshot, role: int, record: Owned | Index) -> None:
-    """42501 when `role` may not drop the object: its owner may, and so may its schema's."""
+def may_drop(catalog: CatalogSnapshot, role: int, record: Owned | Index) -> bool:
+    """Whether `role` may drop the object: its owner may, and so may its schema's."""
     schema = catalog.get(getattr(record, "schema", 0))
-    if not isinstance(schema, Schema) or not owns(catalog, role, schema):
+    return (isinstance(schema, Schema) and owns(catalog, role, schema)) or owns(catalog, role, record)
+
+
+def may_maintain(catalog: CatalogSnapshot, role: int, record: Owned | Index) -> bool:
+    """Whether `role` may VACUUM and ANALYZE it: its owner may, and the database's (vacuum_is_relation_owner)."""
+    database = catalog.get(catalog.database)
+    return owns(catalog, role, record) or (isinstance(database, Database) and owns(catalog, role, database))
+
+
+def require_owner_or_schema(catalog: CatalogSnapshot, role: int, record: Owned | Index) -> None:
+    """42501 when `role` may not drop the object."""
+    if not may_drop(catalog, role, record):
         require_owner(catalog, role, record)

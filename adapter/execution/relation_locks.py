@@ -9,8 +9,10 @@ A statement that had to wait was planned, and its snapshot taken, for a state th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
+from typing import TypeAlias
 
+from adapter.access.ownership import may_drop, may_maintain, owns
 from adapter.execution.relation_names import creation_schema, kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
 from adapter.transactions.locks import tags
@@ -20,6 +22,8 @@ from planner.errors import SqlError, WrongObjectType
 from planner.statements import records as st
 from planner.statements.records import QualifiedName
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation, Sequence
+
+_Named: TypeAlias = Relation | Sequence | Index
 
 _CHANGING = "wdD"
 
@@ -114,29 +118,40 @@ def _found(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> R
 
 
 def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> Iterator[tuple[int, Mode]]:
-    """Oids and modes, of an index also its table's; names of nothing are left to the statement itself."""
+    """Oids and modes, of an index also its table's; names of nothing are left to the statement itself, and so is what
+    the role must not do: nobody holds others up, or is held up, by what will be refused (RangeVarGetRelidExtended)."""
 
-    def of(names: Iterable[QualifiedName | None], mode: Mode) -> Iterator[tuple[int, Mode]]:
+    def of(
+        names: Iterable[QualifiedName | None], mode: Mode, may: Callable[[_Named], bool] | None = None
+    ) -> Iterator[tuple[int, Mode]]:
         for name in names:
             record = None if name is None else _found(running, catalog, name)
+            if record is None or (may is not None and not may(record)):
+                continue
             if isinstance(record, Index):
                 yield record.relation, mode
-            if record is not None:
-                yield record.oid, mode
+            yield record.oid, mode
+
+    current = running.session.values.identity.current
+
+    def owned(record: _Named) -> bool:
+        return owns(catalog, current, record)
 
     match statement:
         case st.AlterTable():
-            yield from of([statement.name], max(map(_mode_of_action, statement.actions), default=Mode.ACCESS_EXCLUSIVE))
+            mode = max(map(_mode_of_action, statement.actions), default=Mode.ACCESS_EXCLUSIVE)
+            own = [*of([statement.name], mode, owned)]
+            yield from own
             for action in statement.actions:
-                if isinstance(action, st.AddConstraint):
+                if own and isinstance(action, st.AddConstraint):
                     yield from of([action.constraint.foreign_table], Mode.SHARE_ROW_EXCLUSIVE)
         case st.RenameColumn() | st.RenameRelation() | st.SetSchema() | st.RenameObject(relation=QualifiedName()):
-            yield from of([statement.relation], Mode.ACCESS_EXCLUSIVE)
+            yield from of([statement.relation], Mode.ACCESS_EXCLUSIVE, owned)
         case st.CreatePolicy() | st.AlterPolicy():
-            yield from of([statement.table], Mode.ACCESS_EXCLUSIVE)
+            yield from of([statement.table], Mode.ACCESS_EXCLUSIVE, owned)
         case st.Drop(kind="policy"):
             tables = [QualifiedName(name=name.schema or "", schema=name.database) for name in statement.names]
-            yield from of(tables, Mode.ACCESS_EXCLUSIVE)
+            yield from of(tables, Mode.ACCESS_EXCLUSIVE, owned)
         case st.Drop():
             mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.ACCESS_EXCLUSIVE
             if statement.kind == "schema":
@@ -144,28 +159,31 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
                 inside = {schema.oid for schema in schemas if schema is not None}
                 dropped = [(r.oid, mode) for r in catalog.all() if isinstance(r, Relation) and r.schema in inside]
             else:
-                dropped = list(of(statement.names, mode))
+                dropped = list(of(statement.names, mode, lambda record: may_drop(catalog, current, record)))
             yield from dropped
             if statement.cascade:
                 yield from ((oid, mode) for oid in _that_need(catalog, {oid for oid, _ in dropped}))
         case st.Truncate():
-            yield from of(statement.tables, Mode.ACCESS_EXCLUSIVE)
+            rights = running.session.rights(catalog)
+            yield from of(statement.tables, Mode.ACCESS_EXCLUSIVE, lambda record: rights.may("r", record.oid, "D"))
         case st.CreateIndex():
             mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE
-            yield from of([statement.table], mode)
+            yield from of([statement.table], mode, owned)
         case st.Reindex(name=QualifiedName()):
-            yield from of([statement.name], Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE)
+            mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE
+            yield from of([statement.name], mode, owned)
         case st.CreateTable():
             yield from of([like.table for like in statement.likes], Mode.ACCESS_SHARE)
             foreign = [constraint.foreign_table for constraint in statement.constraints]
             yield from of(foreign, Mode.SHARE_ROW_EXCLUSIVE)
         case st.Comment():
-            yield from of([statement.relation], Mode.SHARE_UPDATE_EXCLUSIVE)
+            yield from of([statement.relation], Mode.SHARE_UPDATE_EXCLUSIVE, owned)
         case st.AlterSequence():
-            yield from of([statement.name], Mode.SHARE_ROW_EXCLUSIVE)
+            yield from of([statement.name], Mode.SHARE_ROW_EXCLUSIVE, owned)
         case st.Vacuum():
             full = any(name == "full" for name, _ in statement.options)
-            yield from of(statement.tables, Mode.ACCESS_EXCLUSIVE if full else Mode.SHARE_UPDATE_EXCLUSIVE)
+            mode = Mode.ACCESS_EXCLUSIVE if full else Mode.SHARE_UPDATE_EXCLUSIVE
+            yield from of(statement.tables, mode, lambda record: may_maintain(catalog, current, record))
         case st.RefreshMaterializedView():
             record = _found(running, catalog, statement.name)
             how = record.materialized if isinstance(record, Relation) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapter.access.membership import has_privileges_of
-from adapter.access.ownership import owns
+from adapter.access.ownership import may_maintain
 from adapter.changes import with_changes
 from adapter.changes.constraints.table_keys import table_keys
 from adapter.changes.copy import copy_dispatch
@@ -36,7 +36,7 @@ from planner.errors import FeatureNotSupported, InsufficientPrivilege, SqlError
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, subtrees
-from storage.catalog.model import CatalogSnapshot, Database, Relation
+from storage.catalog.model import CatalogSnapshot, Relation
 from storage.environment.environment import Environment
 from storage.timestamps.csn import Csn
 
@@ -343,12 +343,6 @@ def _require_checkpoint(running: Running) -> None:
         raise InsufficientPrivilege("must be superuser or have privileges of pg_checkpoint to do CHECKPOINT")
 
 
-def _may_maintain(running: Running, catalog: CatalogSnapshot, relation: Relation) -> bool:
-    """Whether the current role owns the relation or the database (vacuum_is_relation_owner)."""
-    current, database = running.session.values.identity.current, catalog.get(catalog.database)
-    return owns(catalog, current, relation) or (isinstance(database, Database) and owns(catalog, current, database))
-
-
 async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
     """VACUUM and ANALYZE: the storage controller compacts by itself and statistics are always current, so there is
     nothing to do but to check the names."""
@@ -358,7 +352,7 @@ async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
     verb = "analyze" if statement.analyze_only else "vacuum"
     for name in statement.tables:
         relation = find_relation(running, catalog, name)
-        if not _may_maintain(running, catalog, relation):
+        if not may_maintain(catalog, running.session.values.identity.current, relation):
             message = f'skipping "{relation.name}" --- only table or database owner can {verb} it'
             running.session.warn("01000", message)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")

@@ -25,7 +25,7 @@ _VACUUM = "Needs PostgreSQL's VACUUM: its settings, its counters, or a partition
 _REASONS: Mapping[str, tuple[str, ...]] = {
     _FUNCTIONS: (
         "alter-table-3", "create-trigger", "deadlock-parallel", "eval-plan-qual", "eval-plan-qual-trigger", "horizons",
-        "insert-conflict-specconflict", "multiple-cic", "plpgsql-toast", "read-write-unique-3", "ri-trigger", "stats",
+        "insert-conflict-specconflict", "multiple-cic", "plpgsql-toast", "ri-trigger", "stats",
     ),
     _PARTITIONS: (
         "cluster-conflict-partition", "detach-partition-concurrently-1", "detach-partition-concurrently-2",
@@ -47,7 +47,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "SERIALIZABLE is kept by other means: of two transactions that are prepared at once, each has to be able to commit "
     "before the other, where PostgreSQL refuses the third of a dangerous order only.": ("prepared-transactions",),
     _REINDEX: ("reindex-concurrently",),
-    _VACUUM: ("vacuum-conflict", "vacuum-no-cleanup-lock"),
+    _VACUUM: ("vacuum-no-cleanup-lock",),
     "CREATE INDEX CONCURRENTLY does not wait for a prepared transaction by a lock, which lock_timeout would end.": (
         "prepared-transactions-cic",
     ),
@@ -55,12 +55,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "Needs functions in PL/pgSQL, and the temporary schemas of other sessions, which there are not.": (
         "temp-schema-cleanup",
     ),
-    "Needs privileges, which there are not.": ("intra-grant-inplace-db",),
-    "Needs privileges (GRANT), which there are not.": ("intra-grant-inplace",),
+    "Locks rows of pg_class (SELECT ... FOR UPDATE), and needs DO in PL/pgSQL.": ("intra-grant-inplace",),
     "There is no CLUSTER: the storage keeps tables in order by itself.": ("cluster-conflict",),
-    "Whoever may connect may truncate: there are no privileges that would refuse it before it waits.": (
-        "truncate-conflict",
-    ),
     "Looks at the plans that PostgreSQL chooses.": ("drop-index-concurrently-1", "merge-join"),
     "Needs the setting allow_system_table_mods, to rename a TOAST table.": ("reindex-concurrently-toast",),
     "Notifications are handed over without a queue whose use could be shown.": ("async-notify",),

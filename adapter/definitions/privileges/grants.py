@@ -13,6 +13,8 @@ from adapter.definitions.privileges.targets import KINDS, SHOWN, Target, targets
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_schema
 from adapter.execution.statement import Running
+from adapter.transactions.locks import tags
+from adapter.transactions.locks.modes import Mode
 from planner.common_errors import missing_column
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, InvalidGrantOperation, SqlSyntaxError
 from planner.statements import records as st
@@ -36,7 +38,11 @@ async def grant(running: Running, statement: st.Grant) -> None:
         raise FeatureNotSupported("grantor must be current user")
     grantees = _grantees(running, statement)
     letters, of_columns = _letters(statement)
-    for target in [*targets(running, statement)]:
+    found = [*targets(running, statement)]
+    # NOTE: PostgreSQL locks the row of the catalog. Here other definitions of the object are what has to be kept away.
+    mode = Mode.SHARE_UPDATE_EXCLUSIVE
+    await running.transaction.lock([(tags.relation(each.oid), mode) for each in found if each.kind in ("r", "s")])
+    for target in found:
         _Grant(running, statement, target, grantees).apply(letters, of_columns)
 
 
