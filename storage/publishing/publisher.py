@@ -148,6 +148,8 @@ class Publisher:
 
     def _has_news(self, table: PublishableTable, before: PublishedTable, csn: Csn) -> bool:
         """Whether readers see anything else at `csn` than what is published."""
+        if csn <= before.csn:
+            return False  # What has been written since is not to be seen at `csn` either.
         if before.definition != table.definition or (before.namespace, before.name) != (table.namespace, table.name):
             return True
         return self._reader.last_write(table.shard) > before.csn
@@ -251,7 +253,7 @@ class Publisher:
         for shard, csn in held.items():
             if had.get(shard) != csn and shard == after.shard:
                 await self._leases.critical_hold(shard, HOLD, csn)
-        for shard in had.keys() - held.keys():
+        for shard in sorted(had.keys() - held.keys()):
             await self._release(shard)
 
     async def _release(self, shard: ShardId) -> None:

@@ -17,6 +17,7 @@ from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace,
 from tests.simulation.network import CALM, Conditions
 from tests.simulation.old_readers import grow_old
 from tests.simulation.prepared import end_some, prepare_some
+from tests.simulation.publishing import publish_some
 from tests.simulation.verify import check_final, settle_statuses
 from tests.simulation.workload import client, create_tables, follow
 from tests.simulation.world import Plan, Server, World, limits_of, quiet_logs
@@ -70,6 +71,8 @@ async def _run(world: World) -> None:
         following = [asyncio.ensure_future(follow(world, server, name)) for name in (World.LISTS[0], World.BANKS[1])]
         if plan.old_readers:
             following.append(asyncio.ensure_future(grow_old(world, server)))
+        if plan.published:
+            following.append(asyncio.ensure_future(publish_some(world, server)))
         if plan.prepares:
             following.append(asyncio.ensure_future(end_some(world, server)))
         leaving = asyncio.ensure_future(leave(server, working, following))

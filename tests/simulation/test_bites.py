@@ -315,3 +315,15 @@ def test_a_mistake_of_two_phases_is_found(
 ) -> None:
     mistake(monkeypatch)
     assert first_problem(pattern, prepares=8)
+
+
+def test_what_is_published_is_seen_to_go_without_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(leases: Leases, shard: str, name: str, at: Csn) -> None:
+        """What `Leases.critical_hold` must not be."""
+
+    monkeypatch.setattr(Leases, "critical_hold", nothing)
+    for seed in range(MAX_SEEDS):
+        plan = replace(Plan.draw(seed), published=True, small_limits=True)
+        if any("is gone, and what is published leads to it" in problem for problem in run(seed, plan=plan).problems):
+            return
+    raise AssertionError("no file that is published was missed")

@@ -23,6 +23,7 @@ from tests.simulation.checker import Append, Operation, ReadList, Status, Transa
 from tests.simulation.definitions import check_definitions
 from tests.simulation.loop import Process
 from tests.simulation.prepared import end_all
+from tests.simulation.publishing import end_publishing
 from tests.simulation.workload import read_table
 from tests.simulation.world import Attempt, Row, Server, World
 
@@ -200,6 +201,7 @@ async def _audit(world: World, server: Server) -> None:
     balance = sum(row[1] for table in World.BANKS for row in final[table])
     if balance != World.ACCOUNTS * World.OPENING_BALANCE:
         world.problem(f"the bank holds {balance} in the end")
+    await end_publishing(world, server)
     await asyncio.sleep(SETTLE_S)
     await check_outcomes(world, server, committed)
     # Everything has been applied meanwhile, whoever committed it; commits go on being possible, and carry retractions.

@@ -74,6 +74,8 @@ class Plan:
     """Transactions in two phases, by each process."""
     old_readers: bool = False
     """Whether readers keep a snapshot for long, and holds are moved into shards soon."""
+    published: bool = False
+    """Whether processes publish the tables for others."""
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
@@ -111,7 +113,8 @@ class Plan:
         xids = 0.5 if randomness.random() < 0.5 else 0.0
         plan = replace(plan, peers=peers, departures=departures, xids=xids, keyed=randomness.random() < 0.5)
         plan = replace(plan, prepares=1 + randomness.randrange(6) if randomness.random() < 0.5 else 0)
-        return replace(plan, old_readers=randomness.random() < 0.4)
+        plan = replace(plan, old_readers=randomness.random() < 0.4)
+        return replace(plan, published=randomness.random() < 0.25)
 
 
 @dataclass(slots=True)
