@@ -26,6 +26,9 @@ from planner.syntax.parse import LONG_TEXT_CHARS, Extension, Parsed, Subscriptio
 _OPEN, _CLOSE, _END = pb.ASCII_40, pb.ASCII_41, pb.ASCII_59
 _COMMENTS = (pb.SQL_COMMENT, pb.C_COMMENT)
 _BEFORE = {"select": b"SELECT ", "table": b"TABLE "}
+_PLAIN_SELECT = frozenset({"target_list", "limit_option", "op"})
+"""What the tree of ``SELECT expression`` has."""
+
 _TRUE, _FALSE = ("", "true", "on", "1", "'true'", "'on'"), ("false", "off", "0", "'false'", "'off'")
 
 
@@ -103,7 +106,7 @@ class _Text:
         at = self._last(words, "as", "of")
         if at is None or at + 2 == len(words):
             return None
-        moment = self._part("select", tokens[at + 2].start, tokens[-1].end)
+        moment = self._moment(tokens[at + 2 :], "AS OF")
         self._blank(tokens[at].start, tokens[-1].end)
         return Extension(as_of=moment)
 
@@ -147,7 +150,8 @@ class _Text:
                     end += 1
                 if end == at + 2:
                     raise self._refused(tokens, end)
-                moments[words[at]] = self._part("select", tokens[at + 2].start, tokens[end - 1].end)
+                clause = f"{words[at]} {words[at + 1]}".upper()
+                moments[words[at]] = self._moment(tokens[at + 2 : end], clause)
             else:
                 raise self._refused(tokens, at)
             at = end
@@ -188,6 +192,15 @@ class _Text:
         if value in _TRUE or value in _FALSE:
             return value in _TRUE
         raise SqlSyntaxError(f"{name} requires a Boolean value")
+
+    def _moment(self, tokens: Sequence[Any], clause: str) -> Parsed:
+        """The expression that `tokens` are. 42601 where a query goes on behind it (LIMIT, UNION, ...)."""
+        moment = self._part("select", tokens[0].start, tokens[-1].end)
+        said = {descriptor.name for descriptor, _ in moment.tree.ListFields()}
+        if moment.tree.op != pb.SETOP_NONE or not said <= _PLAIN_SELECT:
+            position = len(self.data[: tokens[0].start].decode()) + 1
+            raise SqlSyntaxError(f"{clause} and its moment must be the last of a statement", position=position)
+        return moment
 
     def _part(self, before: str, start: int, end: int) -> Parsed:
         """The text from `start` to `end` as a statement of its own, with the key word `before`; positions stay."""

@@ -100,6 +100,9 @@ async def test_only_queries_look_back() -> None:
         assert (await client.error(f"SELECT id FROM t FOR UPDATE AS OF {then}")).sqlstate == "25006"
         assert await client.rows("SELECT * FROM u AS OF") == []
         assert (await client.error("SELECT * FROM u AS OF 1 2")).sqlstate == "42601"
+        # What comes behind the moment would be the moment's, and lost.
+        for rest in ("LIMIT 1", "UNION ALL SELECT 1", "ORDER BY 1", "FROM t", "WHERE true", "FOR UPDATE"):
+            assert (await client.error(f"SELECT id FROM t AS OF {then} {rest}")).sqlstate == "42601", rest
 
 
 async def test_a_described_statement_has_the_columns_of_then() -> None:
