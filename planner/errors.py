@@ -191,6 +191,14 @@ class StringDataLengthMismatch(DataException):
     sqlstate = "22026"
 
 
+class InvalidTablesampleArgument(DataException):
+    sqlstate = "2202H"
+
+
+class InvalidTablesampleRepeat(DataException):
+    sqlstate = "2202G"
+
+
 class ArraySubscriptError(DataException):
     sqlstate = "2202E"
 

@@ -127,6 +127,11 @@ class _Layout:
             name = self.shown(item.schemaname, item.relname) if item.schemaname else quote_identifier(item.relname)
             own = item.alias.aliasname == item.relname and not item.alias.colnames
             return name if own else name + _alias(item)
+        if kind == "range_table_sample":
+            arguments = ", ".join([expression_text(arg) for arg in item.args])
+            again = f" REPEATABLE ({expression_text(item.repeatable)})" if item.HasField("repeatable") else ""
+            method = quote_identifier(item.method[-1].string.sval)
+            return f"{self._from_item(item.relation, indent)} TABLESAMPLE {method} ({arguments}){again}"
         if kind == "range_subselect":
             lateral = "LATERAL " if item.lateral else ""
             return f"{lateral}({self.query(item.subquery.select_stmt, indent + 8)}){_alias(item)}"

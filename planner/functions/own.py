@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from planner.functions.forms.form import Form, local_only
 from planner.types.signature import Kind, Signature, Volatility
-from planner.types.types import BOOL, BYTEA, FLOAT4, INT4, INT8, TEXT, TIMESTAMPTZ, UUID
+from planner.types.types import BOOL, BYTEA, FLOAT4, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, UUID
 
 SCHEMA = "tidegate"
 
@@ -44,6 +44,8 @@ _CALLED: Mapping[str, Signature] = {
     "tg_trigram_similarity": _function(15921, "trigram_similarity", (TEXT, TEXT), FLOAT4),
     "tg_trigram_word_similarity": _function(15922, "trigram_word_similarity", (TEXT, TEXT, BOOL), FLOAT4),
     "tg_levenshtein": _function(15923, "levenshtein", (TEXT, TEXT, INT4, INT4, INT4), INT4),
+    "tg_sample_bound": _function(15925, "sample_bound", (FLOAT4,)),
+    "tg_sample_seed": _function(15926, "sample_seed", (FLOAT8,)),
     "tg_soundex": _function(15924, "soundex", (TEXT,)),
 }
 """By the function of `planner.functions.udfs` that computes it. transpile(text, from_dialect, to_dialect): see

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.calls.overloads import Resolved, resolve_call
+from planner.calls.samples import check_method, sample_condition
 from planner.calls.set_returning import output_fields
 from planner.calls.user_calls import UserRows, rows_in_from
 from planner.calls.user_functions import is_user_function
@@ -29,6 +30,7 @@ from planner.ir.nodes import (
     Call,
     Coalesce,
     Field,
+    Filter,
     FunctionCall,
     FunctionScan,
     Join,
@@ -37,8 +39,9 @@ from planner.ir.nodes import (
     Project,
     Rel,
     Scalar,
+    Scan,
 )
-from planner.ir.rewrite import column_ids
+from planner.ir.rewrite import column_ids, transform
 from planner.queries.column_names import column_name
 from planner.queries.relations import apply_column_aliases, bind_range_var
 from planner.resolution.casting import to_boolean, to_common, unify
@@ -115,9 +118,28 @@ def _bind_item(level: Level, node: Tree) -> tuple[Rel, list[NsItem]]:
     if kind == "range_function":
         return _function(level, tree)
     if kind == "range_table_sample":
-        raise FeatureNotSupported("TABLESAMPLE is not supported", position=level.statement.position(tree.location))
+        return _sample(level, tree)
     names = {"range_table_func": "XMLTABLE", "json_table": "JSON_TABLE"}
     raise FeatureNotSupported(f"{names.get(kind, 'this FROM item')} is not supported")
+
+
+# ---------------------------------------------------------------- samples
+
+
+def _sample(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
+    """A table with TABLESAMPLE."""
+    check_method(level, tree)
+    rel, item = bind_range_var(level, tree.relation.range_var, sampled=True)
+    chosen = sample_condition(level, tree)
+
+    def sampled(node: Rel) -> Rel | None:
+        if not isinstance(node, Scan) or node.row_id is None or node.relation_oid != item.relation_oid:
+            return None
+        return Filter(input=node, condition=chosen(node.row_id), fields=node.fields)
+
+    item.rel = transform(rel, sampled)
+    level.rtes.append(item)
+    return item.rel, [item]
 
 
 # ---------------------------------------------------------------- subqueries

@@ -114,12 +114,14 @@ def apply_column_aliases(alias: Tree | None, table: str, names: list[str]) -> li
     return given + names[len(given) :]
 
 
-def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
-    """A relation or common table in FROM."""
+def bind_range_var(level: Level, tree: Tree, *, sampled: bool = False) -> tuple[Rel, NsItem]:
+    """A relation or common table in FROM. What is `sampled` has to be a table, and its scan gives the rows' ids."""
     statement = level.statement
     alias = tree.alias if tree.HasField("alias") else None
     if not tree.schemaname:
         cte = _find_cte(level, tree.relname)
+        if cte is not None and sampled:
+            raise _no_samples(statement, tree)
         if cte is not None:
             return _cte_scan(level, cte, tree, alias)
     name = QualifiedName(
@@ -129,6 +131,12 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
     found = find_relation(statement.context, name, stored=statement.required.stored)
     if found is None:
         raise undefined_table(name, statement.position(tree.location))
+    if sampled and not (isinstance(found, Relation) and found.kind in ("r", "m")):
+        if isinstance(found, SystemRelation):
+            raise FeatureNotSupported("TABLESAMPLE of system catalogs is not supported", position=name.position)
+        raise _no_samples(statement, tree)
+    if sampled and found.oid in statement.context.expanded:
+        raise FeatureNotSupported("TABLESAMPLE of materialized views that are kept exact is not supported")
     if isinstance(found, SystemRelation):
         return _system_scan(level, found, tree, alias)
     if isinstance(found, Sequence):
@@ -138,9 +146,17 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
         return _view(level, found, tree, alias)
     if found.kind not in ("r", "m"):
         raise WrongObjectType(f'"{found.name}" is not a table', position=statement.position(tree.location))
-    scan, item = scan_table(level, found, alias, tree.location, row_id=found.oid == statement.context.numbered)
+    row_id = sampled or found.oid == statement.context.numbered
+    scan, item = scan_table(level, found, alias, tree.location, row_id=row_id)
     offer(level, statement.required.use(found.oid, "r"), item)
     return scan if statement.context.policies is None else readable(statement, scan, found), item
+
+
+def _no_samples(statement: Statement, tree: Tree) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        "TABLESAMPLE clause can only be applied to tables and materialized views",
+        position=statement.position(tree.location),
+    )
 
 
 def offer(level: Level, use: Use, item: NsItem) -> None:

@@ -167,10 +167,11 @@ class _Exposing:
     def _scan(self, rel: Scan, lock: _Lock | None, nullable: bool) -> Rel:
         if lock is not None and nullable:
             raise FeatureNotSupported(f"{lock.clause} cannot be applied to the nullable side of an outer join")
-        field = self._statement.new_field("_row_id", SqlType(INT8))
+        known = next((field for field in rel.fields if field.id == rel.row_id), None)
+        field = known or self._statement.new_field("_row_id", SqlType(INT8))
         mark = RowMark(relation_oid=rel.relation_oid, row_id=field.id, field=field.id)
         self.marks.append(mark if lock is None else replace(mark, strength=lock.strength, wait=lock.wait))
-        scan = replace(rel, fields=(*rel.fields, field), row_id=field.id)
+        scan = rel if known is not None else replace(rel, fields=(*rel.fields, field), row_id=field.id)
         return scan if lock is None else lockable(self._statement, scan)
 
     def _project(self, rel: Project, lock: _Lock | None, nullable: bool) -> Project:

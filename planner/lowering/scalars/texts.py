@@ -160,9 +160,11 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
         return f"('[' || {ctx.dialect.join(items, between)} || ']')"
     text = _iso_text(ctx, oid) if oid in _MOMENT_OIDS else output_template(ctx, source)
     if oid in (types.TIMESTAMP, types.TIMESTAMPTZ):
-        text = f"replace({text}, ' ', 'T')"
+        first = ctx.dialect.first_group
+        text = f"regexp_replace({text}, ' ([0-9])', 'T{first}')"
         if oid == types.TIMESTAMPTZ:
-            text = f"regexp_replace({text}, '([+-][0-9][0-9])$', '{ctx.dialect.first_group}:00')"
+            # BC may be behind the zone.
+            text = f"regexp_replace({text}, '([+-][0-9][0-9])($| )', '{first}:00{first.replace('1', '2')}')"
     return fill(ctx, ctx.dialect.json_string, [Fragment(text)]).sql
 
 
