@@ -108,6 +108,8 @@ class CopyFormat(Struct, frozen=True, kw_only=True):
     force_quote: tuple[int, ...] = ()
     force_not_null: tuple[int, ...] = ()
     force_null: tuple[int, ...] = ()
+    encoding: str | None = None
+    """The data's, None for the client's."""
     columns_named: bool = False
     """Whether COPY says which columns it copies."""
 

@@ -147,6 +147,8 @@ def _value(running: Running, name: str) -> tuple[Any, int]:
             return session.user, t.NAME
         case "session_user":
             return session.session_user, t.NAME
+        case "client_encoding":
+            return _setting(running, "client_encoding", missing_ok=False), t.NAME
         case "current_database":
             return session.database, t.NAME
         case "current_schema":

@@ -28,6 +28,7 @@ from planner.errors import (
     InvalidParameterValue,
     SqlError,
 )
+from planner.values.encodings import canonical_name, is_convertible
 from planner.values.interval_text import parse_interval
 from planner.values.time_zones import named_zone
 
@@ -47,9 +48,6 @@ _UNIT_HINTS = {
     "time": 'Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".',
 }
 _NUMBER = re.compile(r"\s*([+-]?(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))\s*([A-Za-z]*)\s*", re.IGNORECASE)
-_UTF8_NAMES = {"utf8", "utf", "unicode"}
-_OTHER_ENCODINGS = {"sqlascii", "latin1", "win1252", "iso88591", "iso885915", "latin9", "win1251", "win1250", "eucjp"}
-_OTHER_ENCODINGS |= {"sjis", "big5", "gbk", "gb18030", "euckr", "koi8r", "latin2", "latin5", "win1254", "win866"}
 _CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)+")
 
 
@@ -260,15 +258,15 @@ def _date_style(setting: Setting, text: str, current: str) -> str:
 
 
 def _client_encoding(setting: Setting, text: str) -> str:
-    plain = re.sub(r"[^a-z0-9]", "", text.lower())
-    if plain in _UTF8_NAMES:
-        return "UTF8"
-    if plain in _OTHER_ENCODINGS:
+    name = canonical_name(text)
+    if name is None:
+        raise _invalid(setting, text)
+    if not is_convertible(name):
         raise FeatureNotSupported(
-            f"conversion between {text.upper()} and UTF8 is not supported",
-            hint='Set client_encoding to "UTF8".',
+            f'invalid value for parameter "{setting.name}": "{text}"',
+            detail=f"Conversion between {name} and UTF8 is not supported.",
         )
-    raise _invalid(setting, text)
+    return name
 
 
 _INTERVAL = re.compile(r"interval\s+'([^']*)'", re.IGNORECASE)

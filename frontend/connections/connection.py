@@ -38,6 +38,7 @@ from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.rows import RowEncoder, chunks, row_encoder, work_of
 from frontend.encoding.settings import FormatSettings, format_settings
 from frontend.protocol import backend
+from frontend.protocol.client_encoding import CLIENT_ENCODING, converted_encoding
 from frontend.protocol.codec import DESCRIBED_EXECUTION, EXECUTION, FramingError
 from frontend.protocol.messages import (
     Bind,
@@ -66,6 +67,7 @@ from planner.errors import (
     SqlError,
 )
 from planner.ir.nodes import Literal
+from planner.values.encodings import UTF8
 from storage.errors import StorageError
 
 log = structlog.get_logger("frontend")
@@ -81,6 +83,9 @@ MAX_LOGGED_CHARS = 4096
 
 _STRAY = frozenset({CopyData, CopyDone, CopyFail})
 """Messages that are ignored outside COPY."""
+
+_MAY_CHANGE_ENCODING = frozenset({"SET", "RESET", "DISCARD ALL", "ROLLBACK"})
+"""Statements after which the encoding of the next message of a pipeline may be another one."""
 
 # NOTE: threads of our own. In the loop's default pool engines may all be waiting for us to take their batches.
 _ENCODERS = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="encode")
@@ -163,6 +168,7 @@ class Connection:
     async def run(self) -> None:
         """Serves messages until Terminate or the end of the stream. Raises FramingError, ConnectionLost, and a fatal
         SqlError that ends the connection."""
+        self._follow_encoding()
         await self.ready()
         while True:
             self.idle = True
@@ -233,9 +239,15 @@ class Connection:
         await self._session.deliver_notifications()
         self._send_notices()
         for name, value in self._session.take_parameter_changes():
+            if name == "client_encoding":
+                self._follow_encoding()
             self._channel.write(backend.parameter_status(name, value))
         self._channel.write(backend.ready_for_query(self._session.transaction_status))
         await self._channel.flush()
+
+    def _follow_encoding(self) -> None:
+        """From here on text comes and goes in the session's client_encoding."""
+        CLIENT_ENCODING.set(converted_encoding(self._session.settings.get("client_encoding", UTF8)))
 
     def _send_notices(self) -> None:
         for notice in self._session.take_notices():
@@ -430,6 +442,8 @@ class Connection:
             case Rows():
                 await self._send_rows(result, formats)
             case Command():
+                if result.tag in _MAY_CHANGE_ENCODING:
+                    self._follow_encoding()
                 self._send_notices()
                 self._channel.write(backend.command_complete(result.tag))
             case Empty():

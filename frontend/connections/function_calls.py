@@ -12,7 +12,8 @@ from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import parse_value
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.protocol import backend
-from frontend.protocol.codec import BodyReader, decode_utf8
+from frontend.protocol.client_encoding import decode_text
+from frontend.protocol.codec import BodyReader
 from frontend.protocol.messages import FunctionCall
 from planner.calls.function_calls import CallableFunction, refuse_pseudo_type
 from planner.common_errors import unsupported_format
@@ -58,7 +59,7 @@ def _decode(index: int, raw: bytes | None, type: SqlType, code: int, settings: M
         return None
     refuse_pseudo_type(type)
     if code == TEXT_FORMAT:
-        return parse_value(decode_utf8(raw), type, settings)
+        return parse_value(decode_text(raw), type, settings)
     try:
         return parse_binary(raw, type)
     except LeftoverData:

@@ -18,7 +18,9 @@ from frontend.decoding.binary import parse_binary
 from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import values_to_array
 from frontend.encoding.rows import RecordBatch
+from frontend.protocol.client_encoding import CLIENT_ENCODING, converted_encoding
 from planner.errors import BadCopyFileFormat, InvalidBinaryRepresentation, SqlError
+from planner.values.encodings import UTF8
 
 _HAS_OIDS = 1 << 16
 _CRITICAL_FLAGS = 0xFFFF0000
@@ -27,9 +29,10 @@ _BLOCK_BYTES = 1 << 20
 
 
 class CopyBinaryInput:
-    """Decodes one binary COPY FROM STDIN; the interface is that of `CopyInput`."""
+    """Decodes one binary COPY FROM STDIN, whose texts are in `encoding`; the interface is that of `CopyInput`."""
 
-    def __init__(self, relation_name: str, columns: tuple[ColumnDescription, ...]) -> None:
+    def __init__(self, relation_name: str, columns: tuple[ColumnDescription, ...], encoding: str = UTF8) -> None:
+        self._encoding = converted_encoding(encoding)
         self._relation = relation_name
         self._columns = columns
         self._pending: list[bytes] = []
@@ -64,6 +67,13 @@ class CopyBinaryInput:
 
     def take(self, *, final: bool = False) -> list[RecordBatch]:
         """The batches in what has been added. With `final` nothing more comes."""
+        before = CLIENT_ENCODING.set(self._encoding)
+        try:
+            return self._take(final=final)
+        finally:
+            CLIENT_ENCODING.reset(before)
+
+    def _take(self, *, final: bool) -> list[RecordBatch]:
         data = b"".join(self._pending)
         position = 0
         batches: list[RecordBatch] = []

@@ -9,7 +9,9 @@ from frontend.copy.binary_input import CopyBinaryInput
 from frontend.copy.json_input import CopyJsonInput
 from frontend.copy.output import CopyOutput
 from frontend.copy.text_input import CopyInput
+from frontend.copy.transcoding import encoding_of
 from frontend.encoding.settings import format_settings
+from planner.values.encodings import UTF8
 
 
 class FileCodec:
@@ -22,7 +24,7 @@ class FileCodec:
         if format.format == "json":
             return CopyJsonInput(relation, columns, format, settings)
         if format.format == "binary":
-            return CopyBinaryInput(relation, columns)
+            return CopyBinaryInput(relation, columns, encoding_of(format, settings.get("client_encoding", UTF8)))
         return CopyInput(relation, columns, format, settings)
 
     def encoder(

@@ -11,12 +11,16 @@ import re
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from adapter.results import ColumnDescription, CopyFormat
+from frontend.copy.transcoding import encoding_of
 from frontend.encoding.columns import ArrowArray, ByteMatrix, Encoded, as_binary, as_text, expand_bytes, join_pieces
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.rows import RecordBatch, bytes_of, copy_data_messages, row_encoder
 from frontend.encoding.settings import FormatSettings
+from frontend.encoding.transcoding import converted
+from planner.values.encodings import UTF8
 
 BINARY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _BINARY_HEADER = BINARY_SIGNATURE + bytes(8)
@@ -40,6 +44,9 @@ class CopyOutput:
         self._format = format
         self.binary = format.format == "binary"
         code = BINARY_FORMAT if self.binary else TEXT_FORMAT
+        self._encoding = encoding_of(format, settings.encoding)
+        # What is special in text is looked for in UTF-8; other encodings have backslashes inside characters.
+        settings = replace(settings, encoding=self._encoding if self.binary else UTF8)
         self._encoder = row_encoder(columns, [code] * len(columns), settings)
         self._delimiter = pa.scalar(format.delimiter.encode(), pa.binary())
         self._newline = pa.scalar(b"\n", pa.binary())
@@ -85,8 +92,8 @@ class CopyOutput:
         """What comes after the rows."""
         if not self.binary:
             return b""
-        ends = ([] if any_rows else [_BINARY_HEADER]) + [_BINARY_TRAILER]
-        return bytes(self._data(pa.array(ends, pa.binary())))
+        end = _BINARY_TRAILER if any_rows else _BINARY_HEADER + _BINARY_TRAILER
+        return bytes(self._data(pa.array([end], pa.binary())))
 
     def _lines(self, columns: list[Encoded], count: int, *, header: bool) -> ArrowArray:
         if not columns:
@@ -100,7 +107,7 @@ class CopyOutput:
             else:
                 pieces.append(self._text_field(column))
         pieces.append(self._newline)
-        return join_pieces(*pieces)
+        return converted(join_pieces(*pieces), self._encoding)
 
     def _with_null(self, column: Encoded, values: ArrowArray) -> ArrowArray:
         if column.nulls is None:

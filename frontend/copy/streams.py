@@ -16,6 +16,7 @@ from frontend.copy.json_input import CopyJsonInput
 from frontend.copy.output import CopyOutput
 from frontend.copy.raw import RawInput, RawOutput
 from frontend.copy.text_input import CopyInput
+from frontend.copy.transcoding import encoding_of
 from frontend.encoding.rows import RecordBatch, chunks, work_of
 from frontend.encoding.settings import FormatSettings
 from frontend.protocol import backend
@@ -30,6 +31,7 @@ from frontend.protocol.messages import (
     Sync,
 )
 from planner.errors import ProtocolViolation, QueryCanceled, SqlError, UniqueViolation
+from planner.values.encodings import UTF8
 
 Offload = Callable[..., Awaitable[Any]]
 """Calls a pure function, in a thread when its first argument, the number of cells, is large."""
@@ -94,7 +96,9 @@ async def receive_copy(channel: CopyChannel, copy: CopyIn, settings: Mapping[str
         elif copy.format.format == "json":
             source = CopyJsonInput(copy.relation_name, copy.columns, copy.format, settings)
         elif binary:
-            source = CopyBinaryInput(copy.relation_name, copy.columns)
+            source = CopyBinaryInput(
+                copy.relation_name, copy.columns, encoding_of(copy.format, settings.get("client_encoding", UTF8))
+            )
         else:
             source = CopyInput(copy.relation_name, copy.columns, copy.format, settings)
         channel.write(backend.copy_in_response(len(copy.columns), binary=binary))

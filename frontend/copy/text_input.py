@@ -35,11 +35,13 @@ from frontend.copy.lines import (
     with_context,
 )
 from frontend.copy.places import KEPT_BYTES, RowPlaces
+from frontend.copy.transcoding import Transcoder, encoding_of
 from frontend.decoding.text import parse_column, parse_value, values_to_array
 from frontend.encoding.columns import ArrowArray, replace_rows
 from frontend.encoding.rows import RecordBatch
-from frontend.protocol.codec import decode_utf8
+from frontend.protocol.client_encoding import decode_utf8
 from planner.errors import BadCopyFileFormat, CharacterNotInRepertoire, ProgramLimitExceeded, SqlError
+from planner.values.encodings import UTF8
 
 BLOCK_BYTES = 4 << 20
 """Data cut at once: large enough that NumPy's fixed costs vanish, small beside the server's memory."""
@@ -76,6 +78,8 @@ class CopyInput:
         self._format = format
         self._settings = settings
         self._block_bytes = block_bytes
+        encoding = encoding_of(format, settings.get("client_encoding", UTF8))
+        self._transcoder = Transcoder(relation_name, encoding)
         self._pending = bytearray()
         self._pending_has_end = False
         self._ready_bytes = block_bytes
@@ -106,9 +110,10 @@ class CopyInput:
 
     def add(self, data: bytes) -> None:
         """Takes received bytes; after the end-of-data marker they are ignored. Raises 54000 for a line that is too
-        long."""
+        long, 22021 and 22P05 for what is no text."""
         if self._ended:
             return
+        data = self._transcoder.convert(data)
         self._pending_has_end = self._pending_has_end or b"\n" in data or b"\r" in data
         if len(self._pending) + len(data) > MAX_LINE_BYTES and not self._pending_has_end:
             raise with_context(
@@ -125,6 +130,8 @@ class CopyInput:
         """The batches in what has been added. With `final` the last line needs no line end."""
         data = self._pending
         self._pending = bytearray()
+        if final:
+            data += self._transcoder.convert(b"", final=True)
         self.places.forget_data()
         batches, rest = self._decode(data, final=final)
         if not self._ended:

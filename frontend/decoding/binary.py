@@ -18,7 +18,7 @@ from frontend.decoding import held_as_text
 from frontend.decoding.held_as_text import LeftoverData
 from frontend.encoding.datetimes import DAYS_1970_TO_2000, MICROS_1970_TO_2000
 from frontend.encoding.ranges import EMPTY, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE
-from frontend.protocol.codec import decode_utf8
+from frontend.protocol.client_encoding import decode_text
 from planner.errors import (
     DatatypeMismatch,
     DatetimeFieldOverflow,
@@ -85,7 +85,7 @@ def _bool(source: _Input) -> object:
 
 
 def _text(source: _Input) -> object:
-    return decode_utf8(source.rest())
+    return decode_text(source.rest())
 
 
 def _bytea(source: _Input) -> object:
@@ -99,7 +99,7 @@ def _versioned(type_name: str) -> Callable[[_Input], str]:
         version = source.raw(1)[0]
         if version != 1:
             raise InvalidBinaryRepresentation(f"unsupported {type_name} version number {version}")
-        return decode_utf8(source.rest())
+        return decode_text(source.rest())
 
     return read
 
@@ -401,7 +401,7 @@ def parse_binary(data: bytes, sql_type: SqlType) -> object:
     if reader is None:
         enum = enum_of(sql_type.oid)
         if enum is not None:
-            return enum_position(enum, decode_utf8(data))
+            return enum_position(enum, decode_text(data))
         if sql_type.oid == types.RECORD:
             raise FeatureNotSupported("input of anonymous composite types is not implemented")
         fields = attributes(sql_type.oid)

@@ -19,6 +19,7 @@ from frontend.encoding import composites, datetimes, held_as_text, intervals, nu
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values, null_mask
 from frontend.encoding.ranges import range_binary_encoder, range_text_encoder
 from frontend.encoding.settings import FormatSettings
+from frontend.encoding.transcoding import transcoded
 from planner.calls.record_shapes import RecordShape
 from planner.common_errors import unsupported_format
 from planner.errors import FeatureNotSupported, UndefinedFunction
@@ -68,7 +69,7 @@ def column_encoder(
         return _all_null
     if format_code == BINARY_FORMAT:
         return _binary(sql_type, arrow_type, settings, shape)
-    return _text(sql_type, arrow_type, settings)
+    return transcoded(_text(sql_type, arrow_type, settings), settings.encoding)
 
 
 def _is_reg_value(arrow_type: Any) -> bool:
@@ -232,8 +233,8 @@ def _binary(
         types.TIMESTAMPTZ: datetimes.timestamp_binary,
         types.INTERVAL: intervals.interval_binary,
         types.UUID: scalars.uuid_binary,
-        types.JSONB: scalars.versioned_binary,
-        types.JSONPATH: scalars.versioned_binary,
+        types.JSONB: transcoded(scalars.versioned_binary, settings.encoding),
+        types.JSONPATH: transcoded(scalars.versioned_binary, settings.encoding),
         **held_as_text.BINARY,
         types.VOID: scalars.void_value,
         types.BIT: scalars.bits_binary,
@@ -244,7 +245,7 @@ def _binary(
     if range_or_multirange(oid) is not None:
         return range_binary_encoder(sql_type)
     if enum_of(oid) is not None:
-        return scalars.enum_encoder(oid)
+        return transcoded(scalars.enum_encoder(oid), settings.encoding)
     if oid == types.RECORD:
         if shape is None:
             # What a row's fields are is not in its text.
@@ -256,7 +257,7 @@ def _binary(
     if oid == types.ACLITEM:
         raise UndefinedFunction("no binary output function available for type aclitem")
     if oid in _TEXT_LIKE or (oid not in _OID_LIKE and _is_text(arrow_type)):
-        return encoded_values
+        return transcoded(encoded_values, settings.encoding)
     raise UndefinedFunction(f"no binary output function available for type {format_type(oid)}")
 
 

@@ -10,9 +10,12 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from planner.values.encodings import SQL_ASCII, UTF8
+
 
 class FormatSettings(Struct, frozen=True, kw_only=True):
-    """How values are written as text. `date_style` is ISO, SQL, Postgres or German; `date_order` MDY, DMY or YMD."""
+    """How values are written as text. `date_style` is ISO, SQL, Postgres or German; `date_order` MDY, DMY or YMD.
+    `encoding` is the client's."""
 
     date_style: str = "ISO"
     date_order: str = "MDY"
@@ -20,10 +23,13 @@ class FormatSettings(Struct, frozen=True, kw_only=True):
     interval_style: str = "postgres"
     extra_float_digits: int = 1
     bytea_output: str = "hex"
+    encoding: str = UTF8
 
 
 @lru_cache(maxsize=256)
-def _parse(date_style: str, time_zone: str, interval_style: str, digits: str, bytea_output: str) -> FormatSettings:
+def _parse(
+    date_style: str, time_zone: str, interval_style: str, digits: str, bytea_output: str, encoding: str
+) -> FormatSettings:
     words = [word.strip() for word in date_style.split(",")]
     style, order = "ISO", "MDY"
     for word in words:
@@ -39,6 +45,7 @@ def _parse(date_style: str, time_zone: str, interval_style: str, digits: str, by
         interval_style=interval_style.lower(),
         extra_float_digits=int(digits),
         bytea_output=bytea_output.lower(),
+        encoding=UTF8 if encoding == SQL_ASCII else encoding,
     )
 
 
@@ -50,4 +57,5 @@ def format_settings(settings: Mapping[str, str]) -> FormatSettings:
         settings.get("IntervalStyle", "postgres"),
         settings.get("extra_float_digits", "1"),
         settings.get("bytea_output", "hex"),
+        settings.get("client_encoding", UTF8),
     )

@@ -18,6 +18,7 @@ from frontend.encoding.numbers import format_float
 from frontend.encoding.settings import FormatSettings
 from planner.types import types
 from planner.types.types import SqlType
+from planner.values.encodings import UTF8
 
 SMALL_CELLS = 400
 """Rows times columns up to which values are written one by one."""
@@ -94,7 +95,10 @@ _FLOATS: dict[int, tuple[pa.DataType, bool]] = {types.FLOAT4: (pa.float32(), Tru
 def cell_writers(
     column_types: Sequence[SqlType], formats: Sequence[int], schema: pa.Schema, settings: FormatSettings
 ) -> list[CellWriter] | None:
-    """The writer of each column, or None when one of them has none or there are no columns."""
+    """The writer of each column, or None when one of them has none, or there are no columns, or
+    texts are not sent in UTF-8."""
+    if settings.encoding != UTF8:
+        return None
     writers: list[CellWriter] = []
     writer: CellWriter
     for sql_type, code, field in zip(column_types, formats, schema, strict=True):

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from adapter.results import ColumnDescription, Notice
 from frontend.encoding.encoders import TEXT_FORMAT
+from frontend.protocol.client_encoding import CLIENT_ENCODING, encode_text
 from planner.errors import SqlError
 from planner.types.derived_oids import owner_of_array_type
 from planner.types.type_names import type_length
@@ -34,7 +35,7 @@ def message(code: str, body: bytes) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass").replace(b"\0", b"") + b"\0"
+    return encode_text(text).replace(b"\0", b"") + b"\0"
 
 
 def authentication_sasl(mechanisms: Sequence[str]) -> bytes:
@@ -89,9 +90,14 @@ def _sent_oid(type: SqlType) -> int:
     return type.domain if owner_of_array_type(type.domain) is not None else type.oid
 
 
-@lru_cache(maxsize=512)
 def row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> bytes:
     """Columns of a result; `formats` has one code per column, or none for text."""
+    return _row_description(columns, formats, CLIENT_ENCODING.get())
+
+
+@lru_cache(maxsize=512)
+def _row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, ...], encoding: str | None) -> bytes:
+    """`row_description`, which differs by the client's encoding."""
     parts = [len(columns).to_bytes(2, "big")]
     for index, column in enumerate(columns):
         origin = column.origin

@@ -11,8 +11,8 @@ What is longer, but short enough to be meant (1 GiB), is skipped without being k
 from __future__ import annotations
 
 import struct
-from contextlib import suppress
 
+from frontend.protocol.client_encoding import CLIENT_ENCODING, decode_text, decode_utf8
 from frontend.protocol.messages import (
     CANCEL_REQUEST,
     GSSENC_REQUEST,
@@ -43,7 +43,6 @@ from frontend.protocol.messages import (
     Terminate,
 )
 from planner.errors import (
-    CharacterNotInRepertoire,
     FeatureNotSupported,
     InvalidAuthorizationSpecification,
     ProgramLimitExceeded,
@@ -77,32 +76,6 @@ class FramingError(Exception):
     def __init__(self, error: SqlError | None) -> None:
         super().__init__(str(error) if error else "invalid message length")
         self.error = error
-
-
-def invalid_utf8(data: bytes, start: int) -> CharacterNotInRepertoire:
-    """PostgreSQL's error for the invalid UTF-8 sequence at `start`, showing the bytes that the first one announces."""
-    first = data[start]
-    length = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4 if first < 0xF8 else 1
-    shown = " ".join(f"0x{byte:02x}" for byte in data[start : start + length])
-    return CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": {shown}')
-
-
-def decode_utf8(data: bytes | memoryview) -> str:
-    """Client text; raises 22021 as PostgreSQL does, also for a NUL byte."""
-    if isinstance(data, memoryview):
-        with suppress(UnicodeDecodeError):
-            text = str(data, "utf-8")
-            if "\0" not in text:
-                return text
-        data = bytes(data)
-    zero = data.find(0)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise invalid_utf8(data, error.start if zero < 0 else min(zero, error.start)) from None
-    if zero >= 0:
-        raise invalid_utf8(data, zero)
-    return text
 
 
 class BodyReader:
@@ -169,7 +142,10 @@ class BodyReader:
         if end < 0:
             raise ProtocolViolation("invalid string in message")
         start, self.position = self.position, end + 1
-        return decode_utf8(bytes(self.body[start:end])) if end > start else ""
+        if end == start:
+            return ""
+        data = bytes(self.body[start:end])
+        return decode_utf8(data) if CLIENT_ENCODING.get() is None else decode_text(data)
 
     def int16s(self) -> tuple[int, ...]:
         count = self.int16()
@@ -449,7 +425,7 @@ class Decoder:
         with memoryview(buffer) as view:
             body = bytes(view[start + 5 : start + length + 1])
         self._advance(length + 1)
-        if code == _BIND and length < SMALL_BIND_BYTES:
+        if code == _BIND and length < SMALL_BIND_BYTES and CLIENT_ENCODING.get() is None:
             bind = _small_bind(body)
             if bind is not None:
                 return bind

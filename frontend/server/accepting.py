@@ -27,6 +27,7 @@ from frontend.connections.session_protocol import Session, SessionFactory
 from frontend.connections.startup import Negotiated, negotiate
 from frontend.connections.tls import Certificates
 from frontend.protocol import backend
+from frontend.protocol.client_encoding import CLIENT_ENCODING, converted_encoding
 from frontend.protocol.codec import FramingError
 from frontend.protocol.messages import PROTOCOL_3_2 as NEWEST_PROTOCOL
 from frontend.protocol.messages import CancelRequest, GssEncRequest, SslRequest, Startup
@@ -41,6 +42,7 @@ from planner.errors import (
     SqlError,
     TooManyConnections,
 )
+from planner.values.encodings import UTF8
 
 log = structlog.get_logger("frontend")
 
@@ -284,13 +286,17 @@ class Server:
 
     async def _open_session(self, client: ClientProtocol, negotiated: Negotiated) -> Session:
         def notify(backend_pid: int, channel: str, payload: str) -> None:
+            encoding = CLIENT_ENCODING.set(converted_encoding(opened[0].settings.get("client_encoding", UTF8)))
             client.write(backend.notification_response(backend_pid, channel, payload))
+            CLIENT_ENCODING.reset(encoding)
             client.flush_soon()
 
         def terminate(error: SqlError) -> None:
             client.send_last(backend.error_response(error, severity="FATAL"))
 
-        return await self._factory.open_session(negotiated.parameters, notify, terminate)
+        # Another session may be the one that notifies, with its own client's encoding in force.
+        opened = [await self._factory.open_session(negotiated.parameters, notify, terminate)]
+        return opened[0]
 
     def _canceller(self, client: ClientProtocol, session: Session) -> Callable[[], None]:
         def cancel() -> None:

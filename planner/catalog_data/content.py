@@ -145,6 +145,29 @@ def keywords() -> Mapping[str, str]:
     return dict(zip(data["word"], data["catcode"], strict=True))
 
 
+class ConversionTable(msgspec.Struct, frozen=True):
+    """The characters of an encoding: `runs` of them by the bytes (in hexadecimal) of their first, `pairs` of characters
+    that are one there, what is only read, and what is only written, by character."""
+
+    runs: dict[str, str]
+    pairs: dict[str, str]
+    read_only: list[str]
+    written_only: dict[str, str]
+
+
+class Conversions(msgspec.Struct, frozen=True):
+    """Further names of encodings, and the conversions that Python's codecs do not have as PostgreSQL does."""
+
+    aliases: dict[str, str]
+    tables: dict[str, ConversionTable]
+
+
+@cache
+def conversions() -> Conversions:
+    """PostgreSQL's conversions between character sets."""
+    return msgspec.json.decode(gzip.decompress((_FOLDER / "conversions.json.gz").read_bytes()), type=Conversions)
+
+
 @cache
 def encodings() -> Mapping[int, str]:
     """PostgreSQL's character set encodings: number to name."""

@@ -190,6 +190,84 @@ def _dump_relations(connection: Any, folder: Path) -> None:
     _write(folder, "relations", listing)
 
 
+_ALIASES = (
+    "abc alt koi8 mskanji shiftjis sjis tcvn tcvn5712 unicode vscii win win932 win936 win949 win950 windows932"
+    " windows936 windows949 windows950 windows866 windows874 iso88591 iso88592 iso88593 iso88594 iso88599 iso885910"
+    " iso885913 iso885914 iso885915 iso885916 windows1250 windows1251 windows1252 windows1253 windows1254 windows1255"
+    " windows1256 windows1257 windows1258"
+)
+_OF_SEVERAL_BYTES = {
+    "EUC_JP": "\x8f", "EUC_KR": "", "EUC_JIS_2004": "\x8f", "EUC_TW": "\x8e", "SJIS": "", "BIG5": "", "GBK": "",
+    "UHC": "", "JOHAB": "", "SHIFT_JIS_2004": "",
+}  # fmt: skip
+"""Encodings whose characters Python knows otherwise or not, with the byte that begins those of more than two."""
+_HELPERS = """
+create function pg_temp.said(data bytea, name text) returns text language plpgsql as
+$$ begin return convert_from(data, name); exception when others then return null; end $$;
+create function pg_temp.written(one text, name text) returns bytea language plpgsql as
+$$ begin return convert_to(one, name); exception when others then return null; end $$;
+"""
+
+
+def _sequences(longer: str) -> list[bytes]:
+    """All that may be a character of an encoding of several bytes."""
+    high = range(0xA1, 0xFF)
+    found = [bytes((lead,)) for lead in range(0x80, 0x100)]
+    found += [bytes((lead, trail)) for lead in range(0x81, 0xFF) for trail in range(0x40, 0xFF)]
+    if longer == "\x8f":
+        found += [bytes((0x8F, lead, trail)) for lead in high for trail in high]
+    if longer == "\x8e":
+        found += [bytes((0x8E, a, b, c)) for a in range(0xA1, 0xB1) for b in high for c in high]
+    return found
+
+
+def _conversions(connection: psycopg.Connection, folder: Path) -> None:
+    """Names of encodings, and the characters of those that `_OF_SEVERAL_BYTES` has: runs of characters in the order of
+    their bytes, and what is so in one direction only."""
+    connection.execute(_HELPERS)
+    names = connection.execute(
+        "select alias, pg_encoding_to_char(pg_char_to_encoding(alias)) from unnest(%s::text[]) alias"
+        " where pg_char_to_encoding(alias) >= 0",
+        (_ALIASES.split(),),
+    ).fetchall()
+    tables = {}
+    for encoding, longer in _OF_SEVERAL_BYTES.items():
+        said: dict[bytes, str] = dict(
+            connection.execute(
+                "select data, text from (select data, pg_temp.said(data, %s) as text from unnest(%s::bytea[]) data) q"
+                " where text is not null and octet_length(data) >= 1 and length(text) >= 1",
+                (encoding, _sequences(longer)),
+            ).fetchall()
+        )
+        # Two characters in a row are none of two bytes.
+        single = {data for data in said if len(data) == 1}
+        said = {data: text for data, text in said.items() if len(data) == 1 or data[:1] not in single}
+        characters = [*map(chr, [*range(0x80, 0xD800), *range(0xE000, 0x10000), *range(0x20000, 0x30000)])]
+        characters += [text for text in said.values() if len(text) > 1]
+        written: dict[str, bytes] = dict(
+            connection.execute(
+                "select text, data from (select text, pg_temp.written(text, %s) as data from unnest(%s::text[]) text) q"
+                " where data is not null",
+                (encoding, characters),
+            ).fetchall()
+        )
+        runs: dict[str, list[str]] = {}
+        last, start = -2, ""
+        for data in sorted(said):
+            code = int.from_bytes(data)
+            if code != last + 1 or len(said[data]) != 1:
+                start = data.hex()
+            runs.setdefault(start, []).append(said[data])
+            last = code if len(said[data]) == 1 else -2
+        tables[encoding] = {
+            "runs": {start: "".join(run) for start, run in runs.items() if len(run[0]) == 1},
+            "pairs": {start: run[0] for start, run in runs.items() if len(run[0]) > 1},
+            "read_only": [data.hex() for data, text in said.items() if written.get(text) != data],
+            "written_only": {text: data.hex() for text, data in written.items() if said.get(data) != text},
+        }
+    _write(folder, "conversions", {"aliases": dict(names), "tables": tables})
+
+
 def main(conninfo: str) -> None:
     """Writes all data files next to this script."""
     folder = Path(__file__).parent
@@ -207,6 +285,7 @@ def main(conninfo: str) -> None:
         encodings = connection.execute(
             "select n, pg_encoding_to_char(n) from generate_series(0, 100) n where pg_encoding_to_char(n) <> ''"
         ).fetchall()
+        _conversions(connection, folder)
         _write(folder, "encodings", {"encoding": [row[0] for row in encodings], "name": [row[1] for row in encodings]})
 
 

@@ -4,8 +4,8 @@ Bound as a `SessionValue`: the functions of `VALUES` and the key words CURRENT_T
 are: now, statement_timestamp, clock_timestamp, current_user, session_user, current_database, current_schema,
 current_schemas (of the search path), current_schemas_implicit (with pg_catalog and that of temporary objects),
 backend_pid, temporary_schema, postmaster_start_time, conf_load_time, version, current_snapshot, current_query,
-inet_server_addr, inet_server_port, inet_client_addr, inet_client_port, ``setting:<name>`` (current_setting of a
-constant) and ``setting_or_null:<name>`` (with missing_ok).
+inet_server_addr, inet_server_port, inet_client_addr, inet_client_port, client_encoding, ``setting:<name>``
+(current_setting of a constant) and ``setting_or_null:<name>`` (with missing_ok).
 CURRENT_DATE, LOCALTIME and their like are casts of now. The adapter gives each a literal per execution.
 
 Functions that act on the session (`ACTS`) are bound as plain calls; the adapter carries them out.
@@ -36,6 +36,7 @@ VALUES: Mapping[str, str] = {
     "current_query": "current_query",
     "version": "version",
     "pg_backend_pid": "backend_pid",
+    "pg_client_encoding": "client_encoding",
     "pg_my_temp_schema": "temporary_schema",
     "pg_postmaster_start_time": "postmaster_start_time",
     "pg_conf_load_time": "conf_load_time",

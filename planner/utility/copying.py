@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from planner.catalog_data.content import encodings
 from planner.common_errors import redundant_options
-from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
+from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError, UndefinedFunction
 from planner.statements import records as st
 from planner.syntax.file_names import format_of
 from planner.syntax.json_format import JSON_NAME
 from planner.syntax.names import qualified_name
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
+from planner.values.encodings import canonical_name, is_convertible
 
 
 def _options(tree: Tree, parsed: Parsed) -> st.CopyOptions:
@@ -87,6 +87,8 @@ def _value(name: str, element: Tree, position: int | None) -> Any:
         raise SqlSyntaxError("freeze requires a Boolean value")
     if text is None:
         raise SqlSyntaxError(f"{name} requires a parameter")
+    if name == "encoding":
+        return _encoding(text, position)
     if name == "file_size":
         size = _SIZE.fullmatch(text)
         if size is None or not int(size[1]):
@@ -144,8 +146,6 @@ def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
     header = given.get("header", False)
     if header == "match" and not is_from:
         raise FeatureNotSupported('cannot use "match" with HEADER in COPY TO')
-    if "encoding" in given:
-        _check_encoding(given["encoding"])
     return st.CopyOptions(
         format=output,
         delimiter=delimiter,
@@ -183,14 +183,14 @@ def _check_files(output: str, given: dict[str, Any], *, is_from: bool) -> None:
         raise InvalidParameterValue('argument to option "partition_by" names a column twice')
 
 
-def _check_encoding(name: str) -> None:
-    """Takes UTF8 alone. 22023 for a name that no encoding has, 0A000 for another one."""
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    if plain in ("utf8", "unicode"):
-        return
-    if plain not in {re.sub(r"[^a-z0-9]", "", known.lower()) for known in encodings().values()}:
-        raise InvalidParameterValue('argument to option "encoding" must be a valid encoding name')
-    raise FeatureNotSupported(f"COPY in encoding {name.upper()} is not supported")
+def _encoding(text: str, position: int | None) -> str:
+    """The encoding's own name. 22023 for a name that no encoding has, 42883 for one that nothing converts to."""
+    name = canonical_name(text)
+    if name is None:
+        raise InvalidParameterValue('argument to option "encoding" must be a valid encoding name', position=position)
+    if not is_convertible(name):
+        raise UndefinedFunction(f'default conversion function for encoding "UTF8" to "{name}" does not exist')
+    return name
 
 
 def _copy(parsed: Parsed, tree: Tree) -> st.UtilityStatement:

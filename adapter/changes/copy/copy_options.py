@@ -113,4 +113,5 @@ def copy_format(options: st.CopyOptions, names: Sequence[str], relation: Relatio
         force_quote=quoted,
         force_not_null=positions("FORCE_NOT_NULL", options.force_not_null),
         force_null=positions("FORCE_NULL", options.force_null),
+        encoding=options.encoding,
     )

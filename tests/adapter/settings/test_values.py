@@ -66,7 +66,7 @@ def test_canonical_value(name: str, given: str, shown: str) -> None:
         ("DateStyle", "foo", "22023", 'invalid value for parameter "DateStyle": "foo"'),
         ("random_page_cost", "a", "22023", 'invalid value for parameter "random_page_cost": "a"'),
         ("client_encoding", "foo", "22023", 'invalid value for parameter "client_encoding": "foo"'),
-        ("client_encoding", "latin1", "0A000", "conversion between LATIN1 and UTF8 is not supported"),
+        ("client_encoding", "mule_internal", "0A000", 'invalid value for parameter "client_encoding": "mule_internal"'),
     ],
 )
 def test_refused_value(name: str, given: str, sqlstate: str, message: str) -> None:

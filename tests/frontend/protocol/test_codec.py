@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.protocol import messages as m
-from frontend.protocol.codec import Decoder, FramingError, decode_utf8
+from frontend.protocol.client_encoding import decode_utf8
+from frontend.protocol.codec import Decoder, FramingError
 from planner.errors import SqlError
 from tests.frontend import raw_client as raw
 
