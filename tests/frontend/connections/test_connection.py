@@ -552,7 +552,7 @@ async def test_copy_out(client: RawClient, script: Script) -> None:
         b"\xff\xff",
     ]
     replies = await client.ask(raw.query("empty"))
-    assert [reply.body for reply in replies if reply.code == "d"] == [b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"]
+    assert [reply.body for reply in replies if reply.code == "d"] == [b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"]
 
 
 # ---------------------------------------------------------------- TLS
