@@ -374,7 +374,9 @@ class Connection:
             columns = await self._session.describe_portal(message.name)
             formats = _spread(self._session.portal_formats(message.name), len(columns or ()))
         self._send_notices()
-        self._channel.write(backend.NO_DATA if columns is None else backend.row_description(columns, formats))
+        self._channel.write(
+            backend.NO_DATA if columns is None else backend.row_description(columns, formats, CLIENT_ENCODING.get())
+        )
 
     async def _execute(self, message: Execute) -> None:
         formats = self._session.portal_formats(message.portal)
@@ -471,7 +473,7 @@ class Connection:
             columns=columns,
             settings=settings,
             encoder=row_encoder(columns, codes, self._settings()),
-            description=backend.row_description(columns, codes),
+            description=backend.row_description(columns, codes, CLIENT_ENCODING.get()),
         )
         if len(self._encodings) >= MAX_ENCODINGS:
             self._encodings.clear()
@@ -512,7 +514,7 @@ class Connection:
             if formats is None:
                 codes = _binary_cursor_formats(rows) or codes
                 self._send_notices()
-                self._channel.write(backend.row_description(rows.columns, codes))
+                self._channel.write(backend.row_description(rows.columns, codes, CLIENT_ENCODING.get()))
             encoder = row_encoder(rows.columns, codes, self._settings())
             async for batch in rows.batches:
                 for chunk in chunks(batch):

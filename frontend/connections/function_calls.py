@@ -12,8 +12,7 @@ from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import parse_value
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.protocol import backend
-from frontend.protocol.client_encoding import decode_text
-from frontend.protocol.codec import BodyReader
+from frontend.protocol.codec import BodyReader, decode_text
 from frontend.protocol.messages import FunctionCall
 from planner.calls.function_calls import CallableFunction, refuse_pseudo_type
 from planner.common_errors import unsupported_format

@@ -13,7 +13,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from adapter.results import CopyFormat
-from frontend.protocol.client_encoding import decode_utf8
+from frontend.protocol.codec import decode_utf8
 from planner.errors import BadCopyFileFormat, SqlError
 
 MAX_SHOWN = 100

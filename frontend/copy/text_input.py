@@ -39,7 +39,7 @@ from frontend.copy.transcoding import Transcoder, encoding_of
 from frontend.decoding.text import parse_column, parse_value, values_to_array
 from frontend.encoding.columns import ArrowArray, replace_rows
 from frontend.encoding.rows import RecordBatch
-from frontend.protocol.client_encoding import decode_utf8
+from frontend.protocol.codec import decode_utf8
 from planner.errors import BadCopyFileFormat, CharacterNotInRepertoire, ProgramLimitExceeded, SqlError
 from planner.values.encodings import UTF8
 

@@ -18,7 +18,7 @@ from frontend.decoding import held_as_text
 from frontend.decoding.held_as_text import LeftoverData
 from frontend.encoding.datetimes import DAYS_1970_TO_2000, MICROS_1970_TO_2000
 from frontend.encoding.ranges import EMPTY, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE
-from frontend.protocol.client_encoding import decode_text
+from frontend.protocol.codec import decode_text
 from planner.errors import (
     DatatypeMismatch,
     DatetimeFieldOverflow,

@@ -12,7 +12,8 @@ from frontend.decoding.binary import parse_binary
 from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import parse_value
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
-from frontend.protocol.client_encoding import CLIENT_ENCODING, decode_text, decode_utf8
+from frontend.protocol.client_encoding import CLIENT_ENCODING
+from frontend.protocol.codec import decode_text, decode_utf8
 from frontend.protocol.messages import Bind
 from planner.common_errors import unsupported_format
 from planner.errors import InvalidBinaryRepresentation, ProtocolViolation, SqlError

@@ -35,7 +35,8 @@ def message(code: str, body: bytes) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    return encode_text(text).replace(b"\0", b"") + b"\0"
+    data = text.encode("utf-8", "surrogatepass") if CLIENT_ENCODING.get() is None else encode_text(text)
+    return data.replace(b"\0", b"") + b"\0"
 
 
 def authentication_sasl(mechanisms: Sequence[str]) -> bytes:
@@ -90,14 +91,12 @@ def _sent_oid(type: SqlType) -> int:
     return type.domain if owner_of_array_type(type.domain) is not None else type.oid
 
 
-def row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> bytes:
-    """Columns of a result; `formats` has one code per column, or none for text."""
-    return _row_description(columns, formats, CLIENT_ENCODING.get())
-
-
 @lru_cache(maxsize=512)
-def _row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, ...], encoding: str | None) -> bytes:
-    """`row_description`, which differs by the client's encoding."""
+def row_description(
+    columns: tuple[ColumnDescription, ...], formats: tuple[int, ...], encoding: str | None = None
+) -> bytes:
+    """Columns of a result; `formats` has one code per column, or none for text. `encoding` is what `CLIENT_ENCODING`
+    has: the names are kept as bytes."""
     parts = [len(columns).to_bytes(2, "big")]
     for index, column in enumerate(columns):
         origin = column.origin

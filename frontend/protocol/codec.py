@@ -11,8 +11,9 @@ What is longer, but short enough to be meant (1 GiB), is skipped without being k
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
-from frontend.protocol.client_encoding import CLIENT_ENCODING, decode_text, decode_utf8
+from frontend.protocol.client_encoding import CLIENT_ENCODING
 from frontend.protocol.messages import (
     CANCEL_REQUEST,
     GSSENC_REQUEST,
@@ -43,12 +44,14 @@ from frontend.protocol.messages import (
     Terminate,
 )
 from planner.errors import (
+    CharacterNotInRepertoire,
     FeatureNotSupported,
     InvalidAuthorizationSpecification,
     ProgramLimitExceeded,
     ProtocolViolation,
     SqlError,
 )
+from planner.values.encodings import decoded
 
 _LARGE_CODES = frozenset(b"QFBPdp")
 _LIMITS = {
@@ -76,6 +79,38 @@ class FramingError(Exception):
     def __init__(self, error: SqlError | None) -> None:
         super().__init__(str(error) if error else "invalid message length")
         self.error = error
+
+
+def invalid_utf8(data: bytes, start: int) -> CharacterNotInRepertoire:
+    """PostgreSQL's error for the invalid UTF-8 sequence at `start`, showing the bytes that the first one announces."""
+    first = data[start]
+    length = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4 if first < 0xF8 else 1
+    shown = " ".join(f"0x{byte:02x}" for byte in data[start : start + length])
+    return CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": {shown}')
+
+
+def decode_utf8(data: bytes | memoryview) -> str:
+    """Text in UTF-8; raises 22021 as PostgreSQL does, also for a NUL byte."""
+    if isinstance(data, memoryview):
+        with suppress(UnicodeDecodeError):
+            text = str(data, "utf-8")
+            if "\0" not in text:
+                return text
+        data = bytes(data)
+    zero = data.find(0)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise invalid_utf8(data, error.start if zero < 0 else min(zero, error.start)) from None
+    if zero >= 0:
+        raise invalid_utf8(data, zero)
+    return text
+
+
+def decode_text(data: bytes | memoryview) -> str:
+    """Client text. Raises 22021, 22P05."""
+    encoding = CLIENT_ENCODING.get()
+    return decode_utf8(data) if encoding is None else decoded(bytes(data), encoding)
 
 
 class BodyReader:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.protocol import messages as m
-from frontend.protocol.client_encoding import decode_utf8
-from frontend.protocol.codec import Decoder, FramingError
+from frontend.protocol.codec import Decoder, FramingError, decode_utf8
 from planner.errors import SqlError
 from tests.frontend import raw_client as raw
 
