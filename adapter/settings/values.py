@@ -20,6 +20,7 @@ from immutables import Map
 
 from adapter.settings.catalogue import BY_NAME, SETTINGS, Setting
 from adapter.settings.identity import BOOTSTRAP_SUPERUSER, Identity
+from planner.catalog_data.encodings import canonical_name, is_convertible
 from planner.common_errors import unknown_setting
 from planner.errors import (
     CantChangeRuntimeParam,
@@ -28,7 +29,6 @@ from planner.errors import (
     InvalidParameterValue,
     SqlError,
 )
-from planner.values.encodings import canonical_name, is_convertible
 from planner.values.interval_text import parse_interval
 from planner.values.time_zones import named_zone
 

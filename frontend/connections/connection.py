@@ -59,6 +59,7 @@ from frontend.protocol.messages import (
     Terminate,
 )
 from planner.calls.function_calls import callable_function
+from planner.catalog_data.encodings import UTF8
 from planner.errors import (
     FeatureNotSupported,
     InFailedSqlTransaction,
@@ -67,7 +68,6 @@ from planner.errors import (
     SqlError,
 )
 from planner.ir.nodes import Literal
-from planner.values.encodings import UTF8
 from storage.errors import StorageError
 
 log = structlog.get_logger("frontend")

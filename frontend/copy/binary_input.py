@@ -19,8 +19,8 @@ from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import values_to_array
 from frontend.encoding.rows import RecordBatch
 from frontend.protocol.client_encoding import CLIENT_ENCODING, converted_encoding
+from planner.catalog_data.encodings import UTF8
 from planner.errors import BadCopyFileFormat, InvalidBinaryRepresentation, SqlError
-from planner.values.encodings import UTF8
 
 _HAS_OIDS = 1 << 16
 _CRITICAL_FLAGS = 0xFFFF0000

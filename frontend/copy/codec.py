@@ -11,7 +11,7 @@ from frontend.copy.output import CopyOutput
 from frontend.copy.text_input import CopyInput
 from frontend.copy.transcoding import encoding_of
 from frontend.encoding.settings import format_settings
-from planner.values.encodings import UTF8
+from planner.catalog_data.encodings import UTF8
 
 
 class FileCodec:

@@ -20,7 +20,7 @@ from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.rows import RecordBatch, bytes_of, copy_data_messages, row_encoder
 from frontend.encoding.settings import FormatSettings
 from frontend.encoding.transcoding import converted
-from planner.values.encodings import UTF8
+from planner.catalog_data.encodings import UTF8
 
 BINARY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _BINARY_HEADER = BINARY_SIGNATURE + bytes(8)

@@ -30,8 +30,8 @@ from frontend.protocol.messages import (
     Malformed,
     Sync,
 )
+from planner.catalog_data.encodings import UTF8
 from planner.errors import ProtocolViolation, QueryCanceled, SqlError, UniqueViolation
-from planner.values.encodings import UTF8
 
 Offload = Callable[..., Awaitable[Any]]
 """Calls a pure function, in a thread when its first argument, the number of cells, is large."""

@@ -40,8 +40,8 @@ from frontend.decoding.text import parse_column, parse_value, values_to_array
 from frontend.encoding.columns import ArrowArray, replace_rows
 from frontend.encoding.rows import RecordBatch
 from frontend.protocol.codec import decode_utf8
+from planner.catalog_data.encodings import UTF8
 from planner.errors import BadCopyFileFormat, CharacterNotInRepertoire, ProgramLimitExceeded, SqlError
-from planner.values.encodings import UTF8
 
 BLOCK_BYTES = 4 << 20
 """Data cut at once: large enough that NumPy's fixed costs vanish, small beside the server's memory."""

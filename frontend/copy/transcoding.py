@@ -7,8 +7,8 @@ from bisect import bisect_left
 
 from adapter.results import CopyFormat
 from frontend.copy.lines import with_context
+from planner.catalog_data.encodings import SQL_ASCII, UTF8, decoded, incomplete_end
 from planner.errors import SqlError
-from planner.values.encodings import SQL_ASCII, UTF8, decoded, incomplete_end
 
 
 def encoding_of(format: CopyFormat, client_encoding: str) -> str:

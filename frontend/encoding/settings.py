@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from planner.values.encodings import SQL_ASCII, UTF8
+from planner.catalog_data.encodings import SQL_ASCII, UTF8
 
 
 class FormatSettings(Struct, frozen=True, kw_only=True):

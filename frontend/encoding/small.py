@@ -16,9 +16,9 @@ import pyarrow as pa
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.numbers import format_float
 from frontend.encoding.settings import FormatSettings
+from planner.catalog_data.encodings import UTF8
 from planner.types import types
 from planner.types.types import SqlType
-from planner.values.encodings import UTF8
 
 SMALL_CELLS = 400
 """Rows times columns up to which values are written one by one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, as_text, data_of
-from planner.values.encodings import UTF8, encoded
+from planner.catalog_data.encodings import UTF8, encoded
 
 _FIRST_BEYOND_ASCII = 0x80
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from planner.catalog_data.encodings import SQL_ASCII, UTF8, encoded
 from planner.errors import UntranslatableCharacter
-from planner.values.encodings import SQL_ASCII, UTF8, encoded
 
 CLIENT_ENCODING: ContextVar[str | None] = ContextVar("client_encoding", default=None)
 """The encoding's canonical name; None for UTF-8."""

@@ -43,6 +43,7 @@ from frontend.protocol.messages import (
     Sync,
     Terminate,
 )
+from planner.catalog_data.encodings import decoded
 from planner.errors import (
     CharacterNotInRepertoire,
     FeatureNotSupported,
@@ -51,7 +52,6 @@ from planner.errors import (
     ProtocolViolation,
     SqlError,
 )
-from planner.values.encodings import decoded
 
 _LARGE_CODES = frozenset(b"QFBPdp")
 _LIMITS = {

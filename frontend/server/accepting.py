@@ -33,6 +33,7 @@ from frontend.protocol.messages import PROTOCOL_3_2 as NEWEST_PROTOCOL
 from frontend.protocol.messages import CancelRequest, GssEncRequest, SslRequest, Startup
 from frontend.server.listening import BACKLOG, listening
 from frontend.server.strangers import Strangers
+from planner.catalog_data.encodings import UTF8
 from planner.common_errors import canceled, shut_down
 from planner.errors import (
     CannotConnectNow,
@@ -42,7 +43,6 @@ from planner.errors import (
     SqlError,
     TooManyConnections,
 )
-from planner.values.encodings import UTF8
 
 log = structlog.get_logger("frontend")
 

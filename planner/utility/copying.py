@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from planner.catalog_data.encodings import canonical_name, is_convertible
 from planner.common_errors import redundant_options
 from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError, UndefinedFunction
 from planner.statements import records as st
@@ -14,7 +15,6 @@ from planner.syntax.json_format import JSON_NAME
 from planner.syntax.names import qualified_name
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
-from planner.values.encodings import canonical_name, is_convertible
 
 
 def _options(tree: Tree, parsed: Parsed) -> st.CopyOptions:

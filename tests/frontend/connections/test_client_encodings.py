@@ -11,8 +11,8 @@ import pytest
 from psycopg.pq import ExecStatus, PGconn
 
 from planner.catalog_data.content import encodings
+from planner.catalog_data.encodings import UTF8, encoded, is_convertible
 from planner.errors import UntranslatableCharacter
-from planner.values.encodings import UTF8, encoded, is_convertible
 from tests.support.postgres import PostgresServer
 from tests.support.server import TidegateServer
 
