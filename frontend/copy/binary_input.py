@@ -1,6 +1,6 @@
 """COPY FROM STDIN (FORMAT binary): tuples of length-prefixed binary values to record batches.
 
-Values are decoded one at a time and gathered column by column.
+Values are decoded column by column; where that does not do, such as for errors, one at a time.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from adapter.results import ColumnDescription
@@ -15,6 +16,7 @@ from frontend.copy.lines import with_context
 from frontend.copy.output import BINARY_SIGNATURE
 from frontend.copy.places import RowPlaces
 from frontend.decoding.binary import parse_binary
+from frontend.decoding.binary_columns import NotPlain, parse_binary_column
 from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import values_to_array
 from frontend.encoding.rows import RecordBatch
@@ -25,6 +27,8 @@ from planner.errors import BadCopyFileFormat, InvalidBinaryRepresentation, SqlEr
 _HAS_OIDS = 1 << 16
 _CRITICAL_FLAGS = 0xFFFF0000
 _BATCH_ROWS = 8_192
+_COUNT = struct.Struct(">h")
+_LENGTH = struct.Struct(">i")
 _BLOCK_BYTES = 1 << 20
 
 
@@ -84,21 +88,17 @@ class CopyBinaryInput:
                 return batches
             position = length
             self._header_due = False
-        rows: list[list[object]] = []
         noted = self._row_number
-        while True:
-            parsed = self._tuple(data, position, final=final)
-            if parsed is None:
-                break
-            row, position = parsed
-            if row is None:
-                continue
-            rows.append(row)
-            if len(rows) >= _BATCH_ROWS:
-                batches.append(self._batch(rows))
-                rows = []
-        if rows:
-            batches.append(self._batch(rows))
+        starts: list[int] = []
+        lengths: list[int] = []
+        failure: SqlError | None = None
+        try:
+            position = self._scan(data, position, starts, lengths, final=final)
+        except SqlError as error:
+            failure = error  # Rows before it may have errors of their own.
+        batches.extend(self._decoded(data, starts, lengths, noted))
+        if failure is not None:
+            raise failure
         self.places.note(self._row_number - noted, noted, self._row_number - noted)
         self._pending = [data[position:]]
         self._pending_bytes = len(data) - position
@@ -131,51 +131,109 @@ class CopyBinaryInput:
             return None
         return 19 + int(extension)
 
-    def _tuple(self, data: bytes, position: int, *, final: bool) -> tuple[list[object] | None, int] | None:
-        """(values, position after them); values are None for the trailer. None until the tuple is complete."""
-        size = len(data)
-        if self._ended:
-            if position < size:
-                raise BadCopyFileFormat("received copy data after EOF marker", where=self.where)
-            return None
-        if position + 2 > size:
-            if final and position < size:
-                raise BadCopyFileFormat("unexpected EOF in COPY data", where=self.where)
-            return None
-        (count,) = struct.unpack_from(">h", data, position)
-        if count == -1:
-            self._ended = True
-            return None, position + 2
-        if count != len(self._columns):
-            raise BadCopyFileFormat(f"row field count is {count}, expected {len(self._columns)}", where=self.where)
-        spans: list[tuple[int, int]] = []
-        cursor = position + 2
-        for _ in range(count):
-            if cursor + 4 > size:
+    def _scan(self, data: bytes, position: int, starts: list[int], lengths: list[int], *, final: bool) -> int:
+        """Notes where the fields of the tuples from `position` on start, and how long they are (-1: NULL), those of
+        whole tuples; the position after them."""
+        size, columns = len(data), len(self._columns)
+        count_at, length_at = _COUNT.unpack_from, _LENGTH.unpack_from
+        while True:
+            if self._ended:
+                if position < size:
+                    raise BadCopyFileFormat("received copy data after EOF marker", where=self.where)
+                return position
+            if position + 2 > size:
+                if final and position < size:
+                    raise BadCopyFileFormat("unexpected EOF in COPY data", where=self.where)
+                return position
+            (count,) = count_at(data, position)
+            if count == -1:
+                self._ended = True
+                position += 2
+                continue
+            if count != columns:
+                raise BadCopyFileFormat(f"row field count is {count}, expected {columns}", where=self.where)
+            cursor, whole = position + 2, len(starts)
+            for _ in range(count):
+                cursor += 4
+                if cursor > size:
+                    break
+                (length,) = length_at(data, cursor - 4)
+                starts.append(cursor)
+                lengths.append(length)
+                if length > 0:
+                    cursor += length
+                elif length < -1:
+                    del starts[whole:], lengths[whole:]
+                    raise BadCopyFileFormat("invalid field size", where=self.where)
+            if cursor > size:
+                del starts[whole:], lengths[whole:]
                 self._check_more(final=final)
-                return None
-            (length,) = struct.unpack_from(">i", data, cursor)
-            cursor += 4
-            if length < -1:
-                raise BadCopyFileFormat("invalid field size", where=self.where)
-            if length >= 0 and cursor + length > size:
-                self._check_more(final=final)
-                return None
-            spans.append((cursor, length))
-            cursor += max(length, 0)
-        row = [self._value(data, index, start, length) for index, (start, length) in enumerate(spans)]
-        self._row_number += 1
-        return row, cursor
+                return position
+            self._row_number += 1
+            position = cursor
 
     def _check_more(self, *, final: bool) -> None:
         if final:
             raise BadCopyFileFormat("unexpected EOF in COPY data", where=self.where)
 
-    def _value(self, data: bytes, index: int, start: int, length: int) -> object:
+    def _decoded(self, data: bytes, starts: list[int], lengths: list[int], first: int) -> list[RecordBatch]:
+        """The rows whose fields are there; `first` is the number of the one before them."""
+        columns = len(self._columns)
+        count = self._row_number - first
+        if not columns:
+            return [self._batch([[]] * count)] if count else []
+        octets = np.frombuffer(data, np.uint8)
+        all_starts = np.array(starts, np.int64).reshape(-1, columns)
+        all_lengths = np.array(lengths, np.int64).reshape(-1, columns)
+        batches = []
+        for row in range(0, count, _BATCH_ROWS):
+            some = slice(row, row + _BATCH_ROWS)
+            try:
+                arrays = [
+                    self._column(octets, data, all_starts[some, index], all_lengths[some, index], column)
+                    for index, column in enumerate(self._columns)
+                ]
+            except (NotPlain, LeftoverData, SqlError):
+                # Value by value, in the order of the rows: which is wrong, and where it stands.
+                rows = [
+                    [
+                        self._value(data, index, start, length, first + row + number)
+                        for index, (start, length) in enumerate(zip(at, sizes, strict=True))
+                    ]
+                    for number, (at, sizes) in enumerate(
+                        zip(all_starts[some].tolist(), all_lengths[some].tolist(), strict=True), 1
+                    )
+                ]
+                batches.append(self._batch(rows))
+            else:
+                batches.append(pa.record_batch(arrays, names=self._names))
+        return batches
+
+    def _column(
+        self,
+        octets: np.ndarray[Any, np.dtype[np.uint8]],
+        data: bytes,
+        starts: np.ndarray[Any, np.dtype[np.int64]],
+        lengths: np.ndarray[Any, np.dtype[np.int64]],
+        column: ColumnDescription,
+    ) -> Any:
+        if self._encoding is None:
+            try:
+                return parse_binary_column(octets, starts, lengths, column.type)
+            except NotPlain:
+                pass  # Value by value, but still only this column.
+        values = [
+            None if length < 0 else parse_binary(data[start : start + length], column.type)
+            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+        ]
+        return values_to_array(values, column.type)
+
+    def _value(self, data: bytes, index: int, start: int, length: int, row: int) -> object:
+        """Raises the errors of a value in the row of this number."""
         if length < 0:
             return None
         column = self._columns[index]
-        where = f"{self.where}, column {column.name}"
+        where = f"COPY {self._relation}, line {row}, column {column.name}"
         try:
             return parse_binary(data[start : start + length], column.type)
         except LeftoverData:
