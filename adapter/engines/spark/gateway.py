@@ -142,13 +142,17 @@ class SparkGateway:
         self.java = java
         self.gateway = gateway
         self._lifeline = lifeline
-        self._poll = select.poll()
-        self._poll.register(lifeline, 0)
 
     @property
     def alive(self) -> bool:
         """Whether the JVM still runs, and this process has not left it."""
-        return self._lifeline >= 0 and not self._poll.poll(0)
+        lifeline = self._lifeline
+        if lifeline < 0:
+            return False
+        # NOTE: one for each call: a poll object that two threads use at once raises.
+        poll = select.poll()
+        poll.register(lifeline, 0)
+        return not poll.poll(0)
 
     def kill(self) -> None:
         """Ends the JVM at once."""
