@@ -263,6 +263,10 @@ class CheckViolation(IntegrityConstraintViolation):
     sqlstate = "23514"
 
 
+class TriggeredDataChangeViolation(SqlError):
+    sqlstate = "27000"
+
+
 class InvalidCursorState(SqlError):
     sqlstate = "24000"
 

@@ -39,7 +39,7 @@ from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.constraints.view_checks import CheckedPolicies, CheckedViews
 from adapter.changes.merged_rows import Merge, taken
 from adapter.changes.on_conflict import ConflictResolution, retried, whole
-from adapter.changes.rows.changed_rows import ChangedRows
+from adapter.changes.rows.changed_rows import ChangedRows, refuse_changed
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
@@ -164,6 +164,8 @@ class Change:
         self._txn = running.transaction.writable(running.services.env, target.shard)
         name = plan.tag.split()[0]
         self._tag_prefix = "INSERT 0 " if name == "INSERT" else name + " "
+        self._changes_by_calls = running.session.changes_by_calls if changed is None else changed.changes_by_calls
+        """How many there were before the statement began to call functions."""
         self._rows = 0
         self._own_rows = 0
         """Those of the statement itself, when others are carried out with it."""
@@ -172,7 +174,7 @@ class Change:
         self._conflicts: ConflictResolution | None = None
         self._merge: Merge | None = None
         if isinstance(statement, BoundMerge):
-            self._merge = Merge(running, target, statement, changed or ChangedRows())
+            self._merge = Merge(running, target, statement, changed or ChangedRows(self._changes_by_calls))
         if isinstance(statement, BoundInsert) and statement.on_conflict is not None:
             self._conflicts = ConflictResolution(running, target, statement, statement.on_conflict)
         self._keys: StatementKeys | None = None
@@ -317,14 +319,14 @@ class Change:
             case BoundUpdate():
                 columns = batch.columns
                 old, new = columns[1 : 1 + width], columns[1 + width : 1 + 2 * width]
-                self.delete(columns[0], old)
+                await self._delete(columns[0], old)
                 self._replaced(columns[0], await self.insert(self._batch(new), columns[1 + 2 * width :]))
                 if self._keys is not None:
                     self._keys.move(old, new)
             case BoundDelete():
                 columns = batch.columns
                 old = columns[1 : 1 + width]
-                self.delete(columns[0], old)
+                await self._delete(columns[0], old)
                 self._replaced(columns[0], DELETED)
                 if self._keys is not None:
                     self._keys.remove(old)
@@ -349,7 +351,7 @@ class Change:
                 self._keys.add(new)
             written.append((resolved.inserted, new))
         if resolved.old is not None and resolved.new is not None:
-            self.delete(resolved.row_ids, resolved.old)
+            await self._delete(resolved.row_ids, resolved.old)
             self._replaced(resolved.row_ids, await self._write(self._batch(resolved.new), self._conflicts.updated))
             if self._keys is not None:
                 self._keys.move(resolved.old, resolved.new)
@@ -382,7 +384,7 @@ class Change:
             row_ids, old, new = merged.row_ids.take(places), taken(merged.old, places), taken(merged.new, places)
             if not len(places):
                 continue
-            self.delete(row_ids, old)
+            await self._delete(row_ids, old)
             is_update = places is merged.updated
             first = self._txn.write(self.target.shard, self._batch(new)) if is_update else DELETED
             self._replaced(row_ids, first)
@@ -437,8 +439,11 @@ class Change:
             )
         )
 
-    def delete(self, row_ids: Any, old: SequenceOf[Any]) -> None:
-        """Delete rows by id, with their old values."""
+    async def _delete(self, row_ids: Any, old: SequenceOf[Any]) -> None:
+        """Delete rows by id, with their old values. 27000 for one that a function has changed which the statement
+        calls."""
+        if self._running.session.changes_by_calls != self._changes_by_calls:
+            await refuse_changed(self._running, self.target.shard, self._txn, row_ids, self._statement)
         names = [ROW_ID, *self.target.names]
         self._txn.delete(self.target.shard, pa.record_batch([row_ids, *old], names=names))
 

@@ -72,7 +72,7 @@ class _Parts:
         self._plan = plan
         self._left = {step.id: step for step in plan.steps}
         self._rows: dict[int, pa.Table] = {}
-        self._changed = ChangedRows()
+        self._changed = ChangedRows(running.session.changes_by_calls)
         self.changes: list[Change] = []
         """Those that have run."""
 

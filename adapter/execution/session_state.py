@@ -123,6 +123,8 @@ class SessionState:
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
         self.kind: tuple[SettingValues, int] | None = None
         """Its settings, with their number among those of other sessions (`adapter.sessions.changes_at_once`)."""
+        self.changes_by_calls = 0
+        """How many statements that change rows were carried out inside functions."""
         self.waits_for_locks = True
         """Whether what runs waits for locks that others have; it raises WouldWait otherwise."""
         self._unsettled: asyncio.Future[Csn] | None = None

@@ -8,7 +8,7 @@ DEFINER.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, nullcontext
 from copy import copy
 from typing import Any
 
@@ -20,6 +20,7 @@ from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import Plan, describe_query, make_plan
 from adapter.plans.row_text import literal_value
 from adapter.settings.values import IDENTITY_SETTINGS
+from adapter.transactions.snapshots import seeing_own
 from planner.calls.user_functions import statements_of
 from planner.common_errors import too_deep
 from planner.definitions.routines import converted, with_arguments
@@ -82,7 +83,10 @@ async def run_body(
                 within.parsed, within.params, within.declared = parsed, (), ()
                 within.depth, within.in_block, within.may_retry = running.depth + 1, True, False
                 within.token = f"{running.token}.{running.depth}.{place}"
-                outcome = await running.run(within, plan)
+                if isinstance(plan.statement, BoundChange) or plan.steps:
+                    running.session.changes_by_calls += 1
+                with seeing_own(running.transaction) if record.volatility == "v" else nullcontext():
+                    outcome = await running.run(within, plan)
                 if isinstance(outcome, RowsOutcome):
                     types = tuple(column.type for column in outcome.columns)
                     rows = await _rows(outcome, types)

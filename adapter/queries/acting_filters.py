@@ -25,6 +25,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import RELATIONS, column_ids, transform, walk
+from storage.shards.parts import NO_COLUMNS, written_table
 
 FIRST_AT_HAND = ir.RETURNING_ROWS - 2000
 """The id of the first `CteScan` of rows for which calls were carried out; lower ones follow."""
@@ -117,12 +118,14 @@ async def _true_rows(
                 }
                 if await _are_true(running, acting, values, prepare):
                     true.append(row)
-            kept.append(pa.Table.from_batches([batch.take(pa.array(true, pa.int64()))]).rename_columns(names))
+            if names:
+                kept.append(pa.Table.from_batches([batch.take(pa.array(true, pa.int64()))]).rename_columns(names))
+            else:
+                kept.append(pa.table({NO_COLUMNS: pa.nulls(len(true), pa.bool_())}))
     if kept:
         return pa.concat_tables(kept)
-    return pa.schema(
-        [(name, arrow_type(field.type)) for name, field in zip(names, node.fields, strict=True)]
-    ).empty_table()
+    schema = pa.schema([(name, arrow_type(field.type)) for name, field in zip(names, node.fields, strict=True)])
+    return written_table(schema.empty_table())
 
 
 async def _are_true(

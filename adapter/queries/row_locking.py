@@ -111,6 +111,24 @@ async def _inner(running: Running, query: BoundQuery, given: AtHand, prepare: Pr
     """`query` reading at hand what its locking parts find, and all rows at hand."""
     at_hand = dict(given)
     free = itertools.count(FIRST_AT_HAND, -1)
+    common = {table.id: table for node in walk(query.rel) if isinstance(node, ir.With) for table in node.tables}
+    scans: dict[int, ir.CteScan] = {}
+
+    def at_hand_in(rel: Any) -> Any:
+        return transform(rel, lambda node: scans.get(id(node)))
+
+    def with_common_tables(rel: ir.Rel) -> ir.Rel:
+        """`rel` with the common tables that it reads; they stand around it in the query."""
+        own = {table.id for node in walk(rel) if isinstance(node, ir.With) for table in node.tables}
+        needed: dict[int, ir.CommonTable] = {}
+        left: list[Any] = [rel]
+        while left:
+            for node in walk(left.pop()):
+                if isinstance(node, ir.CteScan) and node.cte in common.keys() - own - needed.keys():
+                    needed[node.cte] = at_hand_in(common[node.cte])
+                    left.append(needed[node.cte])
+        tables = tuple(needed[id] for id in common if id in needed)
+        return ir.With(tables=tables, body=rel, fields=rel.fields) if tables else rel
 
     async def carried_out(rel: Any) -> Any:
         nodes: dict[int, ir.LockRows] = {}
@@ -122,10 +140,9 @@ async def _inner(running: Running, query: BoundQuery, given: AtHand, prepare: Pr
             return None
 
         transform(rel, note)
-        scans: dict[int, ir.CteScan] = {}
         for key, node in nodes.items():
             _check_alone(node)
-            inner = await carried_out(node.input)
+            inner = with_common_tables(await carried_out(node.input))
             read = await prepare(replace(query, rel=inner, locking=None), at_hand)
             count, offset = await _bounds(running, query, node, at_hand, prepare)
             whole = replace(query, rel=inner, locking=None)
@@ -138,7 +155,7 @@ async def _inner(running: Running, query: BoundQuery, given: AtHand, prepare: Pr
             tables = [pa.Table.from_batches([batch]).rename_columns(names) for batch in batches]
             at_hand[cte] = pa.concat_tables(tables) if tables else schema.empty_table()
             scans[key] = ir.CteScan(cte=cte, fields=node.fields)
-        return transform(rel, lambda node: scans.get(id(node)))
+        return at_hand_in(rel)
 
     return replace(query, rel=await carried_out(query.rel), locking=None), at_hand
 

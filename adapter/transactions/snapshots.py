@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -192,11 +192,24 @@ async def own_parts(
 @asynccontextmanager
 async def reading_as_before(transaction: Transaction, shards: Iterable[ShardId]) -> AsyncIterator[None]:
     """Within it, what is written to `shards` is not seen: a statement does not see its own changes."""
-    transaction.own_before = {shard: await own_parts(transaction, shard) for shard in shards}
+    outer = transaction.own_before
+    transaction.own_before = {**outer, **{shard: await own_parts(transaction, shard) for shard in shards}}
     try:
         yield
     finally:
-        transaction.own_before = {}
+        transaction.own_before = outer
+
+
+@contextmanager
+def seeing_own(transaction: Transaction) -> Iterator[None]:
+    """Within it, all that the transaction has written is seen: also what the statement has that calls a function, by
+    the statements of that function."""
+    outer = transaction.own_before
+    transaction.own_before = {}
+    try:
+        yield
+    finally:
+        transaction.own_before = outer
 
 
 # ---------------------------------------------------------------- snapshots for others
