@@ -69,6 +69,14 @@ class Compactor:
             part.kind == "delete" for part in handle.state.parts.values()
         )
 
+    def is_waiting(self, shard: ShardId) -> bool:
+        """Whether there are parts that will be worth compacting once nobody reads at a moment before them any more."""
+        handle = self._handles.opened(shard)
+        if handle is None or shard not in self._cache.state.registered:
+            return False
+        newer = [part for part in handle.state.parts.values() if part.csn > handle.state.since]
+        return len(newer) >= compaction.MERGE_FACTOR or any(part.kind == "delete" for part in newer)
+
     async def compact(self, shard: ShardId) -> int:
         """Compact `shard` until nothing is due. Returns how many parts were swapped out."""
         handle = await self._handles.open(shard)

@@ -56,6 +56,9 @@ class Maintenance:
                 await self._work(f"the state of {shard}", self.compactor.look, shard, touched)
             if self.compactor.is_due(shard):
                 await self._work(f"compaction of {shard}", self.compactor.compact, shard, touched)
+                if self.compactor.is_waiting(shard):
+                    # NOTE: perhaps nobody writes to it again, which would bring it back.
+                    touched.add(shard)
             if self.indexer.is_due(shard):
                 await self._work(f"key runs of {shard}", self.indexer.index, shard, touched)
         await self.look_after_the_dead()

@@ -71,6 +71,25 @@ async def test_many_small_inserts_become_one_part() -> None:
     assert await read(env, shard) == before
 
 
+async def test_what_is_too_new_is_compacted_though_nobody_writes_again() -> None:
+    clock = ManualClock()
+    env = await Stores(clock=clock).open()
+    shard = await create(env)
+    for number in range(100):
+        await insert(env, shard, (number, str(number)))
+    await env.applier.apply_all()
+    touched = env.applier.touched
+    assert shard in touched
+    await env.maintenance.run(touched)
+    assert shard in touched
+    clock.advance(3_000)
+    await env.maintenance.run(touched)
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
+    assert len(snapshot.inserts) == 1
+    await env.maintenance.run(touched)
+    assert shard not in touched
+
+
 async def test_deletes_are_folded_and_row_ids_kept() -> None:
     clock = ManualClock()
     env = await Stores(clock=clock).open()
