@@ -43,6 +43,7 @@ from storage.catalog.model import Constraint, Index, Relation, Schema
 from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.indexes.definition import IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.reading.found import Found
+from storage.shards.indexes.reading.lookups import first_of_each
 from storage.shards.indexes.reading.repeats import may_repeat
 from storage.shards.indexes.scalar_keys import plain_list, plain_scalar
 from storage.timestamps.csn import Csn
@@ -298,12 +299,19 @@ def _equal(of: KeyColumn, column: pa.Array, value: pa.Scalar) -> pa.Array:
 
 
 async def _found_twice(running: Running, relation: Relation, index: IndexDefinition, keys: Keys, as_of: Csn) -> Found:
-    """The rows with those of `keys` that more than one row has."""
+    """The rows with those of `keys` that more than one row has. A key that is there more than once counts where it is
+    first: each of many equal keys would find each of as many rows."""
+    first = None
+    if len(keys[0]) > 1:
+        once = partial(first_of_each, index, key_arrays(index, keys), index.nulls_not_distinct)
+        first = await computed(len(keys[0]), once)
+        keys = tuple(column.take(pa.array(first)) for column in keys) if len(first) < len(keys[0]) else keys
     found = await find(running, relation, index, keys, as_of=as_of)
     if len(found.keys) < 2:
         return replace(found, keys=found.keys[:0], row_ids=found.row_ids[:0])
     kept = np.flatnonzero(np.bincount(found.keys)[found.keys] > 1)
-    return replace(found, keys=found.keys[kept], row_ids=found.row_ids[kept])
+    numbers = found.keys[kept]
+    return replace(found, keys=numbers if first is None else first[numbers], row_ids=found.row_ids[kept])
 
 
 async def _may_repeat(running: Running, index: IndexDefinition, pieces: Sequence[Keys]) -> bool:

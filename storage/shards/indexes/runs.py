@@ -152,8 +152,8 @@ class Section:
         if at == len(keys) or keys[at] != key:
             return []
         end = at + 1
-        while end < len(keys) and keys[end] == key:
-            end += 1
+        if end < len(keys) and keys[end] == key:
+            end = bisect_right(keys, key, end)
         return self._positions[at:end].tolist()  # type: ignore[no-any-return]
 
     def probe(self, wanted: Keys) -> Found:

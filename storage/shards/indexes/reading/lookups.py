@@ -27,6 +27,9 @@ ONE_BY_ONE = 8
 FEW_VERSIONS = 4
 """A key with more rows than that is that of a row which has been changed again and again: most of them are deleted."""
 
+ONE_BY_ONE_ROWS = 1_000
+"""A key with more rows than that is looked up as columns: one by one they take 3 us each."""
+
 ROWS_OF_A_GROUP = 64
 """Reading any of a row group's rows takes as long as that many more."""
 
@@ -49,7 +52,8 @@ def lookup(
     plain_keys = [
         tuple([plain(column, value) for column, value in zip(index.columns, key, strict=True)]) for key in keys
     ]
-    return (yield from _few(sources, views, index, plain_keys, columns, nulls_match))
+    few = yield from _few(sources, views, index, plain_keys, columns, nulls_match)
+    return few or (yield from _many(sources, views, index, arrays_of(index.columns, keys), columns, nulls_match))
 
 
 def lookup_columns(
@@ -61,9 +65,10 @@ def lookup_columns(
     nulls_match: bool,
 ) -> Steps[Found]:
     """See `reader.KeyReader.lookup_columns`."""
-    if len(keys[0]) > ONE_BY_ONE or index.in_threads:
-        return (yield from _many(sources, views, index, keys, columns, nulls_match))
-    return (yield from _few(sources, views, index, _plain_keys(index, keys), columns, nulls_match))
+    few = None
+    if len(keys[0]) <= ONE_BY_ONE and not index.in_threads:
+        few = yield from _few(sources, views, index, _plain_keys(index, keys), columns, nulls_match)
+    return few or (yield from _many(sources, views, index, keys, columns, nulls_match))
 
 
 def _plain_keys(index: IndexDefinition, keys: Sequence[pa.Array]) -> list[tuple[Plain, ...]]:
@@ -81,8 +86,8 @@ def _few(
     keys: Sequence[tuple[Plain, ...]],
     columns: Sequence[StoredColumn],
     nulls_match: bool,
-) -> Steps[Found]:
-    """Each key by itself."""
+) -> Steps[Found | None]:
+    """Each key by itself; None when one of them has too many rows for that."""
     numbers: list[int] = []
     row_ids: list[int] = []
     places: list[tuple[RowGroup, int]] = []
@@ -92,8 +97,10 @@ def _few(
         found: dict[int, tuple[RowGroup, int]] = {}
         hashed = hash_of(index.columns, key) if index.hashed else 0
         candidates = yield from _candidates(sources, views, index, key, hashed)
-        if len(candidates) > FEW_VERSIONS:
+        if candidates is not None and len(candidates) > FEW_VERSIONS:
             candidates = yield from _not_deleted(sources, views, index, candidates, hashed)
+        if candidates is None or len(candidates) > ONE_BY_ONE_ROWS:
+            return None
         for part, position in candidates:
             group = yield from sources.group_at(part, position)
             at = position - group.first
@@ -134,8 +141,9 @@ def _not_deleted(
 
 def _candidates(
     sources: Sources, views: Sequence[PartView], index: IndexDefinition, key: tuple[Plain, ...], hashed: int
-) -> Steps[list[tuple[Part, int]]]:
-    """Where rows with `key`, whose hash is `hashed`, may be: part and position."""
+) -> Steps[list[tuple[Part, int]] | None]:
+    """Where rows with `key`, whose hash is `hashed`, may be: part and position; None when those are too many in one
+    file."""
     found: list[tuple[Part, int]] = []
     low, bits = prefix_of(index.columns, key)
     high = low | (1 << max(0, 64 - bits)) - 1
@@ -154,13 +162,15 @@ def _candidates(
             if lowest <= high and low <= highest:
                 if not index.hashed:
                     run = yield from sources.run_within(part, index, low, high)
-                    found += [(part, position) for position in run.between(low, high)]
-                    continue
-                holding = sources.runs.get(part, index)
-                if holding is None:
-                    holding = yield from sources.run_with(part, index, np.array([hashed], np.uint64))
-                if holding is not None:
-                    found += [(part, position) for position in holding.find(hashed)]
+                    positions = run.between(low, high)
+                else:
+                    holding = sources.runs.get(part, index)
+                    if holding is None:
+                        holding = yield from sources.run_with(part, index, np.array([hashed], np.uint64))
+                    positions = [] if holding is None else holding.find(hashed)
+                if len(positions) > ONE_BY_ONE_ROWS:
+                    return None
+                found += [(part, position) for position in positions]
     return found
 
 
@@ -236,7 +246,10 @@ def look_up_new(
 ) -> Steps[int | None]:
     """See `reader.KeyReader.first_taken`."""
     if len(keys[0]) <= ONE_BY_ONE and not index.in_threads:
-        return (yield from _few_new(sources, views, index, _plain_keys(index, keys), nulls_match))
+        plain_keys = _plain_keys(index, keys)
+        few = yield from _few(sources, views, index, plain_keys, (), nulls_match)
+        if few is not None:
+            return _first_taken(plain_keys, few, nulls_match)
     low, high = yield from over_rows(len(keys[0]), partial(rising_bounds, index, keys))
     if low <= high and not any(view.inline for view in views):
         bounds = [bound for view in views for bound in view.bounds(index)]
@@ -244,12 +257,21 @@ def look_up_new(
             # Numbers that rise, all outside of what there is: as loads have them whose keys are counted.
             return None
     wanted = yield from over_rows(len(keys[0]), lambda: _Wanted.of(index, keys, nulls_match))
-    repeated = yield from over_rows(len(keys[0]), wanted.repeated)
+    taken = yield from over_rows(len(keys[0]), wanted.repeats)
+    if taken:
+        # What is looked for once is found once, however often a key is there.
+        wanted = wanted.without(taken)
     found = yield from _matching(sources, views, index, wanted, ())
-    taken = [repeated] if repeated is not None else []
     if len(found.keys):
         taken.append(int(found.keys.min()))
     return min(taken, default=None)
+
+
+def first_of_each(index: IndexDefinition, keys: Sequence[pa.Array], nulls_match: bool) -> Ints:
+    """The numbers of `keys`, by columns, without those that are equal to one before them; ascending. A key with a NULL
+    equals none unless `nulls_match`."""
+    wanted = _Wanted.of(index, keys, nulls_match)
+    return np.setdiff1d(np.arange(len(keys[0])), wanted.repeats(), assume_unique=True)
 
 
 def rising_bounds(index: IndexDefinition, keys: Sequence[pa.Array]) -> tuple[int, int]:
@@ -266,14 +288,8 @@ def rising_bounds(index: IndexDefinition, keys: Sequence[pa.Array]) -> tuple[int
     return 1, 0
 
 
-def _few_new(
-    sources: Sources,
-    views: Sequence[PartView],
-    index: IndexDefinition,
-    keys: Sequence[tuple[Plain, ...]],
-    nulls_match: bool,
-) -> Steps[int | None]:
-    taken = (yield from _few(sources, views, index, keys, (), nulls_match)).keys.tolist()
+def _first_taken(keys: Sequence[tuple[Plain, ...]], found: Found, nulls_match: bool) -> int | None:
+    taken = found.keys.tolist()
     before: set[tuple[Plain, ...]] = set()
     for number, key in enumerate(keys):
         if key in before and (nulls_match or None not in key):
@@ -322,8 +338,13 @@ class _Wanted(Struct, frozen=True):
         order = ascending(low)
         return _Wanted(values, numbers[order], low[order], high[order], index.hashed)
 
-    def repeated(self) -> int | None:
-        """The first key that is equal to one before it; None when all differ."""
+    def without(self, repeats: Sequence[int]) -> _Wanted:
+        """The others."""
+        kept = np.flatnonzero(~np.isin(self.numbers, repeats))
+        return _Wanted(self.values, self.numbers[kept], self.low[kept], self.high[kept], self.hashed)
+
+    def repeats(self) -> list[int]:
+        """The keys that are equal to one before them."""
         numbers, hashed = self.numbers, self.low
         if not self.hashed:
             hashed = hashes(self.values)[numbers]
@@ -341,7 +362,7 @@ class _Wanted(Struct, frozen=True):
             near = near[~same]
             near = near[near + step < len(hashed)]
             near = near[hashed[near] == hashed[near + step]]
-        return min(found, default=None)
+        return found
 
 
 def _places_by_hash(
