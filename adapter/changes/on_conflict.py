@@ -27,9 +27,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.changes.change_locks import followed_by
+from adapter.changes.constraints.changing_rows import wait_for_changes
 from adapter.changes.constraints.key_checks import find
 from adapter.changes.constraints.key_locks import MAX_KEYS, lock_keys, newest
-from adapter.changes.constraints.overlap_checks import overlaps_of, taken_rows
+from adapter.changes.constraints.overlap_checks import overlaps_of, taken_rows, wait_for_conflicting
 from adapter.changes.constraints.table_keys import UniqueKey
 from adapter.changes.constraints.target import Target
 from adapter.changes.constraints.view_checks import CheckedPolicies
@@ -45,10 +46,11 @@ from adapter.spilling.written_keys import WrittenKeys
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks.lock import Follows
-from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_NO_KEY_UPDATE
+from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_NO_KEY_UPDATE, FOR_UPDATE
 from adapter.transactions.overlaps import OverlapIndex, Taken
 from adapter.transactions.transaction import BeginAgain
 from planner.errors import CardinalityViolation, SqlError
+from planner.ir import nodes as ir
 from planner.ir.bound import BoundInsert, BoundQuery, OnConflict
 from planner.ir.nodes import RETURNING_ROWS
 from storage.catalog.model import Index, Relation
@@ -98,6 +100,10 @@ class ConflictResolution:
         if clause.existing is not None and clause.updated is not None:
             self._existing = CheckedPolicies(running, clause.existing, "existing")
             self.updated = CheckedPolicies(running, clause.updated, "updated")
+        self._mode = FOR_NO_KEY_UPDATE
+        """How rows are locked that change: as PostgreSQL does it, by the columns that are assigned to, whatever to."""
+        if clause.update is not None and _assigns(clause.update, target.key_places, len(target.columns)):
+            self._mode = FOR_UPDATE
         self._may_begin_again = True
         """Until the statement has written something."""
         transaction = running.transaction
@@ -126,8 +132,8 @@ class ConflictResolution:
             before = await self._there(key, keys, wanted)
             there = await self._locked_row(key, before) if count == 1 and not overlaps else None
             if there is None:
-                if not overlaps and not self._running.transaction.is_own_table(relation):
-                    await lock_keys(self._running, key.constraint.oid, key.index, keys)
+                if not self._running.transaction.is_own_table(relation):
+                    await self._lock(key, keys)
                 there = await self._newest(key, keys, wanted, before)
             found.append(there if rows is None else replace(there, keys=rows.to_numpy()[there.keys]))
             owned.append((key, keys, rows))
@@ -136,6 +142,14 @@ class ConflictResolution:
         if self._update is None or theirs is None:
             return Resolved(inserted=inserted)
         return await self._changed(self._update, columns, theirs, inserted)
+
+    async def _lock(self, key: UniqueKey, keys: Sequence[Any]) -> None:
+        """Have nobody else write one of `keys`, or such as conflict with one. Raises what waiting for a lock raises."""
+        record = key.constraint
+        if isinstance(record, Index) and record.overlapping:
+            await wait_for_conflicting(self._running, self._target.relation, record, key.index, tuple(keys))
+        else:
+            await lock_keys(self._running, record.oid, key.index, keys)
 
     async def _there(
         self, key: UniqueKey, keys: Sequence[Any], columns: Sequence[StoredColumn] = (), as_of: Csn | None = None
@@ -165,9 +179,10 @@ class ConflictResolution:
         # What it reads besides would be older than a row that it follows to.
         reads = self.reads_tables or bool(templates_of(self._statement.source))
         is_plain = not reads and self._statement.view_checks is None and self._existing is None
+        is_plain = is_plain and self._mode is FOR_NO_KEY_UPDATE
         follows = followed_by(running, self._statement.returning) if is_plain else Follows.NOBODY
         rows = LockedRows(running, relation, "locking", follows=follows)
-        changed = await rows.lock(row_ids, np.array([FOR_NO_KEY_UPDATE]))
+        changed = await rows.lock(row_ids, np.array([self._mode]))
         if row_id not in changed:
             return there
         newest = await rows.newest_versions([at for at in changed.values() if at != DELETED])
@@ -198,8 +213,10 @@ class ConflictResolution:
         as_of = snapshot.csn
         while True:
             ids = np.unique(there.row_ids[there.row_ids < PROVISIONAL_ROW_ID])
-            if self._update is not None and 0 < len(ids) <= MAX_KEYS:
-                await running.session.locks.lock_rows(relation.oid, ids, FOR_NO_KEY_UPDATE)
+            if 0 < len(ids) <= MAX_KEYS and self._update is None:
+                await wait_for_changes(running, relation, ids)
+            elif 0 < len(ids) <= MAX_KEYS:
+                await running.session.locks.lock_rows(relation.oid, ids, self._mode)
             until = newest(running)
             changes = await running.services.env.reader.changes(relation.shard, as_of, until)
             if not changes.inserts and not changes.deletes:
@@ -210,7 +227,10 @@ class ConflictResolution:
             if transaction.isolation.keeps_snapshot or transaction.pending.updates:
                 if self._may_begin_again and transaction.implicit and transaction.may_renew:
                     raise BeginAgain
-                raise serialization_failure(CONCURRENT_UPDATE)
+                # DO NOTHING may go on where a row has gone, since nobody can tell: but for the keys of rows that are
+                # there and that the snapshot does not have.
+                if self._update is not None or not _pairs(now) <= _pairs(there):
+                    raise serialization_failure(CONCURRENT_UPDATE)
             there, as_of = now, until
 
     def _decided(
@@ -320,6 +340,21 @@ class ConflictResolution:
         applies, *new = [whole(column) for column in result.columns]
         kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
         return kept, [column.take(kept) for column in new]
+
+
+def _assigns(update: BoundQuery, places: Sequence[int], width: int) -> bool:
+    """Whether DO UPDATE assigns to one of the columns at `places`, of so many; `update` gives whether a row changes,
+    and then its columns."""
+    rel = update.rel
+    if not isinstance(rel, ir.Project) or len(rel.exprs) != 1 + width:
+        return bool(places)
+    old = rel.input.fields if isinstance(rel.input, ir.CteScan) else ()
+    kept = {place for place, expr in enumerate(rel.exprs[1:]) if place < len(old) and _is_column(expr, old[place])}
+    return not kept.issuperset(places)
+
+
+def _is_column(expr: ir.Scalar, field: ir.Field) -> bool:
+    return isinstance(expr, ir.ColumnRef) and expr.id == field.id
 
 
 def _pairs(found: Found) -> set[tuple[int, int]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TypeAlias
 
-from adapter.access.ownership import may_drop, may_maintain, owns
+from adapter.access.ownership import may_drop, owns
 from adapter.execution.relation_names import creation_schema, kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
 from adapter.transactions.locks import tags
@@ -180,10 +180,6 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
             yield from of([statement.relation], Mode.SHARE_UPDATE_EXCLUSIVE, owned)
         case st.AlterSequence():
             yield from of([statement.name], Mode.SHARE_ROW_EXCLUSIVE, owned)
-        case st.Vacuum():
-            full = any(name == "full" for name, _ in statement.options)
-            mode = Mode.ACCESS_EXCLUSIVE if full else Mode.SHARE_UPDATE_EXCLUSIVE
-            yield from of(statement.tables, mode, lambda record: may_maintain(catalog, current, record))
         case st.RefreshMaterializedView():
             record = _found(running, catalog, statement.name)
             how = record.materialized if isinstance(record, Relation) else None

@@ -26,6 +26,7 @@ from adapter.threads import Workers
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.between_workers import BetweenWorkers
 from adapter.transactions.locks.lock_table import LockTable
+from adapter.transactions.locks.written_keys import WrittenKeys
 from adapter.transactions.row_versions import RowVersions
 from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import State, Transaction
@@ -87,6 +88,7 @@ class Services:
         if between is not None:
             between.catch_up = lambda: env.oracle.read_ts("user")
         self.locks = LockTable(env.clock, between)
+        self.written_keys = WrittenKeys(self.locks)
         self.row_versions = RowVersions(self.locks)
         self.prepared = PreparedTransactions(env, self.locks, self.prepared_ended)
         self.committer = GroupCommitter(env, self.row_versions, self.prepared)

@@ -5,8 +5,9 @@ them. Where a row has been changed since by a transaction that committed:
 
 - READ COMMITTED goes on with the row's newest version, if the statement's conditions hold for that, too; everything
   else is as of the snapshot. A row that was deleted is left out.
-- FOR KEY SHARE asks for nothing but the row's key, at any level. Where that is what it was, the newest version is
-  locked, and the statement goes on with the one that it has found (heap_lock_updated_tuple).
+- FOR KEY SHARE asks for nothing but the row's key, at any level. Where that is what it was, and it did not have to wait
+  for who changed the row, the newest version is locked, and the statement goes on with the one that it has found
+  (heap_lock_updated_tuple).
 - REPEATABLE READ and SERIALIZABLE fail with 40001. Outside of a block, where nobody has seen the snapshot, the
   statement begins again instead, with its locks.
 
@@ -73,6 +74,8 @@ class LockedRows:
         self._follows = follows
         self._snapshot = running.transaction.snapshot.csn
         self._seen = self._snapshot
+        self._waited = False
+        """Whether somebody else had one of the rows, in a mode that excludes the one wanted."""
 
     async def lock(
         self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any], wait: LockWait = "block"
@@ -98,7 +101,7 @@ class LockedRows:
             changed = self._decided(newest) if self._follows and is_locked else {}
             same: Set[int] = frozenset()
             if not changed:
-                keys_only = newest[wanted == FOR_KEY_SHARE]
+                keys_only = newest[:0] if self._waited else newest[wanted == FOR_KEY_SHARE]
                 changed, same, seen = await self._changed_since(newest, keys_only, seen)
             if changed:
                 for first, at in zip(origin.tolist(), newest.tolist(), strict=True):
@@ -223,7 +226,7 @@ class LockedRows:
     async def _lock_alike(self, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
         locks = self._running.session.locks
         try:
-            await locks.lock_rows(self._relation.oid, row_ids, mode, follows=self._follows)
+            self._waited |= await locks.lock_rows(self._relation.oid, row_ids, mode, follows=self._follows)
         except SqlError as error:
             waiting = locks.owner.failed_at
             if error.where is None and waiting is not None and isinstance(waiting.item, int):

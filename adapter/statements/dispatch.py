@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from adapter.access.membership import has_privileges_of
-from adapter.access.ownership import may_maintain
 from adapter.changes import with_changes
 from adapter.changes.constraints.table_keys import table_keys
 from adapter.changes.copy import copy_dispatch
 from adapter.changes.modify_table import run_change
-from adapter.execution.guards import prevent_in_block, require_block
+from adapter.execution.guards import require_block
 from adapter.execution.relation_locks import lock_definition, lock_tables
-from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Outcome, Running
 from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
@@ -29,6 +27,7 @@ from adapter.statements.publish import publish
 from adapter.statements.restore import restore_table
 from adapter.statements.subscribe import run_subscribe
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
+from adapter.statements.vacuum import run_vacuum
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
 from planner.common_errors import missing_parameter
@@ -296,7 +295,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
             await lock_tables(running, statement)
             return Command(tag="LOCK TABLE")
         case st.Vacuum():
-            return await _vacuum(running, statement)
+            return await run_vacuum(running, statement)
         case st.Checkpoint():
             _require_checkpoint(running)
             return Command(tag="CHECKPOINT")
@@ -341,18 +340,3 @@ def _require_checkpoint(running: Running) -> None:
     catalog = running.session.newest_catalog()
     if not has_privileges_of(catalog, running.session.values.identity.current, PG_CHECKPOINT):
         raise InsufficientPrivilege("must be superuser or have privileges of pg_checkpoint to do CHECKPOINT")
-
-
-async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
-    """VACUUM and ANALYZE: the storage controller compacts by itself and statistics are always current, so there is
-    nothing to do but to check the names."""
-    if not statement.analyze_only:
-        prevent_in_block(running, "VACUUM")
-    catalog = running.transaction.catalog
-    verb = "analyze" if statement.analyze_only else "vacuum"
-    for name in statement.tables:
-        relation = find_relation(running, catalog, name)
-        if not may_maintain(catalog, running.session.values.identity.current, relation):
-            message = f'skipping "{relation.name}" --- only table or database owner can {verb} it'
-            running.session.warn("01000", message)
-    return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")

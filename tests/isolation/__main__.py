@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     names = parsed.specs or sorted(path.stem for path in SPECS.glob("*.spec"))
     same: dict[str, bool] = {}
-    with _both() as (postgres, tidegate):
+    with both_servers() as (postgres, tidegate):
         for name in names:
             text = (SPECS / f"{name}.spec").read_text(encoding="utf-8")
             wanted, got = run_spec(text, postgres), run_spec(text, tidegate)
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _both() -> Iterator[tuple[str, str]]:
+def both_servers() -> Iterator[tuple[str, str]]:
     """The addresses of a PostgreSQL and of Tidegate, while they run."""
     setting = f"max_prepared_transactions={MAX_PREPARED}"
     with (

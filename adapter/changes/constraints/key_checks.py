@@ -31,7 +31,7 @@ from adapter.plans.key_indexes import key_arrays, values_of_texts
 from adapter.plans.row_text import key_text
 from adapter.queries.by_index.key_scan import distinct_keys, first_taken, rows_by_keys
 from adapter.spilling.key_runs import Keys
-from adapter.store_errors import READ_WRITE_DEPENDENCIES, serialization_failure
+from adapter.store_errors import CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES, serialization_failure
 from adapter.transactions.claims import Absent, Present, Violation
 from adapter.transactions.pending import DeferredKeys
 from adapter.transactions.validation import has_changed
@@ -357,10 +357,15 @@ async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None
     wanted = _for_parent(key, once)
     violation = not_present(running, key, once)
     transaction = running.transaction
+    before = await _seen_by_snapshot(running, key, wanted)
+    if before is not None and len(missing := _not_found(once, before)):
+        raise violation(_first_of(keys, once, missing))
     found, as_of = await lock_referred(
         running, key.parent, lambda as_of: find(running, key.parent, key.parent_index, wanted, as_of=as_of)
     )
     missing = _not_found(once, found)
+    if len(missing) and before is not None:
+        raise serialization_failure(CONCURRENT_UPDATE)
     if len(missing):
         raise violation(_first_of(keys, once, missing))
     if not transaction.is_own_table(key.parent):
@@ -378,6 +383,36 @@ async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None
                 violation=violation,
             )
         )
+
+
+async def _seen_by_snapshot(running: Running, key: ForeignKey, wanted: Keys) -> Found | None:
+    """The rows that are referred to as the snapshot of a transaction has them that keeps to one, in PostgreSQL's rule
+    (ri_PerformCheck): a row that came later cannot be referred to, and one that has gone since is a conflict. None
+    where what is there now decides."""
+    snapshot = kept_snapshot(running, key.parent)
+    return None if snapshot is None else await find(running, key.parent, key.parent_index, wanted, as_of=snapshot)
+
+
+def kept_snapshot(running: Running, relation: Relation) -> Csn | None:
+    """The snapshot of a block that reads all of `relation` at it; None at levels that take one for each statement, and
+    where nothing has been read."""
+    transaction = running.transaction
+    if transaction.implicit or not transaction.isolation.keeps_snapshot or transaction.is_own_table(relation):
+        return None
+    if transaction.snapshot is None or transaction.snapshot.provisional:
+        return None
+    return transaction.snapshot.csn
+
+
+async def refuse_unseen(running: Running, key: ForeignKey, gone: Keys, found: Found) -> None:
+    """40001 when rows that are to follow keys which are gone came, or were changed, after the snapshot of a transaction
+    that keeps to one."""
+    snapshot = kept_snapshot(running, key.child)
+    if snapshot is None or not len(found.row_ids):
+        return
+    before = await find(running, key.child, key.child_index, gone, as_of=snapshot)
+    if not np.isin(found.row_ids, before.row_ids).all():
+        raise serialization_failure(CONCURRENT_UPDATE)
 
 
 def _first_of(keys: Keys, once: Keys, missing: Any) -> int:

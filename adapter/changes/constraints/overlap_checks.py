@@ -1,7 +1,8 @@
 """Exclusion constraints with &&: whether rows overlap that must not (`adapter.transactions.overlaps`).
 
-The check is at the end of the statement, as that of other keys is. Nobody waits for somebody else's row: of two
-transactions that add rows which overlap, the one that commits second fails.
+The check is at the end of the statement, as that of other keys is. Who adds a row waits for others who have added one
+that overlaps it, and for those who are changing or deleting one, and then looks at what is there, as for a unique key.
+A statement that writes more than `MAX_WAITING` ranges waits for nobody: the commit judges it alone.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
+from adapter.changes.constraints.changing_rows import wait_for_changes, wait_for_writers
 from adapter.changes.constraints.key_checks import exclusion_violation, unique_key_text
-from adapter.changes.constraints.key_locks import newest
+from adapter.changes.constraints.key_locks import HASH_MASK, newest
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import places_in_index
 from adapter.queries.by_index.key_scan import distinct_keys, visible_parts
 from adapter.spilling.key_runs import Keys
 from adapter.transactions.claims import Disjoint, Violation
+from adapter.transactions.locks.modes import FOR_UPDATE
 from adapter.transactions.overlaps import (
     Conflict,
     Key,
@@ -50,6 +53,64 @@ def overlaps_of(relation: Relation, index: Index, definition: IndexDefinition) -
     return overlap_index(definition, [types[place] for place in places_in_index(index) if place in index.overlapping])
 
 
+MAX_WAITING = 100
+"""Ranges of one statement that are locked: each is held against all that others are writing."""
+
+
+async def lock_overlapping(
+    running: Running, relation: Relation, index: Index, overlap: OverlapIndex, keys: Keys
+) -> None:
+    """Lock `keys`, and wait for others who write such as conflict with them. Raises what waiting for a lock raises."""
+    count = len(keys[0])
+    if count > MAX_WAITING or running.transaction.is_own_table(relation):
+        return
+    listed = [key for key in python_keys(keys) if overlap.excludes(key)]
+    numbered = {hash(repr(key)) & HASH_MASK: key for key in listed}
+    if not numbered:
+        return
+    locks, written = running.session.locks, running.services.written_keys
+    await locks.lock_rows(index.oid, np.array(sorted(numbered), np.int64), FOR_UPDATE)
+    # NOTE: nobody comes in between: of two who conflict one finds the other's key.
+    theirs = written.of_others(locks.owner, index.oid)
+    written.note(index.oid, numbered)
+    conflicting = [number for number, other in theirs if any(overlap.conflict(key, other) for key in listed)]
+    if conflicting:
+        await wait_for_writers(running, index.oid, np.array(sorted(conflicting), np.int64))
+
+
+async def _settled(running: Running, relation: Relation, search: Search, other: Key, as_of: Csn) -> bool:
+    """Whether a row that is there at `as_of` with the key `other` stays as it is: nobody is changing it, nor has.
+    Raises what waiting for a lock raises."""
+    if running.transaction.is_own_table(relation):
+        return True
+    assert relation.shard is not None
+    found = await search(KeyRange(equal=other), False, None)
+    waited = await wait_for_changes(running, relation, np.unique(np.asarray(found.row_ids, np.int64)))
+    until = newest(running)
+    if waited or until == as_of:
+        return not waited
+    return not (await running.services.env.reader.changes(relation.shard, as_of, until)).deletes
+
+
+async def wait_for_conflicting(
+    running: Running, relation: Relation, index: Index, definition: IndexDefinition, keys: Keys
+) -> None:
+    """Wait for others who write keys that conflict with one of `keys`, or are changing rows that do.
+
+    Raises what waiting for a lock raises."""
+    overlap = overlaps_of(relation, index, definition)
+    await lock_overlapping(running, relation, index, overlap, keys)
+    if len(keys[0]) > MAX_WAITING:
+        return
+    for key in python_keys(keys):
+        while True:
+            as_of = newest(running)
+            search, everything = await _searches(running, relation, overlap, keys, as_of)
+            conflict = await first_conflict(overlap, [key], search, everything, own=False)
+            if conflict is None or await _settled(running, relation, search, conflict.other, as_of):
+                break
+
+
 async def check_overlaps(
     running: Running, relation: Relation, index: Index, definition: IndexDefinition, keys: Keys,
     others: Violation | None = None,
@@ -59,13 +120,16 @@ async def check_overlaps(
     overlap = overlaps_of(relation, index, definition)
     transaction = running.transaction
     listed = await computed(len(keys[0]), lambda: python_keys(keys))
-    as_of = newest(running)
-    conflict = await first_conflict(
-        overlap, listed, *(await _searches(running, relation, overlap, keys, as_of)), own=True
-    )
+    await lock_overlapping(running, relation, index, overlap, keys)
     violation = _violation(running, relation, index, definition)
-    if conflict is not None:
-        raise violation(conflict)
+    while True:
+        as_of = newest(running)
+        search, everything = await _searches(running, relation, overlap, keys, as_of)
+        conflict = await first_conflict(overlap, listed, search, everything, own=True)
+        if conflict is None:
+            break
+        if await _settled(running, relation, search, conflict.other, as_of):
+            raise violation(conflict)
     if not transaction.is_own_table(relation):
         assert relation.shard is not None
         transaction.claim(

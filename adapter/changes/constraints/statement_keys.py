@@ -24,6 +24,7 @@ from adapter.changes.constraints.key_checks import (
     find,
     gone_keys,
     is_deferred,
+    refuse_unseen,
     still_referenced,
 )
 from adapter.changes.constraints.key_locks import lock_found
@@ -236,6 +237,7 @@ class StatementKeys:
             FOR_UPDATE if values is None else FOR_NO_KEY_UPDATE,
             lambda as_of: find(running, key.child, key.child_index, gone, columns, as_of=as_of),
         )
+        await refuse_unseen(running, key, gone, found)
         await claim_unreferenced(running, key, gone, still_referenced(running, key, gone), as_of)
         if not len(found.keys):
             return

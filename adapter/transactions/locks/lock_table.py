@@ -173,6 +173,11 @@ class LockTable:
         rows = self._rows_of(relation_oid)
         return rows.take(owner, row_id, mode) is None
 
+    def holders_of_row(self, relation_oid: int, row_id: int) -> Sequence[Owner]:
+        """Who of this process has this row."""
+        rows = self._rows.get(relation_oid)
+        return () if rows is None else rows.holders_of(row_id)
+
     async def lock_row(
         self,
         owner: Owner,

@@ -188,6 +188,14 @@ class RowLocks:
             lock.add(owner, mode)
         return lock
 
+    def holders_of(self, row_id: int) -> list[Owner]:
+        """Who has taken this row, or all rows."""
+        lock = self.entries.get(row_id)
+        if lock is not None:
+            return [*lock.holders, *self.claims]
+        listed = [owner for owner, sets in self.bulk.items() if any(row_id in rows for rows in sets.values())]
+        return [*listed, *self.claims]
+
     # ------------------------------------------------------------ escalation
 
     def claim(self, owner: Owner, mode: Mode) -> None:
