@@ -50,7 +50,6 @@ from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_NO_KEY_UPDATE, F
 from adapter.transactions.overlaps import OverlapIndex, Taken
 from adapter.transactions.transaction import BeginAgain
 from planner.errors import CardinalityViolation, SqlError
-from planner.ir import nodes as ir
 from planner.ir.bound import BoundInsert, BoundQuery, OnConflict
 from planner.ir.nodes import RETURNING_ROWS
 from storage.catalog.model import Index, Relation
@@ -102,7 +101,7 @@ class ConflictResolution:
             self.updated = CheckedPolicies(running, clause.updated, "updated")
         self._mode = FOR_NO_KEY_UPDATE
         """How rows are locked that change: as PostgreSQL does it, by the columns that are assigned to, whatever to."""
-        if clause.update is not None and _assigns(clause.update, target.key_places, len(target.columns)):
+        if not clause.assigned.isdisjoint(target.key_places):
             self._mode = FOR_UPDATE
         self._may_begin_again = True
         """Until the statement has written something."""
@@ -340,21 +339,6 @@ class ConflictResolution:
         applies, *new = [whole(column) for column in result.columns]
         kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
         return kept, [column.take(kept) for column in new]
-
-
-def _assigns(update: BoundQuery, places: Sequence[int], width: int) -> bool:
-    """Whether DO UPDATE assigns to one of the columns at `places`, of so many; `update` gives whether a row changes,
-    and then its columns."""
-    rel = update.rel
-    if not isinstance(rel, ir.Project) or len(rel.exprs) != 1 + width:
-        return bool(places)
-    old = rel.input.fields if isinstance(rel.input, ir.CteScan) else ()
-    kept = {place for place, expr in enumerate(rel.exprs[1:]) if place < len(old) and _is_column(expr, old[place])}
-    return not kept.issuperset(places)
-
-
-def _is_column(expr: ir.Scalar, field: ir.Field) -> bool:
-    return isinstance(expr, ir.ColumnRef) and expr.id == field.id
 
 
 def _pairs(found: Found) -> set[tuple[int, int]]:

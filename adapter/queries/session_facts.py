@@ -261,6 +261,10 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     }
 
 
+_ABOUT_WAITS = ("pg_blocking_pids", "pg_isolation_test_session_is_blocked")
+"""Functions that tell who waits for whom."""
+
+
 async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuery, *, sizes: bool) -> SessionFacts:
     """What is known for `query`: with `sizes`, how large each table and each index is, at the newest snapshot; and what
     the other workers know of what it asks for."""
@@ -315,7 +319,7 @@ async def _elsewhere(running: Running, query: BoundQuery) -> Elsewhere:
     for node in walk(query.rel):
         if isinstance(node, ir.SystemScan):
             relations.update(_OF_ALL_WORKERS.get(node.name, ()))
-        elif isinstance(node, ir.Call) and node.signature.name == "pg_blocking_pids":
+        elif isinstance(node, ir.Call) and node.signature.name in _ABOUT_WAITS:
             blocked = True
     if not relations and not blocked:
         return NOTHING_ELSEWHERE

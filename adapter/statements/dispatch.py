@@ -93,6 +93,9 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)
     by_what_is_known = parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store)
     if by_what_is_known and not transaction.looks_back:
+        if running.in_block and running.services.locks.between_workers is not None:
+            # Another worker may have let go of a table that it has altered; their shared memory tells at little cost.
+            await env.oracle.read_ts("catalog")
         try:
             plan = _plan(running, parsed)
         except SqlError:

@@ -76,11 +76,13 @@ class ViewChecks(Struct, frozen=True, kw_only=True):
 class OnConflict(Struct, frozen=True, kw_only=True):
     """ON CONFLICT. `arbiters` are the oids of the keys that decide; all of the table when empty. `update` reads, as
     `CteScan(cte=RETURNING_ROWS)`, the live columns of the rows that are there and then those of the rows that were to
-    be inserted; it gives for each whether it is changed, and its live columns afterwards. None is DO NOTHING. What
-    row-level security requires of rows that change: as they are there (`existing`), and afterwards (`updated`)."""
+    be inserted; it gives for each whether it is changed, and its live columns afterwards. None is DO NOTHING. It
+    assigns to the live columns at the places `assigned`. What row-level security requires of rows that change: as they
+    are there (`existing`), and afterwards (`updated`)."""
 
     arbiters: tuple[int, ...]
     update: BoundQuery | None
+    assigned: frozenset[int] = frozenset()
     existing: PolicyChecks | None = None
     updated: PolicyChecks | None = None
 

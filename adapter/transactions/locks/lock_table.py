@@ -170,13 +170,11 @@ class LockTable:
 
     def try_row(self, owner: Owner, relation_oid: int, row_id: int, mode: Mode) -> bool:
         """Take a row if that needs no waiting."""
-        rows = self._rows_of(relation_oid)
-        return rows.take(owner, row_id, mode) is None
+        return self._rows_of(relation_oid).take(owner, row_id, mode) is None
 
     def holders_of_row(self, relation_oid: int, row_id: int) -> Sequence[Owner]:
         """Who of this process has this row."""
-        rows = self._rows.get(relation_oid)
-        return () if rows is None else rows.holders_of(row_id)
+        return self._rows[relation_oid].holders_of(row_id) if relation_oid in self._rows else ()
 
     async def lock_row(
         self,
@@ -513,7 +511,10 @@ class SessionLocks:
         """Take a lock; whether it had to be waited for. Raises 55P03, 40P01, 53200."""
         if self.try_lock(tag, mode, for_session=for_session):
             return False
-        return await self.table.lock(self.owner, tag, mode, self._patience(), for_session=for_session)
+        waited = await self.table.lock(self.owner, tag, mode, self._patience(), for_session=for_session)
+        if waited and self.table.between_workers is not None:
+            await self.table.between_workers.catch_up()
+        return waited
 
     def try_lock(self, tag: Tag, mode: Mode, *, for_session: bool = False) -> bool:
         """Take a lock if that needs no waiting. Raises 53200."""

@@ -123,8 +123,22 @@ def _finish_conflict(
     return OnConflict(
         arbiters=arbiters,
         update=None if update is None else bound_query(statement, update),
+        assigned=frozenset() if update is None else _assigned(update),
         existing=existing,
         updated=updated,
+    )
+
+
+def _assigned(update: Rel) -> frozenset[int]:
+    """The places of the columns that DO UPDATE gives other expressions than the columns themselves, which come first in
+    what it reads; all if it does not say so."""
+    fields = update.fields[1:]
+    if not isinstance(update, Project):
+        return frozenset(range(len(fields)))
+    old = update.input.fields[: len(fields)]
+    pairs = zip(update.exprs[1:], old, strict=True)
+    return frozenset(
+        [place for place, (expr, was) in enumerate(pairs) if not (isinstance(expr, ColumnRef) and expr.id == was.id)]
     )
 
 
