@@ -4,7 +4,8 @@ A statement checks its keys against what it sees: the snapshot and the transacti
 between that snapshot and this commit is checked by the commit, with the same look-up over the rows that came since; so
 a claim holds whoever writes (another session, a member of the same commit group, another server), since nobody commits
 beside the validation. A claim that is broken is the error that PostgreSQL gives, not a serialization failure: who came
-first is known, and trying again would find the same.
+first is known, and trying again would find the same. But where trying again would find something else to do, because a
+row came that is to be deleted or changed together with the one that it refers to, it is 40001.
 
 `Absent`: no row that others added has one of the keys. For a unique key those are the keys of the rows that this
 transaction added; for a referenced row that it deleted, those that referring rows would have.

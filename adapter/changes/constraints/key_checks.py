@@ -191,7 +191,7 @@ def not_present(running: Running, key: ForeignKey, keys: Keys) -> Violation:
     return violation
 
 
-def still_referenced(running: Running, key: ForeignKey, keys: Keys) -> Violation:
+def _still_referenced(running: Running, key: ForeignKey, keys: Keys) -> Violation:
     """23503 for a referred-to key of a number."""
     settings, schema = running.session.values, _schema_name(running, key.child)
 
@@ -438,7 +438,7 @@ async def check_unreferenced(running: Running, key: ForeignKey, keys: Keys) -> N
     """23503 when a row refers to one of `keys`, which are gone; nobody else may add one."""
     if not len(keys[0]):
         return
-    violation = still_referenced(running, key, keys)
+    violation = _still_referenced(running, key, keys)
     found, as_of = await lock_referred(
         running, key.child, lambda as_of: find(running, key.child, key.child_index, keys, as_of=as_of)
     )

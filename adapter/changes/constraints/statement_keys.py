@@ -25,7 +25,6 @@ from adapter.changes.constraints.key_checks import (
     gone_keys,
     is_deferred,
     refuse_unseen,
-    still_referenced,
 )
 from adapter.changes.constraints.key_locks import lock_found
 from adapter.changes.constraints.overlap_checks import check_overlaps
@@ -40,6 +39,7 @@ from adapter.plans.key_indexes import stored_columns
 from adapter.queries.single_row import evaluate
 from adapter.results import RecordBatch
 from adapter.spilling.key_runs import Keys, joined, spill, taken
+from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.claims import Violation
 from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE
@@ -238,7 +238,8 @@ class StatementKeys:
             lambda as_of: find(running, key.child, key.child_index, gone, columns, as_of=as_of),
         )
         await refuse_unseen(running, key, gone, found)
-        await claim_unreferenced(running, key, gone, still_referenced(running, key, gone), as_of)
+        # A row that comes until the commit would have followed as well: to begin again is to have it follow.
+        await claim_unreferenced(running, key, gone, lambda _: serialization_failure(CONCURRENT_UPDATE), as_of)
         if not len(found.keys):
             return
         txn = running.transaction.writable(running.services.env, target.shard)

@@ -7,10 +7,11 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from adapter.changes.constraints import key_checks, key_locks
+from adapter.changes.constraints import key_checks, key_locks, statement_keys
 from adapter.execution.statement import Running
 from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
@@ -116,6 +117,47 @@ async def test_no_row_refers_to_nothing(clients: list[Client]) -> None:
         assert await clients[0].value(lost) == 0
         assert await clients[0].value(lost.replace("p is", "q is").replace("and p", "and q")) == 0
     assert await clients[0].value("select count(*) - count(distinct id) from p") == 0
+
+
+@pytest.mark.parametrize("action", ["cascade", "set null", "set default"])
+async def test_a_row_that_is_to_follow_comes_just_before_the_commit(tmp_path: Path, action: str) -> None:
+    """On another server, which does not see who deletes what it refers to: the statement is run again and has the row
+    follow, or its block is told to begin again; nobody is told of a row that was to follow anyway."""
+    options = ServerOptions(
+        stores=StoreNames(data_dir=tmp_path / "data"), warm_spark=False, settings={"engine": "local"}
+    )
+    first, second = await Server.open(options), await Server.open(options)
+    try:
+        one, two = await connect(first), await connect(second)
+        await one.run("create table p (id int primary key); insert into p values (0), (1), (2), (3)")
+        await one.run(f"create table c (id int, p int default 0 references p on delete {action})")
+        for key, level in enumerate(["read committed", "serializable"], 1):
+            await one.run(f"begin isolation level {level}")
+            await one.run(f"delete from p where id = {key}")
+            await two.run(f"insert into c values ({key}, {key})")
+            assert await attempt(one, "commit") == "40001"
+            assert await one.rows(f"select p from c where id = {key}") == [(key,)]
+        gate = asyncio.Event()
+        arrived = asyncio.Event()
+        claim_unreferenced = key_checks.claim_unreferenced
+
+        async def claim_and_wait(running: Running, *arguments: Any) -> None:
+            await claim_unreferenced(running, *arguments)
+            arrived.set()
+            await gate.wait()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(statement_keys, "claim_unreferenced", claim_and_wait)
+            deleting = asyncio.ensure_future(one.run("delete from p where id = 3"))
+            await arrived.wait()
+            await two.run("insert into c values (3, 3)")
+            gate.set()
+            await deleting
+        left = {"cascade": [], "set null": [(None,)], "set default": [(0,)]}[action]
+        assert await one.rows("select p from c where id = 3") == left
+    finally:
+        await second.close()
+        await first.close()
 
 
 async def test_upserts_count_what_was_done(clients: list[Client]) -> None:
