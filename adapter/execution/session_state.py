@@ -47,6 +47,7 @@ from planner.files.past_calls import past_calls
 from planner.files.read_calls import file_requests
 from planner.ir.file_rows import FileRequest, FileTable
 from planner.ir.past_rows import NO_PAST, PastTables
+from planner.syntax.dialects.names import POSTGRES
 from planner.syntax.parse import Parsed
 from planner.types.type_scope import TYPE_SCOPE, TypeScope
 from planner.types.types import declared_as
@@ -412,7 +413,8 @@ class SessionState:
         """What runs for the query string `text` with its constants as parameters; None when it is taken as it is."""
         if self.transaction is not None and self.transaction.state is State.FAILED:
             return None
-        if self.values.flat["tidegate.as_of"]:
+        values = self.values.flat
+        if values["tidegate.as_of"] or values["dialect"] != POSTGRES:
             return None
         return self.services.templates.lift(text, self.bind_context(self.newest_catalog()))
 

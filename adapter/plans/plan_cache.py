@@ -45,6 +45,7 @@ from planner.ir.required import Required
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import acts
 from planner.statements import records as st
+from planner.syntax.dialects.reading import Reading, read
 from planner.syntax.extensions import parse_statements
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
 from planner.types.types import SqlType
@@ -360,6 +361,7 @@ class PlanCache:
     def __init__(self) -> None:
         self._plans: BoundedMap[tuple[object, ...], Plan] = aging(BoundedMap(max_entries=MAX_PLANS))
         self._parsed: BoundedMap[str, tuple[Parsed, ...]] = aging(BoundedMap(max_entries=MAX_PLANS))
+        self._readings: BoundedMap[tuple[str, str], Reading] = aging(BoundedMap(max_entries=MAX_PLANS))
         self._threads = Workers(MAX_THREADS, "planner")
         self.hits = 0
         self.misses = 0
@@ -380,6 +382,18 @@ class PlanCache:
         parsed = parse_statements(text) if brief else await self.aside(parse_statements, text)
         self._parsed.put(text, parsed)
         return parsed
+
+    async def read(self, text: str, dialect: str) -> Reading:
+        """A query string of another dialect as PostgreSQL's, worked out on a thread. Raises 42601 and 0A000."""
+        key = (dialect, text)
+        known = self._readings.get(key)
+        if known is not None:
+            self._readings.touch(key)
+            return known
+        reading = await self.aside(read, text, dialect)
+        if len(text) <= LONG_TEXT_CHARS:
+            self._readings.put(key, reading)
+        return reading
 
     def plan(
         self,

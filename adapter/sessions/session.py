@@ -25,9 +25,11 @@ from adapter.settings.values import REPORTED, SettingValues
 from adapter.statements import prepare as statement_preparation
 from adapter.statements.cursors import fetch_forward
 from adapter.transactions.transaction import State
-from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState
+from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState, SqlError
 from planner.ir.nodes import Literal
 from planner.statements.records import Copy
+from planner.syntax.dialects.names import POSTGRES
+from planner.syntax.dialects.reading import Reading
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
 from planner.types.types import SqlType, declared_as
 
@@ -153,8 +155,12 @@ class Session:
             state.statements.forget("")
         if state.portals.by_name:
             await state.portals.drop("")
+        reading: Reading | None = None
         try:
             with life.work:
+                if state.values.flat["dialect"] != POSTGRES:
+                    reading = await self._read(text)
+                    text = reading.text
                 lifted = None if self._plans.knows(text) else state.lifted(text)
                 if lifted is not None:
                     outcome = await life.run(lifted.parsed, lifted.params, lifted.declared, retry=True, commit=True)
@@ -173,10 +179,19 @@ class Session:
                     yield life.result_of(outcome, commit=last)
                     if life.running is not None:
                         raise InternalError("a result was left before its end")
+        except SqlError as error:
+            if reading is None:
+                raise
+            raise reading.pointed(error) from None
         finally:
             if len(text) > LONG_TEXT_CHARS:
                 state.forget_long_plan()
             await life.wait_for_client()
+
+    async def _read(self, text: str) -> Reading:
+        """A query string of the dialect that is set, as PostgreSQL's."""
+        with self._life.aside():
+            return await self._plans.read(text, self.state.values.flat["dialect"])
 
     async def _parsed(self, text: str) -> tuple[Parsed, ...]:
         """The statements of a query string."""
@@ -202,8 +217,17 @@ class Session:
     async def prepare(self, name: str, text: str, param_oids: Sequence[int]) -> None:
         """Parse: make a prepared statement. Raises 42601, 42P05 and the binder's errors."""
         self._life.disarm()
-        with self._life.aside() if len(text) > BRIEF_TEXT_CHARS else self._life.work:
-            await statement_preparation.parse(self.state, name, text, tuple(param_oids))
+        reading: Reading | None = None
+        if self.state.values.flat["dialect"] != POSTGRES:
+            reading = await self._read(text)
+            text = reading.text
+        try:
+            with self._life.aside() if len(text) > BRIEF_TEXT_CHARS else self._life.work:
+                await statement_preparation.parse(self.state, name, text, tuple(param_oids))
+        except SqlError as error:
+            if reading is None:
+                raise
+            raise reading.pointed(error) from None
 
     def _work_on(self, name: str) -> AbstractContextManager[None]:
         """For planning a prepared statement, which may take long when that is."""

@@ -94,6 +94,8 @@ default_transaction_isolation|enum|user|serializable|-|-|serializable,repeatable
     Sets the transaction isolation level of each new transaction.
 default_transaction_read_only|bool|user|off|-|-|-|reported|Client Connection Defaults / Statement Behavior
     Sets the default read-only status of new transactions.
+dialect|enum|user|postgres|-|-|postgres,spark,databricks,hive,duckdb,trino,mysql,snowflake,bigquery,tsql|-|Tidegate / Dialects
+    Sets the dialect of SQL that statements are written in.
 effective_cache_size|integer|user|524288|8kB|1..2147483647|-|-|Query Tuning / Planner Cost Constants
     Sets the planner's assumption about the total size of the data caches.
 effective_io_concurrency|integer|user|1|-|0..1000|-|-|Resource Usage / Asynchronous Behavior

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.calls.overloads import Resolved
+from planner.calls.own_bodies import FUNCTIONS
 from planner.calls.user_functions import record_of, statements_of
 from planner.errors import FeatureNotSupported, InvalidFunctionDefinition
 from planner.ir.nodes import (
@@ -129,7 +130,8 @@ def _inline(level: Level, resolved: Resolved, columns: Sequence[tuple[str, SqlTy
     have, where its result is a row."""
     statement = level.statement
     record = record_of(statement.context, resolved.signature)
-    statement.functions.add(record.oid)
+    if record.oid not in FUNCTIONS:
+        statement.functions.add(record.oid)
     if record.oid in statement.expanding:
         return None
     statements = statements_of(record.body, record.sql_body)

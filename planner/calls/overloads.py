@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.calls import own_bodies
 from planner.calls.user_functions import (
     default_argument,
     functions_named,
@@ -73,7 +74,7 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
     context, position = level.statement.context, level.statement.position(location)
     schema = qualifier(names, context.database, position)
     if schema == own.SCHEMA and not name.isdigit():
-        return own.functions(name)
+        return own.functions(name) or tuple(map(signature_of, own_bodies.functions_named(name)))
     if schema in ("pg_catalog", "information_schema"):
         return _built_in(name)
     if schema is not None and schema != own.SCHEMA and context.catalog.schema(schema) is None:

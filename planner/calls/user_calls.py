@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from planner.calls.inlining import fields_named, inlined_rows, inlined_value
 from planner.calls.overloads import Resolved
+from planner.calls.own_bodies import FUNCTIONS
 from planner.calls.set_returning import check_place
 from planner.calls.user_functions import record_of
 from planner.errors import FeatureNotSupported, SqlSyntaxError, WrongObjectType
@@ -41,6 +42,8 @@ from planner.types.types import INT8, RECORD, SqlType
 def note_call(level: Level, tree: Tree, signature: Signature) -> None:
     """Remember, for who writes out a definition, which function a FuncCall means."""
     statement = level.statement
+    if signature.oid in FUNCTIONS:
+        return  # Everybody may call those, and nobody can drop them.
     statement.functions.add(signature.oid)
     statement.required.call(signature.oid)
     if statement.definition is not None and statement.view_depth == 0:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from planner.calls.own_bodies import FUNCTIONS
 from planner.expressions.bind import DEFAULT_CLAUSE, bind_clause
 from planner.ir.nodes import Scalar
 from planner.resolution.statement import BindContext, Level, Statement
@@ -19,8 +20,9 @@ from storage.catalog.routines import Function
 
 
 def is_user_function(signature: Signature) -> bool:
-    """Whether a user has made the function with this signature."""
-    return signature.oid >= FIRST_USER_OID and signature.kind is not Kind.OPERATOR
+    """Whether the function with this signature is statements in SQL: a user has made it, or it is one of
+    `planner.calls.own_bodies`."""
+    return (signature.oid >= FIRST_USER_OID or signature.oid in FUNCTIONS) and signature.kind is not Kind.OPERATOR
 
 
 @lru_cache(maxsize=4096)
@@ -59,7 +61,7 @@ def functions_named(context: BindContext, schema: str | None, name: str) -> Iter
 
 def record_of(context: BindContext, signature: Signature) -> Function:
     """The function with this signature."""
-    record = context.catalog.get(signature.oid)
+    record = FUNCTIONS.get(signature.oid) or context.catalog.get(signature.oid)
     assert isinstance(record, Function)
     return record
 

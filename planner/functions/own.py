@@ -49,8 +49,8 @@ _CALLED: Mapping[str, Signature] = {
     "tg_soundex": _function(15924, "soundex", (TEXT,)),
 }
 """By the function of `planner.functions.udfs` that computes it. transpile(text, from_dialect, to_dialect): see
-`planner.syntax.dialects`; format(text): `planner.syntax.formatting`. What is volatile takes a random text, by which
-each call is one of its own for the engines as well."""
+`planner.syntax.dialects.transpiling`; format(text): `planner.syntax.formatting`. What is volatile takes a random text,
+by which each call is one of its own for the engines as well."""
 
 
 def _acting(oid: int, name: str, args: tuple[int, ...], result: int, volatility: Volatility) -> Signature:

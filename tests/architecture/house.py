@@ -119,6 +119,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "statements",
         "ir",
         "types",
+        "syntax.dialects",
         "syntax",
         "catalog_data",
         "extensions",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.functions.udfs.table import Udf
-from planner.syntax.dialects import transpile
+from planner.syntax.dialects.transpiling import transpile
 from planner.syntax.formatting import formatted
 
 _T = "VARCHAR"

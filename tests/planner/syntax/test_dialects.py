@@ -15,8 +15,8 @@ from planner.errors import (
     SqlSyntaxError,
     StatementTooComplex,
 )
-from planner.syntax import dialects
-from planner.syntax.dialects import transpile
+from planner.syntax.dialects.names import MAX_CHARS
+from planner.syntax.dialects.transpiling import transpile
 
 TO_POSTGRES = [
     (
@@ -175,7 +175,7 @@ def test_a_text_that_nests_deep_is_translated_or_refused(source: str, text: str)
 
 def test_a_text_that_is_too_long_is_refused() -> None:
     with pytest.raises(ProgramLimitExceeded) as raised:
-        transpile(" " * (dialects.MAX_CHARS + 1), "spark", "duckdb")
+        transpile(" " * (MAX_CHARS + 1), "spark", "duckdb")
     assert raised.value.sqlstate == "54000"
 
 

@@ -1,6 +1,6 @@
 """Statements of other dialects, in and out: sqlglot reads and writes them.
 
-sqlglot is loaded by the first call: start-up and statements of PostgreSQL do without it. Its translation is its own;
+Its translation is its own;
 what is added here is that nothing passes that is known to be wrong. Refused with 0A000 are: statements that sqlglot
 does not understand and would hand on as they are; what it knows the target to lack; PostgreSQL's text that it reads as
 something else than PostgreSQL does (its reading, written as PostgreSQL again, must mean the same to PostgreSQL's
@@ -10,9 +10,7 @@ meanings (division of integers, the order of NULLs, the numbering of weekdays) t
 
 from __future__ import annotations
 
-import logging
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 from planner.common_errors import too_deep
@@ -22,13 +20,9 @@ from planner.errors import (
     ProgramLimitExceeded,
     SqlSyntaxError,
 )
+from planner.syntax.dialects.names import MAX_CHARS, POSTGRES, sqlglot_module
 from planner.syntax.parse import parse_argument, parse_tree, place
 from planner.syntax.sameness import means_the_same
-
-POSTGRES = "postgres"
-
-MAX_CHARS = 256 * 1024
-"""Longer texts are refused: sqlglot takes about ten seconds for a million characters, and cannot be interrupted."""
 
 
 def transpile(text: str, source: str, target: str) -> str:
@@ -38,7 +32,7 @@ def transpile(text: str, source: str, target: str) -> str:
     Raises 22023 for a dialect that is not known, 42601 for a text that is none of `source`, 0A000 for what cannot be
     said in `target`, 54000 and 54001 for what is too long or nests too deep.
     """
-    sqlglot = _sqlglot()
+    sqlglot = sqlglot_module()
     source, target = _dialect(source), _dialect(target)
     if len(text) > MAX_CHARS:
         raise ProgramLimitExceeded(
@@ -64,19 +58,10 @@ def transpile(text: str, source: str, target: str) -> str:
 @cache
 def dialects() -> tuple[str, ...]:
     """The names of the dialects that `transpile` knows, in alphabetical order."""
-    return tuple(sorted(each.value for each in _sqlglot().Dialects if each.value))
+    return tuple(sorted(each.value for each in sqlglot_module().Dialects if each.value))
 
 
 _MISREAD = "It would be read as another statement than the one that PostgreSQL runs."
-
-
-@cache
-def _sqlglot() -> ModuleType:
-    import sqlglot
-
-    # What it would warn of is refused here.
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL + 1)
-    return sqlglot
 
 
 def _dialect(name: str) -> str:

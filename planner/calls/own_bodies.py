@@ -1,0 +1,165 @@
+"""Functions of Tidegate's own that are queries in SQL: what statements of other dialects become where the types of
+operands, which nobody knows before names are looked up, decide what is meant (`planner.syntax.dialects`).
+
+Each line is a function: its arguments' types, its result's, and the expression that it is. They are put into the query
+that calls them, as functions of users are (`planner.calls.inlining`). Where one has no line for some types, the
+operation has no translation for them. What is indented belongs to the line before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.types.types import (
+    BOOL,
+    DATE,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+)
+from storage.catalog.routines import Function, Parameter
+
+FIRST_OID = 15_000
+"""OIDs that PostgreSQL never gives out."""
+
+_TYPES: Mapping[str, int] = {
+    "bool": BOOL,
+    "int2": INT2,
+    "int4": INT4,
+    "int8": INT8,
+    "numeric": NUMERIC,
+    "float8": FLOAT8,
+    "text": TEXT,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+    "timestamptz": TIMESTAMPTZ,
+    "interval": INTERVAL,
+    "uuid": UUID,
+}
+
+_LINES = """
+quotient(int8 int8) float8: $1::float8 / $2
+quotient(numeric numeric) numeric: $1 / $2
+quotient(float8 float8) float8: $1 / $2
+quotient(interval float8) interval: $1 / $2
+float_quotient(float8 float8) float8: $1 / $2
+scaled_quotient(int4 int4 int4 int4) numeric: round($1::numeric / $2, $3)
+scaled_quotient(int8 int8 int4 int4) numeric: round($1::numeric / $2, $3)
+scaled_quotient(numeric numeric int4 int4) numeric: round($1 / $2, greatest(scale($1), least(scale($1) + $3, $4)))
+scaled_quotient(float8 float8 int4 int4) float8: $1 / $2
+whole_quotient(int4 int4) int8: $1::int8 / $2
+whole_quotient(int8 int8) int8: $1 / $2
+whole_quotient(numeric numeric) int8: div($1, $2)::int8
+number(int8) float8: $1::float8
+number(numeric) numeric: $1
+number(float8) float8: $1
+number(interval) interval: $1
+rounded(int8) int8: $1
+rounded(numeric) numeric: round($1)
+rounded(float8) float8: round($1::numeric)::float8
+rounded(int8 int4) numeric: round($1::numeric, $2)
+rounded(numeric int4) numeric: round($1, $2)
+rounded(float8 int4) float8: round($1::numeric, $2)::float8
+truncated(int2) int2: $1
+truncated(int4) int4: $1
+truncated(int8) int8: $1
+truncated(numeric) numeric: trunc($1)
+truncated(float8) float8: trunc($1)
+truncated(text) text: $1
+truncated(bool) bool: $1
+rounded_away(int2) int2: $1
+rounded_away(int4) int4: $1
+rounded_away(int8) int8: $1
+rounded_away(numeric) numeric: round($1)
+rounded_away(float8) numeric: round($1::numeric)
+rounded_away(text) text: $1
+rounded_away(bool) bool: $1
+text_of(text) text: $1
+text_of(int2) text: $1::text
+text_of(int4) text: $1::text
+text_of(int8) text: $1::text
+text_of(numeric) text: $1::text
+text_of(bool) text: $1::text
+text_of(date) text: $1::text
+text_of(timestamp) text: $1::text
+text_of(uuid) text: $1::text
+spark_text(text) text: $1
+spark_text(int2) text: $1::text
+spark_text(int4) text: $1::text
+spark_text(int8) text: $1::text
+spark_text(numeric) text: $1::text
+spark_text(bool) text: $1::text
+spark_text(date) text: $1::text
+spark_text(timestamp) text: $1::text
+spark_text(timestamptz) text: $1::timestamp::text
+date_plus(date interval) date: ($1 + $2)::date
+date_plus(timestamp interval) timestamp: $1 + $2
+date_plus(timestamptz interval) timestamptz: $1 + $2
+difference(int4 int4) int4: $1 - $2
+difference(int8 int8) int8: $1 - $2
+difference(numeric numeric) numeric: $1 - $2
+difference(float8 float8) float8: $1 - $2
+difference(date int4) date: $1 - $2
+difference(date date) interval: $1::timestamp - $2::timestamp
+difference(timestamp timestamp) interval: $1 - $2
+difference(timestamptz timestamptz) interval: $1 - $2
+difference(timestamp interval) timestamp: $1 - $2
+difference(timestamptz interval) timestamptz: $1 - $2
+difference(interval interval) interval: $1 - $2
+number_plus(int4 int4) int8: $1::int8 + $2
+number_plus(int8 int8) int8: $1 + $2
+number_plus(numeric numeric) numeric: $1 + $2
+number_plus(float8 float8) float8: $1 + $2
+number_minus(int4 int4) int8: $1::int8 - $2
+number_minus(int8 int8) int8: $1 - $2
+number_minus(numeric numeric) numeric: $1 - $2
+number_minus(float8 float8) float8: $1 - $2
+position_after(text text int4) int4:
+  case when $3 < 1 or strpos(substr($1, $3), $2) = 0 then 0 else strpos(substr($1, $3), $2) + $3 - 1 end
+substring_from_end(text int4) text:
+  substr($1, case when $2 < 0 then greatest(length($1) + $2 + 1, 1) else greatest($2, 1) end)
+substring_from_end(text int4 int4) text:
+  substr($1, case when $2 < 0 then length($1) + $2 + 1 else greatest($2, 1) end, greatest($3, 0))
+date_trunc_plain(text date) timestamp: date_trunc($1, $2::timestamp)
+date_trunc_plain(text timestamp) timestamp: date_trunc($1, $2)
+date_trunc_plain(text timestamptz) timestamptz: date_trunc($1, $2)
+date_trunc_alike(text date) date: date_trunc($1, $2)::date
+date_trunc_alike(text timestamp) timestamp: date_trunc($1, $2)
+date_trunc_alike(text timestamptz) timestamptz: date_trunc($1, $2)
+"""
+
+
+def _functions() -> dict[int, Function]:
+    found: dict[int, Function] = {}
+    for oid, line in enumerate(_LINES.strip().replace("\n  ", " ").splitlines(), FIRST_OID):
+        head, _, body = line.partition(": ")
+        name, _, rest = head.partition("(")
+        args, _, result = rest.partition(") ")
+        found[oid] = Function(
+            oid=oid,
+            name=name,
+            schema=0,
+            owner=10,
+            parameters=tuple(Parameter(type_oid=_TYPES[arg]) for arg in args.split()),
+            result=_TYPES[result],
+            volatility="s",
+            strict=False,
+            body=f"SELECT {body}",
+        )
+    return found
+
+
+FUNCTIONS: Mapping[int, Function] = _functions()
+"""By oid."""
+
+
+def functions_named(name: str) -> tuple[Function, ...]:
+    """Those called `name`."""
+    return tuple(record for record in FUNCTIONS.values() if record.name == name)

@@ -1,0 +1,10 @@
+create table ints(a int);
+insert into ints values (3),(1),(null),(2);
+create table facts(n int, g text);
+insert into facts values (1,'a'),(2,'b'),(3,'a'),(4,null),(5,'c');
+create table dims(g text, label text);
+insert into dims values ('a','first'),('b','second'),('z','last');
+create table ints2(n int);
+insert into ints2 values (1),(2),(4);
+create table amounts(d date, ts timestamp, x double precision, m decimal(10,2), big bigint, s text);
+insert into amounts values (date '2020-01-31', timestamp '2020-01-31 12:30:45', 2.5, 1.25, 7000000000, 'Hello'), (date '2021-06-15', timestamp '2021-06-15 00:00:00', -0.5, -3.50, 3, 'World'), (null,null,null,null,null,null);
