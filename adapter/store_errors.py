@@ -34,6 +34,7 @@ _TROUBLES: dict[TroubleKind, type[SqlError]] = {
     "unreachable": sql.SqlclientUnableToEstablishSqlconnection,
     "unreadable": IoError,
     "exists": sql.DuplicateFile,
+    "column": sql.UndefinedColumn,
 }
 
 log = structlog.get_logger(__name__)

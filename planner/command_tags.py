@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
+from planner.statements import foreign as ft
 from planner.statements import records as st
 
 _FIXED: dict[type, str] = {
@@ -72,6 +73,13 @@ _FIXED: dict[type, str] = {
     st.Publish: "CALL",
     st.RestoreTable: "CALL",
     st.Execute: "EXECUTE",
+    ft.CreateServer: "CREATE SERVER",
+    ft.AlterServer: "ALTER SERVER",
+    ft.CreateUserMapping: "CREATE USER MAPPING",
+    ft.AlterUserMapping: "ALTER USER MAPPING",
+    ft.DropUserMapping: "DROP USER MAPPING",
+    ft.CreateForeignTable: "CREATE FOREIGN TABLE",
+    ft.ImportForeignSchema: "IMPORT FOREIGN SCHEMA",
 }
 _PREPARED = {"prepare": "PREPARE TRANSACTION", "commit": "COMMIT PREPARED", "rollback": "ROLLBACK PREPARED"}
 

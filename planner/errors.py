@@ -579,6 +579,10 @@ class CannotConnectNow(OperatorIntervention):
     sqlstate = "57P03"
 
 
+class FdwInvalidOptionName(SqlError):
+    sqlstate = "HV00D"
+
+
 class IoError(SqlError):
     sqlstate = "58030"
 

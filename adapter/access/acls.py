@@ -27,6 +27,7 @@ from storage.catalog.model import (
     Relation,
     Schema,
 )
+from storage.catalog.outside import LAKE_WRAPPER_OID
 
 LETTERS: Mapping[str, str] = {
     "a": "INSERT",
@@ -219,7 +220,7 @@ _BUILTIN_OF: Mapping[str, str] = {
 
 def owner_of(catalog: CatalogSnapshot, kind: str, oid: int) -> int | None:
     """Who owns an object; None when there is none of this kind and oid. What is built in the first superuser owns."""
-    if kind == "p":
+    if kind == "p" or (kind == "F" and oid == LAKE_WRAPPER_OID):
         return BOOTSTRAP_SUPERUSER_OID
     record = catalog.get(derived_oids.owner(oid) if kind == "T" else oid)
     if isinstance(record, Index):

@@ -6,7 +6,6 @@ from typing import TypeAlias, TypeGuard
 
 from adapter.access.membership import has_privileges_of
 from planner.errors import InsufficientPrivilege
-from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     COMPOSITE,
     CatalogSnapshot,
@@ -18,18 +17,23 @@ from storage.catalog.model import (
     Schema,
     Sequence,
 )
+from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 
-Owned: TypeAlias = Relation | Sequence | Schema | Database | EnumType | DomainType | Function | Extension
+Owned: TypeAlias = (
+    Relation | Sequence | Schema | Database | EnumType | DomainType | Function | Extension | ForeignServer
+)
 """The records that say who owns the object."""
 
-_RELATION_KINDS = {"r": "table", "v": "view", "m": "materialized view", COMPOSITE: "type"}
+_RELATION_KINDS = {"r": "table", "v": "view", "m": "materialized view", "f": "foreign table", COMPOSITE: "type"}
 
 
 def is_owned(record: Record | None) -> TypeGuard[Owned]:
     """Whether the record says who owns the object."""
-    return isinstance(record, (Relation, Sequence, Schema, Database, EnumType, DomainType, Function, Extension))
+    return isinstance(
+        record, (Relation, Sequence, Schema, Database, EnumType, DomainType, Function, Extension, ForeignServer)
+    )
 
 
 def kind_of(record: Owned | Index) -> str:
@@ -47,6 +51,8 @@ def kind_of(record: Owned | Index) -> str:
             return "database"
         case Extension():
             return "extension"
+        case ForeignServer():
+            return "foreign server"
         case EnumType() | DomainType():
             return "type"
         case Function():

@@ -28,6 +28,7 @@ from storage.catalog.model import (
     Schema,
     Sequence,
 )
+from storage.catalog.outside import LAKE_WRAPPER, ForeignServer
 from storage.catalog.routines import Function
 from storage.catalog.temporary import is_temporary
 
@@ -37,7 +38,7 @@ NOBODY = -1
 _READ_ALL = next(oid for oid, role in predefined().items() if role.name == "pg_read_all_data")
 _WRITE_ALL = next(oid for oid, role in predefined().items() if role.name == "pg_write_all_data")
 
-_KINDS = {"r": "table", "v": "view", "m": "materialized view", COMPOSITE: "type"}
+_KINDS = {"r": "table", "v": "view", "m": "materialized view", "f": "foreign table", COMPOSITE: "type"}
 
 
 class Rights:
@@ -194,6 +195,8 @@ def described(catalog: CatalogSnapshot, kind: str, oid: int) -> tuple[str, str]:
             return "schema", record.name
         case Database():
             return "database", record.name
+        case ForeignServer():
+            return "foreign server", record.name
         case Function():
             return ("procedure" if record.kind == "p" else "function"), record.name
         case _:
@@ -205,6 +208,8 @@ def described(catalog: CatalogSnapshot, kind: str, oid: int) -> tuple[str, str]:
 
 
 def _described_builtin(kind: str, oid: int) -> tuple[str, str]:
+    if kind == "F":
+        return "foreign-data wrapper", LAKE_WRAPPER
     relation, column, what = {
         "r": ("pg_class", "relname", "table"),
         "s": ("pg_class", "relname", "sequence"),

@@ -38,6 +38,7 @@ from adapter.definitions.constraints.generation import (
     with_generations,
 )
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, referring, with_not_null
+from adapter.definitions.foreign.tables import alter_foreign_table, check_foreign_action
 from adapter.definitions.indexes.copies import constraint_from_index, keep_comments
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
 from adapter.definitions.indexes.marks import set_clustered, set_replica_identity
@@ -78,6 +79,7 @@ from planner.errors import (
 from planner.ir.rewrite import is_volatile
 from planner.queries.changes.column_values import default_text
 from planner.resolution.domains import has_rules
+from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.types.derived_oids import index_oid
 from storage.catalog.model import (
@@ -123,6 +125,10 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
     catalog = own_catalog(running)
     for action in statement.actions:
         _check_action(running, catalog, record, action)
+    if isinstance(record, Relation) and record.foreign is not None:
+        for action in sorted(statement.actions, key=_pass_of):
+            await _alter_foreign(running, record.oid, action)
+        return
     if not isinstance(record, Relation):
         for action in statement.actions:
             _apply_other(running, record, action)
@@ -142,6 +148,19 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
         altered = own_catalog(running).get(record.oid)
         assert isinstance(altered, Relation)
         check_publishable(altered)
+
+
+async def _alter_foreign(running: Running, oid: int, action: st.AlterTableAction) -> None:
+    """Carry out an action on a foreign table, which has no rows of its own to be held against anything."""
+    relation = own_catalog(running).get(oid)
+    assert isinstance(relation, Relation)
+    match action:
+        case st.DropColumn():
+            drop_column(running, relation, action)
+        case st.ChangeOwner():
+            _set_owner(running, relation, action.owner)
+        case _:
+            await alter_foreign_table(running, relation, action)
 
 
 _TYPE_PASS = 1
@@ -192,6 +211,9 @@ def _apply_other(running: Running, record: SequenceRecord | Index, action: st.Al
 _OF_SEQUENCES = (st.ChangeOwner,)
 _OF_INDEXES = (st.ChangeOwner, st.SetStorageOptions)
 _OF_VIEWS = (st.SetDefault, st.ChangeOwner, st.SetStorageOptions)
+_OF_FOREIGN = (
+    st.AddColumn, st.DropColumn, st.SetColumnType, st.SetNotNull, st.ChangeOwner, ft.SetForeignOptions,
+)  # fmt: skip
 _OF_MATERIALIZED = (st.ChangeOwner, st.SetStorageOptions, st.ClusterOn, st.SetReplicaIdentity)
 
 
@@ -202,12 +224,18 @@ def _check_action(
     kind = kind_of(relation)
     allowed = {
         "sequence": _OF_SEQUENCES, "index": _OF_INDEXES, "materialized view": _OF_MATERIALIZED,
+        "foreign table": _OF_FOREIGN,
     }.get(kind, _OF_VIEWS)  # fmt: skip
     if kind != "table" and not isinstance(action, allowed):
         raise WrongObjectType(
             f'ALTER action {_action_name(action)} cannot be performed on relation "{relation.name}"',
             detail=f"This operation is not supported for {plural(kind)}.",
         )
+    if kind == "table" and isinstance(action, ft.SetForeignOptions):
+        raise WrongObjectType(f'"{relation.name}" is not a foreign table')
+    if isinstance(relation, Relation) and relation.foreign is not None:
+        check_foreign_action(relation, action)
+        return
     if isinstance(action, st.SetColumnType):
         assert isinstance(relation, Relation)
         attnum = require_column(relation, action.name).attnum

@@ -18,7 +18,6 @@ from planner.types import derived_oids
 from planner.types.user_types import is_type_record, mentions, types_used
 from storage.catalog.access import Policy, RowSecurity
 from storage.catalog.acl import Acl, DefaultAcl
-from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     CatalogRecord,
     CatalogSnapshot,
@@ -31,6 +30,7 @@ from storage.catalog.model import (
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.outside import Extension
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 
@@ -46,7 +46,8 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
     for record in catalog.all():
         if isinstance(record, Relation):
             reads = oid in record.depends_on and not _through_a_view(catalog, record, oid)
-            if reads or record.schema == oid or (is_type and mentions(record.definition or "", oid)):
+            served = record.foreign is not None and record.foreign.server == oid
+            if reads or served or record.schema == oid or (is_type and mentions(record.definition or "", oid)):
                 found.append(record)
         elif isinstance(record, (EnumType, Extension)):
             if record.schema == oid:

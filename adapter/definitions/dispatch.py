@@ -18,6 +18,8 @@ from msgspec.structs import replace
 from adapter.definitions import alter, drop, objects, owned, rename, sequences, tables
 from adapter.definitions.databases import changes as databases
 from adapter.definitions.extensions import changes as extensions
+from adapter.definitions.foreign import servers
+from adapter.definitions.foreign import tables as foreign_tables
 from adapter.definitions.indexes import creation, rebuilding
 from adapter.definitions.materialized import refreshing
 from adapter.definitions.policies import changes as policies
@@ -32,6 +34,7 @@ from adapter.plans.plan_cache import Plan, make_plan
 from adapter.results import Command
 from planner.command_tags import command_tag
 from planner.errors import FeatureNotSupported, InvalidSchemaDefinition, SqlSyntaxError
+from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, split_and_parse
@@ -89,6 +92,12 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterSetting: stored_settings.alter_setting,
     st.Grant: grants.grant,
     st.AlterDefaultPrivileges: grants.alter_default_privileges,
+    ft.CreateServer: servers.create_server,
+    ft.AlterServer: servers.alter_server,
+    ft.CreateUserMapping: servers.create_mapping,
+    ft.AlterUserMapping: servers.alter_mapping,
+    ft.DropUserMapping: servers.drop_mapping,
+    ft.CreateForeignTable: foreign_tables.create_foreign_table,
 }
 
 _OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.DropDatabase: "DROP DATABASE"}
@@ -97,6 +106,7 @@ _UNSUPPORTED: dict[type, str] = {
     st.AlterSystem: "ALTER SYSTEM",
     st.Cluster: "CLUSTER",
     st.Do: "DO",
+    ft.ImportForeignSchema: "IMPORT FOREIGN SCHEMA",
 }
 
 

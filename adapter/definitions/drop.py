@@ -14,6 +14,7 @@ from adapter.definitions.common.catalog_changes import change, with_column
 from adapter.definitions.common.owners import require_droppable, require_owner
 from adapter.definitions.dependents import dependents_of, named, notify, refuse, remove, report_cascade
 from adapter.definitions.extensions.changes import find, require
+from adapter.definitions.foreign.servers import described_mapping, find_server, require_server
 from adapter.definitions.policies.changes import dropped_policies
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.sequences import identity_owner
@@ -36,7 +37,6 @@ from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.access import Policy
-from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     CatalogSnapshot,
     Column,
@@ -46,9 +46,10 @@ from storage.catalog.model import (
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.record import Record
 
-_RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence", "index"})
+_RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence", "index", "foreign table"})
 _IN_SCHEMAS = _RELATION_KINDS | {
     "type", "domain", "function", "procedure", "routine", "aggregate", "operator", "collation", "conversion",
 }  # fmt: skip
@@ -67,6 +68,8 @@ async def drop(running: Running, statement: st.Drop) -> None:
         _drop_types(running, statement)
     elif statement.kind == "extension":
         _drop_extensions(running, statement)
+    elif statement.kind == "server":
+        _drop_servers(running, statement)
     elif statement.kind == "policy":
         remove(running, own_catalog(running), dropped_policies(running, statement))
     elif statement.routines:
@@ -186,6 +189,30 @@ def _drop_extensions(running: Running, statement: st.Drop) -> None:
     drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
+def _drop_servers(running: Running, statement: st.Drop) -> None:
+    catalog = own_catalog(running)
+    targets: dict[int, Record] = {}
+    for name in statement.names:
+        record = find_server(catalog, name.name)
+        if record is None and statement.if_exists:
+            notify(running, f'server "{name.name}" does not exist, skipping')
+            continue
+        server = require_server(catalog, name.name)
+        require_owner(running, server)
+        targets[server.oid] = server
+    drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _mappings_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[str, str]]:
+    """The user mappings that go with servers, each with what it depends on."""
+    return [
+        (described_mapping(catalog, server, mapping), f"server {server.name}")
+        for server in targets.values()
+        if isinstance(server, ForeignServer)
+        for mapping in server.mappings
+    ]
+
+
 def _refuse_members(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> None:
     """2BP01 for a function of an extension that stays."""
     for extension in catalog.all():
@@ -233,6 +260,7 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
     _refuse_identities(running, catalog, doomed)
     _refuse_members(running, catalog, doomed)
     lines = [(named(running, catalog, record), named(running, catalog, parent)) for record, parent in reports]
+    lines = [*_mappings_of(catalog, targets), *lines]
     defaults = _defaults_using(catalog, doomed)
     for relation, column, sequence in defaults:
         default = f"default value for column {column.name} of table {shown_name(running, catalog, relation)}"

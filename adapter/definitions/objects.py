@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from adapter.access.privileges import Rights
 from adapter.definitions.common.catalog_changes import change, named_role, new_oid, owner_oid
 from adapter.definitions.common.owners import check_new_owner, give, require_member, require_owner
 from adapter.definitions.common.storage_parameters import checked_parameters
@@ -11,6 +12,7 @@ from adapter.definitions.common.table_options import RETAIN_HISTORY, retained_ms
 from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.extensions.changes import require as require_extension
+from adapter.definitions.foreign.servers import rename_server, require_server
 from adapter.definitions.policies.changes import policy_table, rename_policy, require_policy
 from adapter.definitions.policies.upkeep import with_schema_renamed
 from adapter.definitions.roles.attributes import commented_role, rename_role
@@ -49,6 +51,7 @@ from storage.catalog.model import (
     Relation,
     Schema,
 )
+from storage.catalog.outside import LAKE_WRAPPER_OID
 
 # ---------------------------------------------------------------- schemas
 
@@ -86,6 +89,8 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
             _rename_schema(running, catalog, schema, statement.new_name)
         case "role" | "user" | "group":
             rename_role(running, statement.name, statement.new_name)
+        case "server":
+            rename_server(running, statement.name, statement.new_name)
         case "database":
             await rename_database(running, statement.name, statement.new_name)
         case "type" | "domain" if statement.relation is not None:
@@ -141,6 +146,13 @@ async def alter_owner(running: Running, statement: st.AlterOwner) -> None:
     if statement.kind == "database":
         give_database(running, statement.name, statement.owner)
         return
+    if statement.kind == "server":
+        server = require_server(catalog, statement.name)
+        role = check_new_owner(running, server, statement.owner)
+        if not running.session.rights(catalog).is_superuser:
+            Rights(catalog, role.oid).require("F", LAKE_WRAPPER_OID, "U")
+        give(running, server, role.oid)
+        return
     if statement.kind != "schema":
         raise FeatureNotSupported(f"ALTER {statement.kind.upper()} ... OWNER TO is not supported")
     record = require_schema(catalog, statement.name)
@@ -171,7 +183,7 @@ async def comment(running: Running, statement: st.Comment) -> None:
 
 def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment) -> tuple[int, int]:
     match statement.kind:
-        case "table" | "view" | "materialized view" | "sequence" | "index":
+        case "table" | "view" | "materialized view" | "sequence" | "index" | "foreign table":
             name = statement.relation or st.QualifiedName(name=statement.name)
             found = look_up(running, catalog, name)
             if found is None:
@@ -203,6 +215,10 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             extension = require_extension(catalog, statement.name)
             require_owner(running, extension)
             return extension.oid, 0
+        case "server":
+            server = require_server(catalog, statement.name)
+            require_owner(running, server)
+            return server.oid, 0
         case "database":
             database = require_database(catalog, statement.name)
             require_owner(running, database)

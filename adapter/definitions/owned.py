@@ -12,6 +12,7 @@ from adapter.definitions.common.catalog_changes import change, named_role
 from adapter.definitions.common.owners import give, is_pinned
 from adapter.definitions.dependents import MAX_LISTED, named, notify, remove
 from adapter.definitions.drop import drop_all
+from adapter.definitions.foreign.servers import described_mapping, without_mappings
 from adapter.definitions.policies.changes import without_roles
 from adapter.definitions.privileges.dropped_roles import privileges_naming, revoke_all
 from adapter.definitions.roles.attributes import is_powerful, may_create_roles
@@ -24,6 +25,7 @@ from planner.statements import records as st
 from storage.catalog.access import Policy, Role
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, WHOLE, CatalogRecord, CatalogSnapshot, Database, Setting
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.outside import ForeignServer
 from storage.catalog.record import Record
 
 
@@ -79,6 +81,12 @@ def _dependents(running: Running, role: Role) -> list[str]:
     here = own_catalog(running)
     lines = [f"owner of {_described(running, here, record)}" for record in _owned_by(here, [role])]
     lines += [line for _, line in sorted(privileges_naming(running, here, role.oid))]
+    lines += [
+        f"owner of {described_mapping(here, server, mapping)}"
+        for server in _servers(here)
+        for mapping in server.mappings
+        if mapping.role == role.oid
+    ]
     lines += [f"target of {named(running, here, policy)}" for policy in _policies_for(here, [role])]
     whole = running.services.env.catalog.current()
     elsewhere = Counter(
@@ -94,7 +102,13 @@ def _dependents(running: Running, role: Role) -> list[str]:
 
 
 def _names_role(record: CatalogRecord, role: int) -> bool:
+    if isinstance(record, ForeignServer) and record.mapping(role) is not None:
+        return True
     return (is_owned(record) and record.owner == role) or (isinstance(record, Policy) and role in record.roles)
+
+
+def _servers(catalog: CatalogSnapshot) -> list[ForeignServer]:
+    return sorted((r for r in catalog.all() if isinstance(r, ForeignServer)), key=lambda server: server.oid)
 
 
 def _policies_for(catalog: CatalogSnapshot, roles: Sequence[Role]) -> list[Policy]:
@@ -141,6 +155,10 @@ async def drop_owned(running: Running, statement: st.DropOwned) -> None:
     _refuse_pinned(roles, "drop objects owned by")
     for policy, rest in without_roles(_policies_for(own_catalog(running), roles), [role.oid for role in roles]):
         change(running, removed=[policy], added=[] if rest is None else [rest])
+    oids = {role.oid for role in roles}
+    for server in _servers(own_catalog(running)):
+        if any(mapping.role in oids for mapping in server.mappings):
+            change(running, removed=[server], added=[without_mappings(server, oids)])
     catalog = own_catalog(running)
     owned = (each for each in _owned_by(catalog, roles) if not isinstance(each, Database) and not is_pinned(each))
     targets: dict[int, Record] = {record.oid: record for record in owned}

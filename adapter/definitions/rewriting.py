@@ -100,7 +100,9 @@ async def _fill_numbered(
 
 
 def alter_shard(running: Running, relation: Relation) -> None:
-    """Let the shard have the columns of `relation`; its rows stay as they are."""
+    """Let the shard have the columns of `relation`; its rows stay as they are. A foreign table has none."""
+    if relation.foreign is not None:
+        return
     assert relation.shard is not None
     if is_temporary(relation.shard):
         return  # Parts say what their columns are; more is not known of a temporary table's.

@@ -413,6 +413,8 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
         if isinstance(record, Index):
             raise WrongObjectType(f'"{record.name}" is not a table')
         relation = find_relation(running, catalog, name)
+        if relation.foreign is not None:
+            raise FeatureNotSupported(f'cannot truncate foreign table "{relation.name}"')
         if relation.kind != "r":
             raise WrongObjectType(f'"{relation.name}" is not a table')
         rights.require("r", relation.oid, "D")

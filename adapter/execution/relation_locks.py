@@ -53,7 +53,7 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
         record = look_up(running, catalog, name)
         if record is None:
             raise missing(catalog, name, located=True)
-        if not isinstance(record, Relation):
+        if not isinstance(record, Relation) or record.foreign is not None:
             raise WrongObjectType(
                 f'cannot lock relation "{name.name}"',
                 detail=f"This operation is not supported for {plural(kind_of(record))}.",

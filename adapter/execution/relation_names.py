@@ -23,7 +23,6 @@ from planner.types.system_relations import SystemRelation
 from planner.types.table_indexes import index_called
 from planner.types.type_names import format_type
 from planner.types.user_types import function_name, is_type_record
-from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     COMPOSITE,
@@ -34,11 +33,12 @@ from storage.catalog.model import (
     Schema,
     Sequence,
 )
+from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 from storage.catalog.temporary import TEMPORARY_SCHEMA
 
-KINDS = {"r": "table", "v": "view", "m": "materialized view", COMPOSITE: "composite type"}
+KINDS = {"r": "table", "v": "view", "m": "materialized view", "f": "foreign table", COMPOSITE: "composite type"}
 SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
 
 
@@ -238,6 +238,8 @@ def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
         return f"type {format_type(row_type_oid(record.oid))}"
     if isinstance(record, Extension):
         return f"extension {record.name}"
+    if isinstance(record, ForeignServer):
+        return f"server {record.name}"
     if isinstance(record, Function):
         types = ",".join(format_type(oid) for oid in record.input_types)
         return f"function {function_name(record.oid)}({types})"

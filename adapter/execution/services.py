@@ -16,6 +16,7 @@ from typing import Any
 
 from adapter.execution.notifications import NotificationHub
 from adapter.lake.copy_codec import CopyCodec
+from adapter.lake.foreign_files import ForeignFiles
 from adapter.lake.scratch import LakeScratch
 from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.lifted_constants import Templates
@@ -73,6 +74,7 @@ class Services:
         """`scratch` is a private folder of this process, for temporary files; None: the system's one."""
         self.env = env
         self.lake = LakeTables(places or Places())
+        self.foreign_files = ForeignFiles(self.lake)
         self.file_threads = Workers(FILE_THREADS, "files")
         self.copy_codec = copy_codec
         self.scratch = scratch

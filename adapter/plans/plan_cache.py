@@ -44,6 +44,7 @@ from planner.ir.bound import (
 from planner.ir.required import Required
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import acts
+from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.syntax.dialects.reading import Reading, read
 from planner.syntax.extensions import parse_statements
@@ -92,6 +93,8 @@ _DEFINITIONS = (
     st.CreateDomain, st.SetDomainDefault, st.SetDomainNotNull, st.AddDomainCheck, st.ValidateDomainCheck,
     st.DropDomainCheck,
     st.CreateRoutine, st.AlterRoutine, st.Grant, st.AlterDefaultPrivileges,
+    ft.CreateServer, ft.AlterServer, ft.CreateUserMapping, ft.AlterUserMapping, ft.DropUserMapping,
+    ft.CreateForeignTable, ft.ImportForeignSchema,
 )  # fmt: skip
 
 

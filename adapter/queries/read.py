@@ -89,6 +89,8 @@ async def prepare_read(
     Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it, and what waiting for a lock raises.
     """
     session = running.session
+    if query.foreign:
+        query = await _with_foreign_files(running, catalog, query)
     files = rows_of_files(query.files) if query.files else {}
     if files:
         at_hand = {**at_hand, **files}
@@ -208,6 +210,19 @@ async def prepare_read(
         paths=paths,
         stream=stream,
     )
+
+
+async def _with_foreign_files(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> BoundQuery:
+    """`query`, with the files of the foreign tables that it reads as they are now. Raises what looking at files
+    raises."""
+    known, current = running.services.foreign_files, running.session.values.identity.current
+    found = {
+        id: await running.services.file_threads.run(
+            partial(known.found, catalog, read, current if read.role is None else read.role)
+        )
+        for id, read in query.foreign.items()
+    }
+    return replace(query, files={**query.files, **found}, foreign={})
 
 
 def _run_part(running: Running, context: ExecutionContext, at_hand: Mapping[int, Any]) -> Run:

@@ -20,6 +20,7 @@ from adapter.execution_context import SessionFacts
 from adapter.materialized.shown import view_rows
 from adapter.publishing.service import catalog_rows
 from adapter.queries.lock_facts import lock_rows, wait_event
+from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mappings
 from adapter.transactions.snapshots import own_parts
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
@@ -115,6 +116,10 @@ class Facts:
                 ]
             case "pg_hba_file_rules" | "pg_ident_file_mappings":
                 return self._session.services.authentication_rows(relation)
+            case "pg_user_mappings":
+                transaction = self._session.transaction
+                catalog = self._session.newest_catalog() if transaction is None else transaction.catalog
+                return visible_mappings(catalog, self._session.values.identity.current)
             case "pg_settings":
                 return setting_rows(self._session)
             case _:

@@ -95,6 +95,7 @@ class Feed:
             or plan.sizes
             or query.system
             or query.files
+            or query.foreign
             or query.past
             or query.locking is not None
             or plan.steps

@@ -67,7 +67,7 @@ def bind_read_call(level: Level, call: Tree) -> UserRows:
         raise FeatureNotSupported(f"{name} cannot be used here", position=position)
     if isinstance(found, SqlError):
         raise found
-    id = FILE_ROWS - len(statement.files)
+    id = FILE_ROWS - len(statement.files) - len(statement.foreign)
     statement.files[id] = found
     fields = tuple(statement.new_field(column, type) for column, type in found.columns)
     return UserRows(name=name, rel=CteScan(cte=id, fields=fields), is_value=False)

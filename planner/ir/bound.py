@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from planner.ir.file_rows import FileTable
+from planner.ir.file_rows import FileTable, ForeignRead
 from planner.ir.nodes import Rel, Scalar
 from planner.ir.past_rows import PastTable
 from planner.ir.required import Required
@@ -31,6 +31,8 @@ class BoundQuery(Struct, frozen=True, kw_only=True):
     validated: bool = False
     functions: frozenset[int] = field(default_factory=frozenset)
     files: Mapping[int, FileTable] = field(default_factory=dict)
+    foreign: Mapping[int, ForeignRead] = field(default_factory=dict)
+    """The foreign tables that it reads, by the same: who runs it finds their files first."""
     past: Mapping[int, PastTable] = field(default_factory=dict)
     """The tables that it reads as they were, by the id of their `Scan` or `CteScan`."""
     required: tuple[Required, ...] = ()

@@ -30,3 +30,12 @@ class FileTable(Struct, frozen=True, kw_only=True, eq=False):
     columns: tuple[tuple[str, SqlType], ...]
     bytes: int
     content: Any
+
+
+class ForeignRead(Struct, frozen=True, kw_only=True):
+    """A foreign table in a query: its oid, who reads it (None: the current role), and its columns as the files call
+    them, with the types in which they are read."""
+
+    oid: int
+    role: int | None
+    columns: tuple[tuple[str, SqlType], ...]

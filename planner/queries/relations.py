@@ -14,6 +14,7 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from planner.files.foreign_tables import foreign_rows
 from planner.ir.barriers import barrier
 from planner.ir.nodes import (
     ColumnRef,
@@ -144,6 +145,10 @@ def bind_range_var(level: Level, tree: Tree, *, sampled: bool = False) -> tuple[
     statement.relations.add(found.oid)
     if found.kind == "v" or found.oid in statement.context.expanded:
         return _view(level, found, tree, alias)
+    if found.foreign is not None:
+        described, item = scan_table(level, found, alias, tree.location)
+        offer(level, statement.required.use(found.oid, "r"), item)
+        return foreign_rows(statement, found, described.fields), item
     if found.kind not in ("r", "m"):
         raise WrongObjectType(f'"{found.name}" is not a table', position=statement.position(tree.location))
     row_id = sampled or found.oid == statement.context.numbered

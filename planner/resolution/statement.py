@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from planner.common_errors import missing_parameter
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, SqlError
 from planner.ir.bound import BoundStatement, WithStep
-from planner.ir.file_rows import FileRequest, FileTable
+from planner.ir.file_rows import FileRequest, FileTable, ForeignRead
 from planner.ir.nodes import (
     AggregateCall,
     ColumnRef,
@@ -278,6 +278,8 @@ class Statement:
         """The functions of users that it calls, also inside of these."""
         self.files: dict[int, FileTable] = {}
         """The rows of files that it reads, by the id of their `CteScan`."""
+        self.foreign: dict[int, ForeignRead] = {}
+        """The foreign tables that it reads, by the same."""
         self.past: dict[int, PastTable] = {}
         """The tables that it reads as they were, by the id of their `Scan` or `CteScan`."""
         self.read_inside: set[int] = set()

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from planner.statements.definitions import ColumnDefinition, ConstraintDefinition, SequenceOptions
+from planner.statements.foreign import SetForeignOptions
 from planner.statements.policies import SetRowSecurity
 from planner.syntax.parse import Parsed
 from planner.syntax.qualified_names import QualifiedName
@@ -139,6 +140,7 @@ AlterTableAction: TypeAlias = (
     | SetStorageOptions
     | ClusterOn
     | SetReplicaIdentity
+    | SetForeignOptions
 )
 
 

@@ -82,6 +82,7 @@ from planner.statements.definitions import (
     Truncate,
 )
 from planner.statements.execution import CloseCursor, Deallocate, DeclareCursor, Execute, Explain, Fetch, Prepare
+from planner.statements.foreign import ForeignStatement
 from planner.statements.policies import AlterPolicy, CreatePolicy, SetRowSecurity
 from planner.statements.privileges import AlterDefaultPrivileges, Grant, Privilege
 from planner.statements.routines import (
@@ -205,6 +206,7 @@ UtilityStatement: TypeAlias = (
     | RestoreTable
     | CreateRoutine
     | AlterRoutine
+    | ForeignStatement
 )
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _PACKED = r"(?:\.(?:gz|zst|bz2|lz4))?"
 _SUFFIXES = {
@@ -15,3 +16,9 @@ _SUFFIXES = {
 def format_of(name: str) -> str:
     """parquet, json or csv; empty when the name says nothing."""
     return next((format for format, suffix in _SUFFIXES.items() if suffix.search(name)), "")
+
+
+def table_format(options: Iterable[tuple[str, str]]) -> str:
+    """The format of a foreign table with these options; empty when they do not say it."""
+    given = dict(options)
+    return given.get("format", format_of(given.get("path", ""))).lower()

@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from planner.definitions.deparse import expression_text
 from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, qualified_name, role_name, strings
+from planner.syntax.object_kinds import ALTERED_KINDS, OBJECT_KINDS, RELATION_KINDS
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import check_collatable, check_collation, resolve_type_name
 from planner.types.types import SqlType
-from planner.utility.object_kinds import ALTERED_KINDS, OBJECT_KINDS, RELATION_KINDS
+from planner.utility.foreign import option_changes
 from planner.utility.routines import ROUTINES, given_routine, moved_routine, renamed_routine
 from planner.utility.sequences import sequence_options
 from planner.utility.tables import (
@@ -50,6 +52,11 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
     cascade = command.behavior == pb.DROP_CASCADE
     definition = getattr(command, "def")
     if kind == pb.AT_AddColumn:
+        if definition.column_def.fdwoptions:
+            raise FeatureNotSupported(
+                "OPTIONS of a column that is added are not supported",
+                hint="Add the column, then say ALTER COLUMN ... OPTIONS.",
+            )
         column, constraints = column_definition(definition.column_def, parsed, table)
         return st.AddColumn(column=column, constraints=tuple(constraints), if_not_exists=command.missing_ok)
     if kind == pb.AT_DropColumn:
@@ -85,6 +92,9 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.DropIdentity(name=command.name, if_exists=command.missing_ok)
     if kind == pb.AT_DropExpression:
         return st.DropExpression(name=command.name, if_exists=command.missing_ok)
+    if kind in (pb.AT_GenericOptions, pb.AT_AlterColumnGenericOptions):
+        column_name = command.name if kind == pb.AT_AlterColumnGenericOptions else None
+        return ft.SetForeignOptions(changes=option_changes(definition.list.items), column=column_name)
     if kind == pb.AT_ChangeOwner:
         return st.ChangeOwner(owner=role_name(command.newowner))
     if kind in _ROW_SECURITY:
@@ -169,6 +179,8 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if name in ("type", "domain"):
         target = name_from_list(tree.object.list.items)
         return st.RenameObject(kind=name, name=target.name, new_name=tree.newname, relation=target)
+    if name == "server":
+        return st.RenameObject(kind=name, name=tree.object.string.sval, new_name=tree.newname)
     if name not in ("schema", "database", "role", "constraint", "policy"):
         raise FeatureNotSupported(f"ALTER {(name or 'object').upper()} RENAME is not supported")
     relation = qualified_name(tree.relation, parsed) if name in ("constraint", "policy") else None
@@ -202,7 +214,7 @@ def _alter_owner(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if kind in ("type", "domain"):
         name = name_from_list(tree.object.list.items)
         return st.ChangeTypeOwner(name=name, owner=role_name(tree.newowner), kind=kind)
-    if kind not in ("schema", "database"):
+    if kind not in ("schema", "database", "server"):
         raise FeatureNotSupported(f"ALTER {(kind or 'object').upper()} OWNER is not supported")
     return st.AlterOwner(kind=kind, name=tree.object.string.sval, owner=role_name(tree.newowner))
 

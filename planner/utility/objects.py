@@ -11,9 +11,9 @@ from planner.errors import FeatureNotSupported
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, qualified_name, role_name, strings
+from planner.syntax.object_kinds import OBJECT_KINDS
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
-from planner.utility.object_kinds import OBJECT_KINDS
 from planner.utility.routines import ROUTINES, routine_name
 
 

@@ -14,12 +14,12 @@ from planner.resolution.reg_types import split_name
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, role_name, strings
+from planner.syntax.object_kinds import OBJECT_KINDS
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.syntax.qualified_names import QualifiedName
 from planner.types.system_relations import OWN_SCHEMA
 from planner.types.type_names import resolve_type_name
-from planner.utility.object_kinds import OBJECT_KINDS
 from planner.utility.settings import setting_values
 
 _MODES = {

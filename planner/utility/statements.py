@@ -16,6 +16,7 @@ from planner.utility import (
     alterations,
     copying,
     execution,
+    foreign,
     objects,
     queries,
     routines,
@@ -39,6 +40,7 @@ _BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     **alterations.BUILDERS,
     **types.BUILDERS,
     **routines.BUILDERS,
+    **foreign.BUILDERS,
 }
 """By kind of parse tree: what makes its statement."""
 

@@ -23,8 +23,8 @@ from msgspec.structs import replace
 
 from storage.catalog.access import AuthenticationSecret, Membership, Policies, Policy, Role, Roles, RowSecurity
 from storage.catalog.acl import Acl, Acls, DefaultAcl
-from storage.catalog.extensions import Extension
 from storage.catalog.materialized import Materialized
+from storage.catalog.outside import Extension, ForeignServer, ForeignTable
 from storage.catalog.record import IndexMarks, Record
 from storage.catalog.routines import Function
 from storage.ids import ShardId
@@ -96,7 +96,7 @@ COMPOSITE = "c"  # `Relation.kind` of a composite type, whose fields are the col
 
 
 class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=True):
-    """A table (kind ``r``), view (``v``), materialized view (``m``) or composite type (``c``)."""
+    """A table (kind ``r``), foreign table (``f``), view (``v``), materialized view (``m``), composite type (``c``)."""
 
     name: str
     schema: int
@@ -114,8 +114,8 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=Tru
     """Oids of what a change of its rows has to keep: its own enforced constraints and unique indexes, and foreign keys
     of others that refer to it. A transaction relies on the records of the tables that it changes, so that one which did
     not know of a constraint cannot commit once that has been added."""
-    materialized: Materialized | None = None
-    """Of a materialized view: how it is kept."""
+    materialized: Materialized | None = None  # Of a materialized view: how it is kept.
+    foreign: ForeignTable | None = None  # Of a foreign table: where its rows are.
     retain_ms: int | None = None  # How much of its past is kept; None: what its schema says.
     marks: IndexMarks = IndexMarks()
 
@@ -306,7 +306,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
-    | Function | Membership | Extension | AuthenticationSecret | Acl | DefaultAcl | Policy | RowSecurity
+    | Function | Membership | Extension | AuthenticationSecret | Acl | DefaultAcl | Policy | RowSecurity | ForeignServer
 )  # fmt: skip
 
 
@@ -556,7 +556,7 @@ def _database_of(
             above = record.schema
         case Constraint() | Policy() | RowSecurity():
             above = record.relation
-        case DefaultAcl():
+        case DefaultAcl() | ForeignServer():
             return record.database
         case Comment() | Acl():
             if isinstance(record, Acl) and record.parameter:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,22 @@ class Places:
         self._folders = tuple(os.path.realpath(folder) for folder in folders)
         self._options = dict(options or {})
         self._stores: dict[str, Any] = {}
+        self._root: str | None = None
+        """The one place below which these are, where that is in an object store."""
+
+    def within(self, root: str, options: Mapping[str, str], secrets: Collection[str]) -> Places:
+        """Those below `root` alone, a folder or the URL of a prefix, with `options` of their own. Where these say which
+        store it is, or who asks, the operator's `secrets` are not shown to it. Raises FileTrouble (forbidden,
+        relative)."""
+        known = self._options
+        if "endpoint" in options or not options.keys().isdisjoint(secrets):
+            known = {name: value for name, value in known.items() if name not in secrets}
+        own = {**known, **options}
+        if not is_url(root):
+            return Places((Path(self._allow(root.removeprefix("file://"))),), own)
+        found = Places((), own)
+        found._root = root.rstrip("/")
+        return found
 
     def files(self, patterns: Sequence[str], suffixes: Sequence[str]) -> tuple[LakeFile, ...]:
         """The files that `patterns` mean, in the order of the patterns and then of their paths, each once. Raises
@@ -99,8 +115,17 @@ class Places:
             return path
         return self._allow(path)
 
+    def check(self, pattern: str) -> None:
+        """Raises FileTrouble (forbidden, relative, unreachable) for files that are not in these places."""
+        if is_url(pattern):
+            self.store(pattern)
+        else:
+            self._allow(_fixed_folder(pattern.removeprefix("file://")))
+
     def store(self, url: str) -> tuple[Any, str]:
         """The object store of `url`, and the key in it. Raises FileTrouble (unreachable) for one that cannot be."""
+        if self._root is not None and not _is_below(url, self._root):
+            raise FileTrouble("forbidden", f'"{url}" is not below "{self._root}"')
         parts = urlsplit(url)
         root = f"{parts.scheme}://{parts.netloc}"
         if parts.scheme not in OBJECT_SCHEMES:
@@ -128,7 +153,8 @@ class Places:
             raise FileTrouble(
                 "forbidden",
                 f'permission denied for path "{path}"',
-                hint="The server reads and writes files below the folders that it was started with (--allow-path).",
+                hint="The server reads and writes files below the folders that it was started with (--allow-path), and "
+                "for a foreign table below the path of its server.",
             )
         return resolved
 
@@ -194,6 +220,11 @@ class Places:
 def is_url(path: str) -> bool:
     """Whether `path` names an object of an object store."""
     return "://" in path and not path.startswith("file://")
+
+
+def _is_below(url: str, root: str) -> bool:
+    """Whether `url` is `root` or an object below it, without a way out of it."""
+    return (url == root or url.startswith(root + "/")) and not {".", ".."} & set(url[len(root) :].split("/"))
 
 
 def _stat(path: str) -> LakeFile:

@@ -96,6 +96,8 @@ class LakeTable:
                 continue
             condition = None
             for name, text in self._values.get(file.path, ()):
+                if name not in types:
+                    continue
                 here = ds.field(name)
                 value = _value(text, types[name])
                 one = here.is_null() if value is None else here == pa.scalar(value, types[name])
@@ -128,14 +130,25 @@ class LakeTables:
             max_entries=MAX_KNOWN
         )
 
-    def table(self, patterns: Sequence[str], format: FileFormat, *, hive: bool = True) -> LakeTable:
-        """The table of the files that `patterns` mean; `hive`: folders are columns. Raises FileTrouble."""
+    def table(
+        self,
+        patterns: Sequence[str],
+        format: FileFormat,
+        *,
+        hive: bool = True,
+        declared: Sequence[pa.Field] | None = None,
+    ) -> LakeTable:
+        """The table of the files that `patterns` mean; `hive`: folders are columns. With `declared` it has these
+        columns of the files, in this order, whose values fit the types. Raises FileTrouble."""
         files = self.places.files(patterns, SUFFIXES[format.name])
         opened = OpenedFiles(self.places, {file.path: file for file in files})
         with ThreadPoolExecutor(min(LOOKING_THREADS, len(files))) as threads:
             schemas = list(threads.map(lambda file: self._schema(file, format, opened), files))
         values = {file.path: found for file in files if (found := _folders(file.path))} if hive else {}
         partitions = _partitions(files, values)
+        if declared is not None:
+            chosen = _declared(files, schemas, format, partitions, values, declared, patterns[0])
+            return LakeTable(self.places, format, files, chosen, values)
         columns = _united(files, schemas, format, {column.name for column in partitions})
         if not columns:
             raise FileTrouble("malformed", f'cannot tell the columns of "{patterns[0]}": its files are empty')
@@ -201,6 +214,101 @@ def _united(
         LakeColumn(name=name, type=type, uniform=name not in various and held[name] == with_content)
         for name, type in types.items()
     )
+
+
+def _declared(
+    files: Sequence[LakeFile],
+    schemas: Sequence[pa.Schema | None],
+    format: FileFormat,
+    partitions: Sequence[LakeColumn],
+    values: dict[str, Values],
+    declared: Sequence[pa.Field],
+    pattern: str,
+) -> tuple[LakeColumn, ...]:
+    """The declared columns: of folders in the declared types, of text files too, of others in those of the files."""
+    folders = {column.name for column in partitions}
+    wanted = {field.name.lower() for field in declared if field.name not in folders}
+    own = [
+        None if schema is None else pa.schema([field for field in schema if field.name.lower() in wanted])
+        for schema in schemas
+    ]
+    by_name = {column.name: column for column in _united(files, own, format, folders)}
+    found = []
+    for field in declared:
+        if field.name in folders:
+            _check_folders(values, field)
+            found.append(LakeColumn(name=field.name, type=field.type, partition=True))
+            continue
+        column = by_name.get(field.name)
+        if column is None:
+            if all(schema is None for schema in schemas):
+                found.append(LakeColumn(name=field.name, type=field.type, uniform=False))
+                continue
+            near = next((name for name in (*by_name, *folders) if name.lower() == field.name.lower()), None)
+            raise FileTrouble(
+                "column",
+                f'no file of "{pattern}" has a column "{field.name}"',
+                hint=None if near is None else f'There is "{near}": the option column_name says which one is meant.',
+            )
+        if format.name != "parquet":
+            found.append(LakeColumn(name=field.name, type=field.type, uniform=False))
+            continue
+        if not fits(column.type, field.type):
+            path = next(
+                file.path for file, schema in zip(files, own, strict=True) if schema and field.name in schema.names
+            )
+            raise FileTrouble(
+                "mismatch",
+                f'column "{field.name}" of file "{path}" has type {column.type}, which cannot be read as {field.type}',
+            )
+        found.append(column)
+    return tuple(found)
+
+
+def fits(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values that files hold as `held` can be read as `wanted`, all of them and as they are."""
+    if held == wanted or pa.types.is_null(held):
+        return True
+    if pa.types.is_string(wanted):
+        plain = (*_INTEGERS, pa.bool_(), pa.date32(), pa.uint64())
+        return held in plain or bool(pa.types.is_decimal(held)) or isinstance(held, pa.UuidType)
+    if pa.types.is_list(wanted):
+        return bool(pa.types.is_list(held) and held.value_type == wanted.value_type)
+    if pa.types.is_timestamp(wanted):
+        return bool(pa.types.is_timestamp(held) and (held.tz is None) == (wanted.tz is None))
+    if pa.types.is_time(wanted):
+        return bool(pa.types.is_time(held))
+    if pa.types.is_decimal(wanted):
+        digits = wanted.precision - wanted.scale
+        if pa.types.is_decimal(held):
+            return bool(held.scale <= wanted.scale and held.precision - held.scale <= digits)
+        return held in _DIGITS and bool(_DIGITS[held] <= digits)
+    if wanted == pa.date32():
+        return bool(held == pa.date64())
+    if wanted == pa.float64():
+        return held in _FLOATS or held in _INTEGERS[:6]
+    return bool(_common(held, wanted, FileFormat(name="parquet")) == wanted)
+
+
+_DIGITS = {
+    pa.int8(): 3, pa.uint8(): 3, pa.int16(): 5, pa.uint16(): 5, pa.int32(): 10, pa.uint32(): 10, pa.int64(): 19,
+    pa.uint64(): 20,
+}  # fmt: skip
+
+
+def _check_folders(values: dict[str, Values], field: pa.Field) -> None:
+    """Raises FileTrouble (mismatch) for a folder whose name's value is none of the declared type."""
+    for path, folders in values.items():
+        for name, text in folders:
+            if name == field.name and text is not None and not _is_value(text, field.type):
+                raise FileTrouble("mismatch", f'folder "{name}={text}" of file "{path}" holds no {field.type}')
+
+
+def _is_value(text: str, type: pa.DataType) -> bool:
+    if pa.types.is_integer(type):
+        bits = type.bit_width - 1
+        return _WHOLE.fullmatch(text) is not None and -(2**bits) <= int(text) < 2**bits
+    return _is_date(text) if type == pa.date32() else pa.types.is_string(type)
 
 
 def _plain(type: pa.DataType) -> pa.DataType:

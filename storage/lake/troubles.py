@@ -7,12 +7,21 @@ from typing import Literal, TypeAlias
 from storage.errors import StorageError
 
 TroubleKind: TypeAlias = Literal[
-    "forbidden", "relative", "missing", "changed", "malformed", "mismatch", "unreachable", "unreadable", "exists"
+    "forbidden",
+    "relative",
+    "missing",
+    "changed",
+    "malformed",
+    "mismatch",
+    "unreachable",
+    "unreadable",
+    "exists",
+    "column",
 ]
 """forbidden: the place may not be used. relative: a path that begins nowhere. missing: nothing is there. changed: the
 file is not the one that was listed. malformed: its content is not of the format. mismatch: its columns are not those of
 the other files. unreachable: the object store does not answer. unreadable: the system refuses. exists: there is
-something where a new file was to be."""
+something where a new file was to be. column: no file has a column that was declared."""
 
 
 class FileTrouble(StorageError):

@@ -47,6 +47,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "definitions.materialized",
         "definitions.indexes",
         "definitions.constraints",
+        "definitions.foreign",
         "definitions.common",
         "changes.copy",
         "changes",

@@ -52,6 +52,8 @@ def copied_into(running: Running, statement: st.Copy) -> tuple[Relation, list[Co
     relation = find_relation(running, catalog, statement.table)
     if not is_temporary(relation.oid):
         running.transaction.check_writable("COPY FROM")
+    if relation.foreign is not None:
+        raise FeatureNotSupported(f'cannot insert into foreign table "{relation.name}"')
     if relation.kind == "m":
         raise WrongObjectType(f'cannot copy to materialized view "{relation.name}"')
     if relation.kind != "r":

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from planner.types import derived_oids
 from storage.catalog.access import AuthenticationSecret, Membership, Policy, Role, RowSecurity
 from storage.catalog.acl import Acl, DefaultAcl
-from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     PUBLIC_SCHEMA_OID,
     CatalogRecord,
@@ -34,6 +33,7 @@ from storage.catalog.model import (
     Setting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.routines import Function
 from storage.ids import ShardId
 
@@ -118,6 +118,9 @@ class Copies:
                     definition=self._text(record.definition),
                     depends_on=self._all(record.depends_on),
                     constraints=self._all(record.constraints),
+                    foreign=None
+                    if record.foreign is None
+                    else replace(record.foreign, server=self._oid(record.foreign.server)),
                     materialized=None
                     if record.materialized is None
                     else replace(record.materialized, journal=self._new_shard()),
@@ -189,6 +192,9 @@ class Copies:
             case Extension():
                 members = self._all(record.members)
                 return replace(record, oid=oid, schema=self._oid(record.schema), members=members)
+            case ForeignServer():
+                mappings = tuple(replace(each, oid=self._oid(each.oid)) for each in record.mappings)
+                return replace(record, oid=oid, database=self._database, mappings=mappings)
             case Role() | Membership() | Database() | Setting() | AuthenticationSecret():
                 raise ValueError(f"a database has no {type(record).__name__} of its own")
             case _:

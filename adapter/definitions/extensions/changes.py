@@ -24,8 +24,8 @@ from planner.errors import (
 from planner.extensions.available import AVAILABLE, PLPGSQL, Available
 from planner.statements import records as st
 from planner.syntax.qualified_names import QualifiedName
-from storage.catalog.extensions import Extension
 from storage.catalog.model import CatalogSnapshot, Comment, Schema
+from storage.catalog.outside import Extension
 from storage.catalog.routines import Function
 
 

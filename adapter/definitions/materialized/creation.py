@@ -64,6 +64,12 @@ async def create_materialized_view(running: Running, statement: st.CreateTableAs
     check_column_count(len(definition.columns))
     options = checked(statement.options)
     refresh, interval_us = kept(options.get("refresh", "manual"))
+    read = [catalog.get(oid) for oid in definition.depends_on]
+    if refresh != "manual" and any(isinstance(each, Relation) and each.foreign is not None for each in read):
+        raise FeatureNotSupported(
+            "materialized views over foreign tables cannot be refreshed by the server",
+            detail="Nobody tells the server when files change.",
+        )
     await lock_read(running, definition.depends_on)
     running.transaction.rely_on(r for oid in definition.depends_on if (r := catalog.get(oid)) is not None)
     oid = new_oid(running, schema.oid)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from adapter.access.acls import owner_of
 from adapter.access.privileges import described
 from adapter.definitions.databases.changes import require_database
+from adapter.definitions.foreign.servers import require_server
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.types.names import require_type
 from adapter.execution.guards import own_catalog
@@ -23,6 +24,7 @@ from planner.types.system_relations import SystemRelation
 from planner.types.type_names import element_of, format_type
 from planner.types.type_scope import record_of
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, Index, Relation, Sequence
+from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 
@@ -120,9 +122,12 @@ def _target(running: Running, catalog: CatalogSnapshot, kind: str, name: st.Qual
             oid = data["oid"][data["spcname"].index(name.name)]
             return Target(kind="t", oid=oid, owner=10, name=name.name)
         case "foreign data wrapper":
-            raise UndefinedObject(f'foreign-data wrapper "{name.name}" does not exist')
+            if name.name != LAKE_WRAPPER:
+                raise UndefinedObject(f'foreign-data wrapper "{name.name}" does not exist')
+            return Target(kind="F", oid=LAKE_WRAPPER_OID, owner=10, name=name.name)
         case "foreign server":
-            raise UndefinedObject(f'server "{name.name}" does not exist')
+            server = require_server(catalog, name.name)
+            return Target(kind="S", oid=server.oid, owner=server.owner, name=server.name, record=server)
         case "large object":
             raise UndefinedObject(f"large object {name.name} does not exist")
         case _:

@@ -88,7 +88,8 @@ def column_description(context: Entered, relation: int, attnum: int) -> str | No
     return description(context.objects, PG_CLASS, relation, attnum)
 
 
-_KINDS = {"r": "table", "v": "view", "m": "materialized view", "i": "index", "S": "sequence", "c": "composite type"}
+_KINDS = {"r": "table", "v": "view", "m": "materialized view", "i": "index", "S": "sequence", "c": "composite type",
+          "f": "foreign table"}  # fmt: skip
 
 
 def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> str | None:

@@ -21,6 +21,7 @@ from planner.common_errors import missing_column, missing_database
 from planner.errors import InvalidParameterValue, UndefinedObject, WrongObjectType
 from storage.catalog.acl import PUBLIC
 from storage.catalog.model import CatalogSnapshot, Relation, Sequence
+from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID
 
 _ALLOWED: dict[str, frozenset[str]] = {
     "table": frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "RULE"}),
@@ -90,11 +91,17 @@ def _static_oid(relation: str, column: str, what: str) -> Callable[[Entered, str
     return find
 
 
-def _missing(what: str) -> Callable[[Entered, str], int]:
-    def find(context: Entered, name: str) -> int:
-        raise UndefinedObject(f'{what} "{name}" does not exist')
+def _wrapper_oid(context: Entered, name: str) -> int:
+    if name != LAKE_WRAPPER:
+        raise UndefinedObject(f'foreign-data wrapper "{name}" does not exist')
+    return LAKE_WRAPPER_OID
 
-    return find
+
+def _server_oid(context: Entered, name: str) -> int:
+    for server in context.objects.foreign_servers:
+        if server.name == name:
+            return server.oid
+    raise UndefinedObject(f'server "{name}" does not exist')
 
 
 _RESOLVE: dict[str, Callable[[Entered, str], int]] = {
@@ -107,8 +114,8 @@ _RESOLVE: dict[str, Callable[[Entered, str], int]] = {
     "language": _static_oid("pg_language", "lanname", "language"),
     "type": type_oid,
     "tablespace": _static_oid("pg_tablespace", "spcname", "tablespace"),
-    "foreign_data_wrapper": _missing("foreign-data wrapper"),
-    "server": _missing("server"),
+    "foreign_data_wrapper": _wrapper_oid,
+    "server": _server_oid,
     "role": role_oid,
 }
 

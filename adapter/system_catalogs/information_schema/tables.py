@@ -104,7 +104,7 @@ def tables_of(objects: CatalogObjects) -> Iterator[Table]:
     """Tables and views, the built-in ones first. Materialized views do not belong to the standard."""
     yield from _builtintables_of()
     for relation in objects.relations:
-        if relation.kind in ("r", "v"):
+        if relation.kind in ("r", "v", "f"):
             yield Table(
                 relation.oid,
                 objects.schema_name_by_oid.get(relation.schema, ""),
@@ -235,7 +235,7 @@ def columns(objects: CatalogObjects) -> Content:
             **_identity(objects, column),
             "is_generated": "ALWAYS" if column.is_generated else "NEVER",
             "generation_expression": column.default if column.is_generated else None,
-            "is_updatable": YES_NO[table.kind == "r" or column.attnum in updatable[table.oid]],
+            "is_updatable": YES_NO[table.kind == "r" or column.attnum in updatable.get(table.oid, ())],
         }
         for table in tables_of(objects)
         for column in table.columns
@@ -246,7 +246,7 @@ def columns(objects: CatalogObjects) -> Content:
 def _table_type(table: Table) -> str:
     if is_temporary(table.oid):
         return "LOCAL TEMPORARY"
-    return "BASE TABLE" if table.kind == "r" else "VIEW"
+    return {"r": "BASE TABLE", "f": "FOREIGN"}.get(table.kind, "VIEW")
 
 
 def tables(objects: CatalogObjects) -> Content:
@@ -256,7 +256,9 @@ def tables(objects: CatalogObjects) -> Content:
             {
                 **object_name(objects, "table", table.schema, table.name),
                 "table_type": _table_type(table),
-                "is_insertable_into": YES_NO[table.kind == "r" or is_insertable(updatable_events(objects, table.oid))],
+                "is_insertable_into": YES_NO[
+                    table.kind == "r" or (table.kind == "v" and is_insertable(updatable_events(objects, table.oid)))
+                ],
                 "is_typed": "NO",
             }
             for table in tables_of(objects)

@@ -18,7 +18,6 @@ from planner.types import derived_oids
 from planner.types.table_indexes import indexes_of
 from planner.types.user_types import array_name, type_row_of
 from storage.catalog.access import Policy, Role
-from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     PG_CATALOG_OID,
@@ -36,6 +35,7 @@ from storage.catalog.model import (
     Setting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.routines import Function
 
 PG_CLASS = 1259
@@ -49,6 +49,9 @@ PG_NAMESPACE = 2615
 PG_REWRITE = 2618
 PG_EXTENSION = 3079
 PG_POLICY = 3256
+PG_FOREIGN_SERVER = 1417
+PG_USER_MAPPING = 1418
+PG_FOREIGN_DATA_WRAPPER = 2328
 
 RecordT = TypeVar("RecordT", bound=CatalogRecord)
 
@@ -197,6 +200,11 @@ class CatalogObjects:
         return self._of(Extension)
 
     @property
+    def foreign_servers(self) -> Sequence[ForeignServer]:
+        """Servers of foreign data."""
+        return self._of(ForeignServer)
+
+    @property
     def enums(self) -> Sequence[EnumType]:
         """Enums."""
         return self._of(EnumType)
@@ -302,6 +310,8 @@ class CatalogObjects:
                 return PG_PROC
             case Extension():
                 return PG_EXTENSION
+            case ForeignServer():
+                return PG_FOREIGN_SERVER
             case Policy():
                 return PG_POLICY
             case None if oid in self.domain_checks:

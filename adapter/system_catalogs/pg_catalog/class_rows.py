@@ -228,6 +228,7 @@ def pg_attribute(objects: CatalogObjects) -> Content:
                     atthasdef=column.default is not None,
                     attidentity=column.identity,
                     attgenerated=column.generated,
+                    **_foreign_options(relation, column),
                     atthasmissing=column.missing is not None,
                     attmissingval=None if column.missing is None else "{" + column.missing + "}",
                 )
@@ -238,6 +239,11 @@ def pg_attribute(objects: CatalogObjects) -> Content:
     for index, relation in objects.indexes:
         rows.extend(_index_attributes(index, relation))
     return Content(columns=catalog_data.columns("pg_attribute"), rows=rows)
+
+
+def _foreign_options(relation: Relation, column: Column) -> Row:
+    options = () if relation.foreign is None else relation.foreign.column_options(column.attnum)
+    return {"attfdwoptions": [f"{name}={value}" for name, value in options]} if options else {}
 
 
 def _index_attributes(index: Index, relation: Relation) -> Iterator[Row]:

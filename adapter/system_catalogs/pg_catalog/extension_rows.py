@@ -8,12 +8,12 @@ from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.extensions.available import AVAILABLE, PLPGSQL
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID
 
-_PLPGSQL_OID = 13561
+PLPGSQL_OID = 13561
 
 
 def pg_extension(objects: CatalogObjects) -> Content:
     """Extensions: plpgsql, which every database has, and those that were created."""
-    rows = [_extension(_PLPGSQL_OID, BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID, PLPGSQL.name, PLPGSQL.version)]
+    rows = [_extension(PLPGSQL_OID, BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID, PLPGSQL.name, PLPGSQL.version)]
     rows += [_extension(each.oid, each.owner, each.schema, each.name, each.version) for each in objects.extensions]
     return Content(rows=rows)
 

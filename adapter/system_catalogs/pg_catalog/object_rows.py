@@ -16,18 +16,23 @@ from adapter.system_catalogs.objects.objects import (
     PG_CONSTRAINT,
     PG_DATABASE,
     PG_EXTENSION,
+    PG_FOREIGN_DATA_WRAPPER,
+    PG_FOREIGN_SERVER,
     PG_NAMESPACE,
     PG_PROC,
     PG_REWRITE,
     PG_TYPE,
+    PG_USER_MAPPING,
     CatalogObjects,
 )
 from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef, referenced_index
+from adapter.system_catalogs.pg_catalog.extension_rows import PLPGSQL_OID
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import constraint_of_index
 from planner.types.user_types import is_user_type, mentioned
 from storage.catalog.model import COMPOSITE, Relation
+from storage.catalog.outside import LAKE_WRAPPER_OID
 
 UTF8 = 6
 PG_DEFAULT_TABLESPACE = 1663
@@ -180,6 +185,8 @@ def pg_depend(objects: CatalogObjects) -> Content:
             rows.append(_depends(self, (PG_NAMESPACE, relation.schema, 0), "n"))
             rows.append(_depends(row_type, self, "i"))
         rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(relation.oid), 0), row_type, "i"))
+        if relation.foreign is not None:
+            rows.append(_depends(self, (PG_FOREIGN_SERVER, relation.foreign.server, 0), "n"))
         if relation.kind in ("v", "m"):
             rule = (PG_REWRITE, derived_oids.rule_oid(relation.oid), 0)
             rows.append(_depends(rule, self, "i"))
@@ -200,6 +207,12 @@ def pg_depend(objects: CatalogObjects) -> Content:
         self = (PG_EXTENSION, extension.oid, 0)
         rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))
         rows.extend(_depends((PG_PROC, oid, 0), self, "e") for oid in extension.members)
+    # Dumps leave out what an extension has brought, and this one is in every database.
+    rows.append(_depends((PG_FOREIGN_DATA_WRAPPER, LAKE_WRAPPER_OID, 0), (PG_EXTENSION, PLPGSQL_OID, 0), "e"))
+    for server in objects.foreign_servers:
+        self = (PG_FOREIGN_SERVER, server.oid, 0)
+        rows.append(_depends(self, (PG_FOREIGN_DATA_WRAPPER, LAKE_WRAPPER_OID, 0), "n"))
+        rows.extend(_depends((PG_USER_MAPPING, each.oid, 0), self, "n") for each in server.mappings)
     for enum in objects.enums:
         of_enum = (PG_TYPE, derived_oids.row_type_oid(enum.oid), 0)
         rows.append(_depends(of_enum, (PG_NAMESPACE, enum.schema, 0), "n"))

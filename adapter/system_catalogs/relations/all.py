@@ -1,7 +1,7 @@
 """Which module makes the rows of which system relation.
 
 A relation that is in none of these tables and has no generated data is empty: its feature (triggers, publications,
-foreign servers, text search configurations of users, ...) does not exist here, and its queries find nothing.
+text search configurations of users, ...) does not exist here, and its queries find nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from adapter.system_catalogs.pg_catalog import (
     catalog_views,
     class_rows,
     extension_rows,
+    foreign_rows,
     object_rows,
     policy_rows,
     privilege_rows,
@@ -40,6 +41,10 @@ PG_CATALOG: Mapping[str, Builder] = {
     "pg_parameter_acl": privilege_rows.pg_parameter_acl,
     "pg_type": with_privileges(type_rows.pg_type, "typacl"),
     "pg_enum": type_rows.pg_enum,
+    "pg_foreign_data_wrapper": with_privileges(foreign_rows.pg_foreign_data_wrapper, "fdwacl"),
+    "pg_foreign_server": with_privileges(foreign_rows.pg_foreign_server, "srvacl"),
+    "pg_foreign_table": foreign_rows.pg_foreign_table,
+    "pg_user_mapping": foreign_rows.pg_user_mapping,
     "pg_auth_members": object_rows.pg_auth_members,
     "pg_authid": object_rows.pg_authid,
     "pg_database": with_privileges(object_rows.pg_database, "datacl"),
@@ -92,6 +97,12 @@ INFORMATION_SCHEMA: Mapping[str, Builder] = {
     "domain_udt_usage": information_schema_types.domain_udt_usage,
     "domains": information_schema.domains,
     "element_types": information_schema_types.element_types,
+    "foreign_data_wrappers": foreign_rows.foreign_data_wrappers,
+    "foreign_server_options": foreign_rows.foreign_server_options,
+    "foreign_servers": foreign_rows.foreign_servers,
+    "foreign_table_options": foreign_rows.foreign_table_options,
+    "foreign_tables": foreign_rows.foreign_tables,
+    "user_mappings": foreign_rows.user_mappings,
     "enabled_roles": information_schema.enabled_roles,
     "information_schema_catalog_name": information_schema.information_schema_catalog_name,
     "key_column_usage": information_schema_keys.key_column_usage,
@@ -164,6 +175,7 @@ SESSION_RELATIONS = frozenset(
         "pg_stat_ssl",
         "pg_timezone_abbrevs",
         "pg_timezone_names",
+        "pg_user_mappings",
     }
 )
 

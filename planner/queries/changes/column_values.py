@@ -7,13 +7,13 @@ at hand or, where an engine makes the rows, on top of its query (`with_computed`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from planner.errors import DatatypeMismatch, GeneratedAlways, InvalidObjectDefinition
 from planner.expressions.bind import DEFAULT_CLAUSE, GENERATION_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
-from planner.ir.file_rows import FileTable
+from planner.ir.file_rows import FileTable, ForeignRead
 from planner.ir.nodes import (
     RETURNING_ROWS,
     Call,
@@ -56,14 +56,18 @@ def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
         volatile=statement.volatile,
         locking=statement.locking,
         functions=frozenset(statement.functions),
-        files=_files_read(statement, rel) if statement.files else {},
+        files=_files_read(statement.files, rel) if statement.files else {},
+        foreign=_files_read(statement.foreign, rel) if statement.foreign else {},
         past=_past_read(statement, rel) if statement.past else {},
     )
 
 
-def _files_read(statement: Statement, rel: Rel) -> dict[int, FileTable]:
+_File = TypeVar("_File", FileTable, ForeignRead)
+
+
+def _files_read(files: Mapping[int, _File], rel: Rel) -> dict[int, _File]:
     scans = {node.cte for node in walk(rel) if isinstance(node, CteScan)}
-    return {id: table for id, table in statement.files.items() if id in scans}
+    return {id: table for id, table in files.items() if id in scans}
 
 
 def _past_read(statement: Statement, rel: Rel) -> dict[int, PastTable]:

@@ -144,6 +144,9 @@ class ChangeTarget(Struct, frozen=True, kw_only=True):
         return index
 
 
+_NOT_MERGED = {"v": "views", "m": "materialized views", "f": "foreign tables"}
+
+
 def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
     """What a RangeVar names as the target of a change: "insert", "update", "delete" or "merge". Raises 42P01, 42809,
     42501, 55000, 0A000."""
@@ -158,11 +161,14 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
         raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
     if not isinstance(found, Relation):
         raise WrongObjectType(f'cannot change sequence "{found.name}"')
-    if found.kind in ("v", "m") and verb == "merge":
-        kinds = "views" if found.kind == "v" else "materialized views"
+    if found.kind in _NOT_MERGED and verb == "merge":
+        kinds = _NOT_MERGED[found.kind]
         raise FeatureNotSupported(
             f'cannot execute MERGE on relation "{found.name}"', detail=f"This operation is not supported for {kinds}."
         )
+    if found.foreign is not None:
+        what = {"insert": "insert into", "delete": "delete from"}.get(verb, verb)
+        raise FeatureNotSupported(f'cannot {what} foreign table "{found.name}"')
     if found.kind == "m":
         raise WrongObjectType(f'cannot change materialized view "{found.name}"')
     views: list[UpdatableView] = []

@@ -1,0 +1,169 @@
+"""CREATE and ALTER FOREIGN TABLE."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec.structs import replace
+
+from adapter.definitions.common.catalog_changes import (
+    change,
+    check_column_count,
+    exists_already,
+    new_oid,
+    owner_oid,
+    require_column,
+    with_column,
+)
+from adapter.definitions.foreign.options import altered, checked_names
+from adapter.definitions.foreign.servers import require_server
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import creation_schema
+from adapter.execution.statement import Running
+from adapter.lake.foreign_files import COLUMN_OPTIONS, TABLE_OPTIONS
+from adapter.results import Notice
+from planner.errors import DuplicateColumn, FeatureNotSupported, InvalidParameterValue
+from planner.statements import foreign as ft
+from planner.statements import records as st
+from storage.catalog.model import Column, Relation
+from storage.catalog.outside import ForeignServer, ForeignTable, Options
+from storage.catalog.temporary import is_temporary
+
+
+async def create_foreign_table(running: Running, statement: ft.CreateForeignTable) -> None:
+    """CREATE FOREIGN TABLE. Without columns it has those of the files."""
+    catalog = own_catalog(running)
+    schema = creation_schema(running, catalog, statement.name, located=True)
+    if is_temporary(schema.oid):
+        raise FeatureNotSupported("foreign tables cannot be temporary")
+    if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
+        return
+    server = require_server(catalog, statement.server)
+    running.session.rights(catalog).require("S", server.oid, "U")
+    running.transaction.rely_on([server])
+    await _check_table(running, server, statement.options)
+    if statement.columns:
+        columns = _columns(statement)
+    else:
+        columns = await _inferred(running, server, statement.options)
+    check_column_count(len(columns))
+    attnums = {column.name: column.attnum for column in columns}
+    relation = Relation(
+        oid=new_oid(running, schema.oid),
+        name=statement.name.name,
+        schema=schema.oid,
+        owner=owner_oid(running),
+        kind="f",
+        columns=columns,
+        foreign=ForeignTable(
+            server=server.oid,
+            options=statement.options,
+            columns=tuple(
+                (attnums[name], checked_names(options, COLUMN_OPTIONS)) for name, options in statement.column_options
+            ),
+        ),
+    )
+    change(running, added=[relation])
+
+
+def _columns(statement: ft.CreateForeignTable) -> tuple[Column, ...]:
+    for definition in statement.columns:
+        if definition.default is not None:
+            raise FeatureNotSupported(f'column "{definition.name}" of a foreign table cannot have a default')
+    return tuple(_column(definition, attnum) for attnum, definition in enumerate(statement.columns, 1))
+
+
+def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
+    return Column(
+        attnum=attnum,
+        name=definition.name,
+        type_oid=definition.type.declared_oid,
+        typmod=definition.type.declared_typmod,
+        dimensioned=definition.type.dimensioned,
+        not_null=definition.not_null,
+    )
+
+
+async def _inferred(running: Running, server: ForeignServer, options: Options) -> tuple[Column, ...]:
+    role = running.session.values.identity.current
+    work = partial(running.services.foreign_files.inferred, server, options, role)
+    found = await running.services.file_threads.run(work)
+    return tuple(
+        Column(attnum=attnum, name=name, type_oid=type.oid, typmod=type.typmod)
+        for attnum, (name, type) in enumerate(found.columns, 1)
+    )
+
+
+async def _check_table(running: Running, server: ForeignServer, options: Options) -> None:
+    """HV00D, 22023, 42501 for options that a table of the server cannot have."""
+    checked_names(options, TABLE_OPTIONS)
+    if "path" not in dict(options):
+        raise InvalidParameterValue(
+            'option "path" is required for foreign tables',
+            hint="It names files below the path of the server: a file, a folder or a pattern.",
+        )
+    role = running.session.values.identity.current
+    work = partial(running.services.foreign_files.check_table, server, options, role)
+    await running.services.file_threads.run(work)
+
+
+def check_foreign_action(relation: Relation, action: st.AlterTableAction) -> None:
+    """Raises 0A000 for what ALTER FOREIGN TABLE cannot do, whatever the table has."""
+    match action:
+        case st.AddColumn(constraints=constraints, column=column):
+            if constraints or column.default or column.generation or column.serial or column.identity:
+                raise FeatureNotSupported(
+                    f'column "{column.name}" of foreign table "{relation.name}" can have neither values of its own nor '
+                    "constraints"
+                )
+        case st.SetColumnType(using=using) if using is not None:
+            raise FeatureNotSupported("ALTER COLUMN ... USING of foreign tables is not supported")
+        case _:
+            pass
+
+
+async def alter_foreign_table(running: Running, relation: Relation, action: st.AlterTableAction) -> None:
+    """Carry out an action of ALTER FOREIGN TABLE that is about its columns or its options."""
+    match action:
+        case st.AddColumn(column=definition):
+            if relation.column(definition.name) is None:
+                check_column_count(len(relation.columns) + 1)
+                column = _column(definition, len(relation.columns) + 1)
+                change(running, removed=[relation], added=[replace(relation, columns=(*relation.columns, column))])
+                return
+            message = f'column "{definition.name}" of relation "{relation.name}" already exists'
+            if not action.if_not_exists:
+                raise DuplicateColumn(message)
+            running.session.notice(Notice(severity="NOTICE", sqlstate="42701", message=f"{message}, skipping"))
+        case st.SetColumnType():
+            if any(relation.oid in r.depends_on for r in own_catalog(running).all() if isinstance(r, Relation)):
+                raise FeatureNotSupported("cannot alter type of a column used by a view or rule")
+            typed = replace(
+                require_column(relation, action.name),
+                type_oid=action.type.declared_oid,
+                typmod=action.type.declared_typmod,
+                dimensioned=action.type.dimensioned,
+            )
+            change(running, removed=[relation], added=[with_column(relation, typed)])
+        case st.SetNotNull():
+            column = replace(require_column(relation, action.name), not_null=action.not_null)
+            change(running, removed=[relation], added=[with_column(relation, column)])
+        case ft.SetForeignOptions():
+            await _set_options(running, relation, action)
+
+
+async def _set_options(running: Running, relation: Relation, action: ft.SetForeignOptions) -> None:
+    foreign = relation.foreign
+    assert foreign is not None
+    if action.column is not None:
+        attnum = require_column(relation, action.column).attnum
+        options = checked_names(altered(foreign.column_options(attnum), action.changes), COLUMN_OPTIONS)
+        others = tuple(pair for pair in foreign.columns if pair[0] != attnum)
+        changed = replace(foreign, columns=tuple(sorted((*others, (attnum, options)))))
+    else:
+        server = own_catalog(running).get(foreign.server)
+        assert isinstance(server, ForeignServer)
+        changed = replace(foreign, options=altered(foreign.options, action.changes))
+        running.session.rights(own_catalog(running)).require("S", server.oid, "U")
+        await _check_table(running, server, changed.options)
+    change(running, removed=[relation], added=[replace(relation, foreign=changed)])

@@ -1,0 +1,165 @@
+"""The files of foreign tables: what the options of servers, user mappings and tables mean, and looking the files up.
+
+Everything that looks at files blocks, and runs on a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from adapter.lake.file_tables import file_table
+from adapter.store_errors import sql_error
+from planner.errors import FeatureNotSupported, InvalidParameterValue
+from planner.ir.file_rows import FileTable, ForeignRead
+from planner.ir.physical import arrow_type
+from planner.syntax.file_names import table_format
+from planner.syntax.options import boolean_value
+from storage.bounded_map import BoundedMap
+from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.outside import ForeignServer, Options
+from storage.lake.formats import SUFFIXES, FileFormat
+from storage.lake.places import is_url
+from storage.lake.tables import LakeTables
+from storage.lake.troubles import FileTrouble
+
+MAX_PLACES = 64
+"""Pairs of a server and of who reads from it whose connections are kept."""
+
+SECRETS = frozenset(
+    {
+        "access_key_id", "secret_access_key", "session_token", "account_name", "account_key", "sas_key",
+        "service_account_key",
+    }
+)  # fmt: skip
+"""Options of user mappings, by the names of the library of object stores."""
+
+STORE_OPTIONS = frozenset(
+    {"region", "endpoint", "allow_http", "virtual_hosted_style_request", "skip_signature", "connect_timeout", "timeout"}
+)
+SERVER_OPTIONS = STORE_OPTIONS | {"path"}
+_CSV_OPTIONS = frozenset({"header", "delimiter", "quote", "escape", "null"})
+TABLE_OPTIONS = _CSV_OPTIONS | {"path", "format", "hive_partitioning"}
+COLUMN_OPTIONS = frozenset({"column_name"})
+
+
+class ForeignFiles:
+    """Looks at files below the paths of servers. Thread-safe."""
+
+    def __init__(self, operators: LakeTables) -> None:
+        self._operators = operators
+        self._lock = threading.Lock()
+        self._known: BoundedMap[tuple[tuple[str, str], ...], LakeTables] = BoundedMap(max_entries=MAX_PLACES)
+
+    def below(self, server: ForeignServer, role: int) -> LakeTables:
+        """The files below the path of `server`, as `role` sees them. Raises FileTrouble."""
+        mapping = server.mapping(role) or server.mapping(0)
+        options = dict(server.options)
+        root = options.pop("path")
+        if mapping is not None:
+            options |= dict(mapping.options)
+        key = (("path", root), *sorted(options.items()))
+        with self._lock:
+            known = self._known.get(key)
+        if known is None:
+            known = LakeTables(self._operators.places.within(root, options, SECRETS))
+            with self._lock:
+                self._known.put(key, known)
+        elif not is_url(root):
+            self._operators.places.check(root)  # Links may lead elsewhere by now.
+        return known
+
+    def check_server(self, options: Options) -> None:
+        """Raises 42501 and 42602 for a path that the operator does not allow."""
+        try:
+            root = dict(options)["path"]
+            places = self._operators.places.within(root, {k: v for k, v in options if k != "path"}, SECRETS)
+            if is_url(root):
+                places.check(root)
+        except FileTrouble as trouble:
+            raise sql_error(trouble) from trouble
+
+    def check_table(self, server: ForeignServer, options: Options, role: int) -> None:
+        """Raises 42501 for files that are not below the path of the server, and 22023 for options that do not fit."""
+        format_of_table(options)
+        try:
+            self.below(server, role).places.check(pattern_of(server, options))
+        except FileTrouble as trouble:
+            raise sql_error(trouble) from trouble
+
+    def inferred(self, server: ForeignServer, options: Options, role: int) -> FileTable:
+        """The columns that the files of a table have. Raises what looking at files raises."""
+        try:
+            tables = self.below(server, role)
+            return file_table(
+                tables.table((pattern_of(server, options),), format_of_table(options), hive=_is_hive(options))
+            )
+        except FileTrouble as trouble:
+            raise sql_error(trouble) from trouble
+
+    def found(self, catalog: CatalogSnapshot, read: ForeignRead, role: int) -> FileTable:
+        """The files of a foreign table that `role` reads, as the columns that were declared. Raises what looking at
+        files raises."""
+        relation = catalog.get(read.oid)
+        assert isinstance(relation, Relation)
+        assert relation.foreign is not None
+        server = catalog.get(relation.foreign.server)
+        assert isinstance(server, ForeignServer)
+        options = relation.foreign.options
+        declared = [pa.field(name, arrow_type(type)) for name, type in read.columns]
+        try:
+            table = self.below(server, role).table(
+                (pattern_of(server, options),), format_of_table(options), hive=_is_hive(options), declared=declared
+            )
+        except FileTrouble as trouble:
+            error = sql_error(trouble)
+            error.where = f'foreign table "{relation.name}"'
+            raise error from trouble
+        return FileTable(columns=read.columns, bytes=table.bytes, content=table)
+
+
+def pattern_of(server: ForeignServer, options: Options) -> str:
+    """The files of a table with these options: its path, below that of the server unless it says all of it."""
+    root, path = dict(server.options)["path"].rstrip("/"), dict(options)["path"]
+    return path if is_url(path) or path.startswith(("/", "file://")) else f"{root}/{path}".rstrip("/")
+
+
+def format_of_table(options: Options) -> FileFormat:
+    """How the files of a table with these options are read. Raises 22023 and 0A000."""
+    given = dict(options)
+    name: Any = table_format(options)
+    if name in ("orc", "avro", "iceberg", "delta"):
+        raise FeatureNotSupported(f'foreign tables of format "{name}" are not supported')
+    if name not in SUFFIXES:
+        if "format" in given:
+            raise InvalidParameterValue(f'invalid value for option "format": "{given["format"]}"')
+        raise InvalidParameterValue(
+            f'cannot tell the format of "{given.get("path", "")}"',
+            hint="Say it: OPTIONS (format 'parquet').",
+        )
+    of_csv: dict[str, Any] = {key: value for key, value in given.items() if key in _CSV_OPTIONS}
+    if of_csv and name != "csv":
+        raise InvalidParameterValue(f'option "{next(iter(of_csv))}" is for format "csv" alone')
+    for key in ("delimiter", "quote", "escape"):
+        if key in of_csv and len(of_csv[key].encode()) != 1:
+            raise InvalidParameterValue(f'option "{key}" must be a single one-byte character')
+    if "header" in of_csv:
+        of_csv["header"] = flag(given, "header", default=True)
+    return FileFormat(name=name, **of_csv)
+
+
+def _is_hive(options: Options) -> bool:
+    return flag(dict(options), "hive_partitioning", default=True)
+
+
+def flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """The value of a boolean option. Raises 22023."""
+    if name not in options:
+        return default
+    value = boolean_value(options[name])
+    if value is None:
+        raise InvalidParameterValue(f'invalid value for boolean option "{name}": {options[name]}')
+    return value

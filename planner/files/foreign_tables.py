@@ -1,0 +1,78 @@
+"""Foreign tables in FROM: rows of files, which are looked up when the statement runs, as the columns were declared.
+
+Files hold values of few types. What they have no counterpart for is read as text, and becomes a value of its type as it
+would in a cast: so lengths, the rules of domains and the like hold for it too.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from planner.ir.file_rows import FILE_ROWS, ForeignRead
+from planner.ir.nodes import ColumnRef, CteScan, Field, Project, Rel, Scalar
+from planner.ir.physical import ELEMENT_ARRAYS
+from planner.resolution.casting import apply_type_modifier, explicit_cast, with_shape
+from planner.resolution.statement import Statement
+from planner.syntax.file_names import table_format
+from planner.syntax.options import boolean_value
+from planner.types import types as t
+from planner.types.types import SqlType, column_type, numeric_precision_scale, type_of_column
+from storage.catalog.model import Relation
+
+_HELD = frozenset(
+    {t.BOOL, t.INT2, t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, t.BYTEA, t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ, t.TEXT}
+)
+_WRITTEN = _HELD - {t.BYTEA, t.TIME}
+"""Those that texts of CSV and JSON are read as."""
+
+_ARRAYS = {ELEMENT_ARRAYS[oid] for oid in _HELD}
+MAX_PRECISION = 38
+
+
+def read_type(type: SqlType, *, written: bool) -> SqlType:
+    """As what values of `type` are read; `written`: from texts."""
+    if type.oid in (_WRITTEN if written else _HELD):
+        return column_type(type.oid)
+    if type.oid == t.NUMERIC and type.typmod >= 0 and type == column_type(t.NUMERIC, type.typmod):
+        digits = numeric_precision_scale(type.typmod)
+        if digits is not None and 0 <= digits[1] <= digits[0] <= MAX_PRECISION:
+            return type
+    if type.oid in _ARRAYS and not type.dimensioned and not written:
+        return column_type(type.oid)
+    return SqlType(t.TEXT)
+
+
+def foreign_rows(statement: Statement, relation: Relation, fields: tuple[Field, ...]) -> Rel:
+    """The rows of a foreign table, as `fields` of its live columns."""
+    assert relation.foreign is not None
+    written = table_format(relation.foreign.options) != "parquet"
+    names = file_names(relation)
+    id = FILE_ROWS - len(statement.files) - len(statement.foreign)
+    held = [read_type(type_of_column(column).without_domain(), written=written) for column in relation.live_columns()]
+    raw = tuple(statement.new_field(name, type) for name, type in zip(names, held, strict=True))
+    statement.foreign[id] = ForeignRead(
+        oid=relation.oid, role=statement.required.role, columns=tuple(zip(names, held, strict=True))
+    )
+    exprs = tuple(_declared(statement, field, place.type) for field, place in zip(raw, fields, strict=True))
+    return Project(input=CteScan(cte=id, fields=raw), exprs=exprs, fields=fields)
+
+
+def file_names(relation: Relation) -> list[str]:
+    """What the files call each live column: by the option column_name, or as the table does; by its place where the
+    files have no names."""
+    assert relation.foreign is not None
+    headless = boolean_value(dict(relation.foreign.options).get("header", "on")) is False
+    names = []
+    for column in relation.live_columns():
+        own = dict(relation.foreign.column_options(column.attnum)).get("column_name")
+        names.append(own if own is not None else f"f{column.attnum - 1}" if headless else column.name)
+    return names
+
+
+def _declared(statement: Statement, field: Field, type: SqlType) -> Scalar:
+    """What is read as `field` as a value of the declared type."""
+    read = ColumnRef(id=field.id, type=field.type)
+    if field.type == type:
+        return read
+    value = explicit_cast(statement, read, replace(type, typmod=-1), -1)
+    return with_shape(statement, apply_type_modifier(statement, value, type, explicit=False), type)

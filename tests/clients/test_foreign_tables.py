@@ -1,0 +1,227 @@
+"""Foreign tables over a real connection, on both engines: the same files, the same answers."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.server import TidegateServer, run_server
+
+Client = psycopg.Connection[tuple[Any, ...]]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files in folders of years and regions, and texts."""
+    folder = tmp_path_factory.mktemp("foreign") / "lake"
+    for year in (2023, 2024):
+        for region in ("east", "west"):
+            below = folder / f"sales/year={year}/region={region}"
+            below.mkdir(parents=True)
+            rows = {
+                "id": pa.array([1, 2, 3], pa.int32()),
+                "amount": pa.array([Decimal("1.50"), None, Decimal(year)], pa.decimal128(10, 2)),
+                "note": ["a", "b", None],
+            }
+            pq.write_table(pa.table(rows), below / "x.parquet")
+    (folder / "people.csv").write_text("id;zip;born\n1;01234;1815-12-10\n2;99999;\n")
+    (folder / "headless.csv").write_text("7,x\n8,\n")
+    with gzip.open(folder / "events.jsonl.gz", "wt") as file:
+        file.write('{"kind": "a", "ms": 1, "more": {"x": 1}}\n{"kind": "b"}\n')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]:
+    """A server with both engines."""
+    arguments = ("--spark-master", "local[2]", "--allow-path", str(lake))
+    with run_server(tmp_path_factory.mktemp("data") / "data", arguments=arguments) as running:
+        with psycopg.connect(running.dsn(), autocommit=True) as admin:
+            admin.execute(f"CREATE SERVER files FOREIGN DATA WRAPPER lake OPTIONS (path '{lake}')")
+            admin.execute("CREATE FOREIGN TABLE sales () SERVER files OPTIONS (path 'sales', format 'parquet')")
+        yield running
+
+
+@pytest.fixture(params=["local", "spark"])
+def client(server: TidegateServer, request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A session that runs everything on one engine."""
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute(f"SET tidegate.engine = '{request.param}'")
+        connection.execute("DROP SCHEMA IF EXISTS mine CASCADE")
+        connection.execute("CREATE SCHEMA mine")
+        connection.execute("SET search_path = mine, public")
+        yield connection
+
+
+def rows(client: Client, text: str, *params: object) -> list[tuple[Any, ...]]:
+    """The rows of a query."""
+    return client.execute(text, params).fetchall()
+
+
+def test_columns_are_inferred_and_folders_are_columns(client: Client) -> None:
+    text = "SELECT region, year, sum(amount), count(note) FROM sales WHERE year = 2024 GROUP BY 1, 2 ORDER BY 1"
+    assert rows(client, text) == [("east", 2024, Decimal("2025.50"), 2), ("west", 2024, Decimal("2025.50"), 2)]
+
+
+def test_declared_types_are_those_of_the_rows(client: Client) -> None:
+    client.execute(
+        "CREATE DOMAIN short AS varchar(3);"
+        "CREATE FOREIGN TABLE t (region char(6), amount numeric, id bigint, tag short OPTIONS (column_name 'note'),"
+        " year smallint) SERVER files OPTIONS (path 'sales/*/region=e*/*.parquet')"
+    )
+    assert rows(client, "SELECT * FROM t WHERE year = 2023 ORDER BY id") == [
+        ("east  ", Decimal("1.50"), 1, "a", 2023),
+        ("east  ", None, 2, "b", 2023),
+        ("east  ", Decimal("2023.00"), 3, None, 2023),
+    ]
+    assert rows(client, "SELECT DISTINCT pg_typeof(region), pg_typeof(tag), pg_typeof(year) FROM t") == [
+        ("character", "short", "smallint")
+    ]
+
+
+def test_a_value_that_is_too_long_is_an_error(client: Client) -> None:
+    client.execute("CREATE FOREIGN TABLE t (zip varchar(4)) SERVER files OPTIONS (path 'people.csv', delimiter ';')")
+    with pytest.raises(psycopg.errors.StringDataRightTruncation):
+        client.execute("SELECT zip FROM t")
+
+
+def test_texts_are_read_in_the_declared_types(client: Client) -> None:
+    client.execute(
+        "CREATE FOREIGN TABLE people (zip text, born date, id numeric(5, 1)) SERVER files"
+        " OPTIONS (path 'people.csv', delimiter ';');"
+        "CREATE FOREIGN TABLE headless (n int, v text) SERVER files OPTIONS (path 'headless.csv', header 'false');"
+        "CREATE FOREIGN TABLE events (ms smallint, kind text) SERVER files OPTIONS (path 'events.jsonl.gz')"
+    )
+    assert rows(client, "SELECT * FROM people ORDER BY id") == [
+        ("01234", datetime.date(1815, 12, 10), Decimal("1.0")),
+        ("99999", None, Decimal("2.0")),
+    ]
+    assert rows(client, "SELECT * FROM headless ORDER BY n") == [(7, "x"), (8, None)]
+    assert rows(client, "SELECT * FROM events ORDER BY kind") == [(1, "a"), (None, "b")]
+    client.execute("ALTER FOREIGN TABLE headless ADD COLUMN w text")
+    client.execute("ALTER FOREIGN TABLE headless DROP COLUMN n, DROP COLUMN w")
+    assert rows(client, "SELECT * FROM headless ORDER BY v") == [("x",), (None,)]
+
+
+def test_they_join_and_are_joined(client: Client) -> None:
+    client.execute("CREATE TABLE own (id int, w text); INSERT INTO own VALUES (1, 'one'), (2, 'two')")
+    client.execute("CREATE VIEW v AS SELECT year, id, amount FROM sales WHERE region = 'east'")
+    text = "SELECT w, sum(amount), count(*) FROM own JOIN v USING (id) WHERE year < 2024 GROUP BY w ORDER BY w"
+    assert rows(client, text) == [("one", Decimal("1.50"), 1), ("two", None, 1)]
+    client.execute("INSERT INTO own SELECT DISTINCT id + 10, note FROM sales WHERE note IS NOT NULL")
+    assert rows(client, "SELECT * FROM own WHERE id > 10 ORDER BY id") == [(11, "a"), (12, "b")]
+    client.execute("UPDATE own SET w = s.year::text FROM sales s WHERE s.id = own.id AND s.year = 2023 AND own.id = 1")
+    assert rows(client, "SELECT w FROM own WHERE id = 1") == [("2023",)]
+    client.execute("DELETE FROM own WHERE id IN (SELECT id FROM sales)")
+    assert rows(client, "SELECT count(*) FROM own") == [(2,)]
+
+
+def test_each_execution_sees_the_files_of_then(client: Client, lake: Path) -> None:
+    (lake / "new").mkdir(exist_ok=True)
+    for old in (lake / "new").iterdir():
+        old.unlink()
+    pq.write_table(pa.table({"id": [1]}), lake / "new/a.parquet")
+    client.execute("CREATE FOREIGN TABLE t (id bigint) SERVER files OPTIONS (path 'new', format 'parquet')")
+    client.execute("PREPARE p AS SELECT count(*) FROM t")
+    assert rows(client, "EXECUTE p") == [(1,)]
+    pq.write_table(pa.table({"id": [2, 3]}), lake / "new/b.parquet")
+    assert rows(client, "EXECUTE p") == [(3,)]
+    (lake / "new/a.parquet").unlink()
+    assert rows(client, "EXECUTE p") == [(2,)]
+
+
+def test_files_that_a_condition_excludes_are_not_opened(client: Client, lake: Path) -> None:
+    for day, content in ((1, None), (2, b"PAR1 broken")):
+        below = lake / f"days/day={day}"
+        below.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [1]}), below / "x.parquet")
+        if content is not None:
+            whole = bytearray((below / "x.parquet").read_bytes())
+            whole[4 : 4 + len(content)] = content
+            (below / "x.parquet").write_bytes(whole)
+    client.execute("CREATE FOREIGN TABLE t (id bigint, day int) SERVER files OPTIONS (path 'days', format 'parquet')")
+    assert rows(client, "SELECT id FROM t WHERE day = 1") == [(1,)]
+    with pytest.raises(psycopg.Error) as failed:
+        client.execute("SELECT id FROM t")
+    assert (failed.value.sqlstate, "day=2/x.parquet" in str(failed.value)) == ("22P04", True)
+
+
+@pytest.mark.parametrize(
+    ("columns", "path", "sqlstate", "said"),
+    [
+        ("id int, nope int", "sales/**/*.parquet", "42703", '"nope"'),
+        ("ID int, \"NOTE\" text", "sales/**/*.parquet", "42703", '"NOTE"'),
+        ("id smallint", "sales/**/*.parquet", "42804", "x.parquet"),
+        ("id date", "sales/**/*.parquet", "42804", "x.parquet"),
+        ("amount numeric(9, 2)", "sales/**/*.parquet", "42804", "x.parquet"),
+        ("region int", "sales/**/*.parquet", "42804", "region=east"),
+        ("id int", "none.parquet", "58P01", "none.parquet"),
+        ("zip int, born int", "people.csv", "42703", '"zip"'),
+        ("id int", "text.parquet", "22P04", "text.parquet"),
+        ("id int", "cut.parquet", "22P04", "cut.parquet"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_names_the_file(
+    client: Client, lake: Path, columns: str, path: str, sqlstate: str, said: str
+) -> None:
+    (lake / "text.parquet").write_text("no parquet")
+    whole = (lake / "sales/year=2023/region=east/x.parquet").read_bytes()
+    (lake / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    client.execute(f"CREATE FOREIGN TABLE t ({columns}) SERVER files OPTIONS (path '{path}')")
+    with pytest.raises(psycopg.Error) as failed:
+        client.execute("SELECT * FROM t")
+    assert (failed.value.sqlstate, said in str(failed.value)) == (sqlstate, True), failed.value
+
+
+def test_a_dump_makes_them_again(server: TidegateServer, lake: Path) -> None:
+    with psycopg.connect(server.dsn(), autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS one")
+        admin.execute("CREATE DATABASE one")
+    with psycopg.connect(server.dsn("one"), autocommit=True) as made:
+        made.execute(
+            f"CREATE SERVER files TYPE 'a' VERSION 'b' FOREIGN DATA WRAPPER lake OPTIONS (path '{lake}');"
+            "CREATE USER MAPPING FOR PUBLIC SERVER files OPTIONS (access_key_id 'k');"
+            "CREATE FOREIGN TABLE t (a int OPTIONS (column_name 'id') NOT NULL, year int) SERVER files"
+            " OPTIONS (path 'sales', format 'parquet');"
+            "COMMENT ON SERVER files IS 'here'; COMMENT ON FOREIGN TABLE t IS 'there';"
+            "CREATE ROLE dump_reader; GRANT USAGE ON FOREIGN SERVER files TO dump_reader;"
+            "GRANT SELECT ON t TO dump_reader; GRANT USAGE ON FOREIGN DATA WRAPPER lake TO dump_reader"
+        )
+        before = rows(made, "SELECT a, year FROM t ORDER BY 1, 2")
+        dumped = _dump(server, "one")
+        assert len(before) == 12
+    with psycopg.connect(server.dsn(), autocommit=True) as admin:
+        admin.execute("DROP DATABASE one")
+        admin.execute("CREATE DATABASE one")
+    subprocess.run(
+        ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", server.dsn("one")],
+        input=dumped,
+        check=True,
+        text=True,
+        timeout=60,
+    )
+    with psycopg.connect(server.dsn("one"), autocommit=True) as again:
+        assert rows(again, "SELECT a, year FROM t ORDER BY 1, 2") == before
+        assert rows(again, "SELECT has_foreign_data_wrapper_privilege('dump_reader', 'lake', 'usage')") == [(True,)]
+    assert _dump(server, "one") == dumped
+
+
+def _dump(server: TidegateServer, database: str) -> str:
+    text = subprocess.run(
+        ["/usr/lib/postgresql/15/bin/pg_dump", server.dsn(database)],
+        check=True, capture_output=True, text=True, timeout=60, env=dict(os.environ),
+    ).stdout  # fmt: skip
+    assert "CREATE FOREIGN TABLE" in text
+    return re.sub(r"(?m)^\\(un)?restrict .*$", "", text)
