@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -14,7 +15,7 @@ import pytest
 
 from storage.membership.watch import LEASE_MS
 from tests.faults.rounds import run_rounds
-from tests.support.server import TidegateServer
+from tests.support.server import AUDITED, TidegateServer
 
 CRASH_ROUNDS = int(os.environ.get("TIDEGATE_CRASH_ROUNDS", "2"))
 """Rounds on each store; `make crash` runs 50."""
@@ -185,3 +186,64 @@ def test_a_server_that_stood_still_is_deposed_and_stops(crashing: TidegateServer
             assert there.execute("SELECT count(*) FROM t WHERE n = 2").fetchone() == (0,)
     finally:
         second.kill()
+
+
+SPILLING = (
+    "INSERT INTO filled SELECT g, 'text ' || g FROM generate_series(1, 3000000) g",
+    "UPDATE filled SET label = label || '!', id = id + 10000000",
+    "INSERT INTO filled SELECT g, 'other ' || g FROM generate_series(100000, 3000000) g ON CONFLICT (id) DO UPDATE "
+    "SET label = excluded.label",
+    "WITH made AS (INSERT INTO filled SELECT g, 'text ' || g FROM generate_series(300000, 3000000) g RETURNING *) "
+    "SELECT count(DISTINCT label) FROM made",
+)
+"""Statements that keep much more than their budget."""
+
+
+def _held(pid: int, folder: Path) -> int:
+    """Bytes of the files without a name, and of those below `folder`, that the process `pid` has."""
+    total = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(descriptor).startswith(str(folder)) and "(deleted)" in os.readlink(descriptor):
+                total += descriptor.stat().st_size
+    return total
+
+
+@pytest.mark.parametrize("statement", SPILLING)
+def test_nothing_stays_of_a_killed_statements_temporary_files(tmp_path: Path, statement: str) -> None:
+    """Killed while it has files beyond its memory, a statement has changed nothing, and the disk is as it was."""
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    environment = {**AUDITED, "TMPDIR": str(scratch)}
+    server = TidegateServer(tmp_path / "data", arguments=("--spark-start", "lazy"), environment=environment)
+    server.start()
+    try:
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            connection.execute("CREATE TABLE filled (id bigint PRIMARY KEY, label text UNIQUE)")
+            connection.execute("INSERT INTO filled SELECT g, 'text ' || g FROM generate_series(1, 200000) g")
+            before = connection.execute("SELECT count(*), sum(id), max(label) FROM filled").fetchall()
+        assert server.process is not None
+        quiet = _held(server.process.pid, scratch)
+
+        def run() -> None:
+            with contextlib.suppress(psycopg.Error), psycopg.connect(server.dsn(), autocommit=True) as session:
+                session.execute("SET work_mem = '64kB'")
+                session.execute(statement.encode())
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        held = quiet
+        while held < quiet + 100_000 and thread.is_alive():
+            held = _held(server.process.pid, scratch)
+        server.kill()
+        thread.join()
+        assert held > quiet, "the statement had nothing in files"
+        server.start()
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            assert connection.execute("SELECT count(*), sum(id), max(label) FROM filled").fetchall() == before
+            connection.execute("INSERT INTO filled VALUES (-1, 'after')")
+        assert _held(server.process.pid, scratch) <= quiet + 10_000
+        server.stop()
+        assert not [file for file in scratch.rglob("*") if file.is_file()]
+    finally:
+        server.kill()
