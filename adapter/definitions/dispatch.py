@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from adapter.definitions import alter, drop, objects, owned, rename, sequences, tables
 from adapter.definitions.databases import changes as databases
 from adapter.definitions.extensions import changes as extensions
-from adapter.definitions.foreign import servers
+from adapter.definitions.foreign import importing, servers
 from adapter.definitions.foreign import tables as foreign_tables
 from adapter.definitions.indexes import creation, rebuilding
 from adapter.definitions.materialized import refreshing
@@ -98,6 +98,7 @@ _HANDLERS: dict[type, _Handler] = {
     ft.AlterUserMapping: servers.alter_mapping,
     ft.DropUserMapping: servers.drop_mapping,
     ft.CreateForeignTable: foreign_tables.create_foreign_table,
+    ft.ImportForeignSchema: importing.import_foreign_schema,
 }
 
 _OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.DropDatabase: "DROP DATABASE"}
@@ -106,7 +107,6 @@ _UNSUPPORTED: dict[type, str] = {
     st.AlterSystem: "ALTER SYSTEM",
     st.Cluster: "CLUSTER",
     st.Do: "DO",
-    ft.ImportForeignSchema: "IMPORT FOREIGN SCHEMA",
 }
 
 

@@ -68,6 +68,8 @@ class FileRows:
     def native(self) -> bool:
         """Whether Spark reads the files as they are."""
         table = self.table
+        if not table.files:
+            return False
         if table.format.name != "parquet" or any(is_url(file.path) or not file.size for file in table.files):
             return False
         if any(column.partition for column in table.columns) and table.root is None:

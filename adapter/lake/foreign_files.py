@@ -6,7 +6,7 @@ Everything that looks at files blocks, and runs on a thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -100,9 +100,15 @@ class ForeignFiles:
         except FileTrouble as trouble:
             raise sql_error(trouble) from trouble
 
-    def found(self, catalog: CatalogSnapshot, read: ForeignRead, role: int) -> FileTable:
-        """The files of a foreign table that `role` reads, as the columns that were declared. Raises what looking at
-        files raises."""
+    def found(
+        self,
+        catalog: CatalogSnapshot,
+        read: ForeignRead,
+        role: int,
+        needed: Callable[[pa.Table], Sequence[bool] | None] | None = None,
+    ) -> FileTable:
+        """The files of a foreign table that `role` reads, as the columns that were declared; `needed` says, of the
+        values of folders, which have to be read. Raises what looking at files raises."""
         relation = catalog.get(read.oid)
         assert isinstance(relation, Relation)
         assert relation.foreign is not None
@@ -112,19 +118,28 @@ class ForeignFiles:
         declared = [pa.field(name, arrow_type(type)) for name, type in read.columns]
         try:
             table = self.below(server, role).table(
-                (pattern_of(server, options),), format_of_table(options), hive=_is_hive(options), declared=declared
+                (pattern_of(server, options),),
+                format_of_table(options),
+                hive=_is_hive(options),
+                declared=declared,
+                needed=needed,
             )
         except FileTrouble as trouble:
             error = sql_error(trouble)
             error.where = f'foreign table "{relation.name}"'
             raise error from trouble
-        return FileTable(columns=read.columns, bytes=table.bytes, content=table)
+        return FileTable(columns=read.columns, bytes=table.bytes, content=table, name=relation.name)
 
 
 def pattern_of(server: ForeignServer, options: Options) -> str:
     """The files of a table with these options: its path, below that of the server unless it says all of it."""
-    root, path = dict(server.options)["path"].rstrip("/"), dict(options)["path"]
-    return path if is_url(path) or path.startswith(("/", "file://")) else f"{root}/{path}".rstrip("/")
+    path = dict(options)["path"]
+    return path if is_url(path) or path.startswith(("/", "file://")) else joined(server, path)
+
+
+def joined(server: ForeignServer, path: str) -> str:
+    """A path below that of the server."""
+    return f"{dict(server.options)['path'].rstrip('/')}/{path}".rstrip("/")
 
 
 def format_of_table(options: Options) -> FileFormat:

@@ -32,7 +32,8 @@ from adapter.plans.constant_rows import NeedsEngine
 from adapter.plans.row_values import constant_of
 from planner.errors import SqlError
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundQuery
+from planner.ir.bound import WITH_ROWS, BoundQuery
+from planner.ir.file_rows import FILE_ROWS
 from planner.ir.physical import element_type
 from planner.ir.rewrite import outermost_relations
 from planner.types import types as t
@@ -119,7 +120,7 @@ _templates: BoundedMap[int, tuple[BoundQuery, tuple[ScanTemplate, ...]]] = Bound
 
 def scan_templates(rel: ir.Rel) -> tuple[ScanTemplate, ...]:
     """One template for each scan in `rel`, wherever it stands."""
-    return tuple(_scans(rel, ()))
+    return tuple(template for template in scans_in(rel, ()) if template.relation_oid > FILE_ROWS)
 
 
 def templates_of(query: BoundQuery) -> tuple[ScanTemplate, ...]:
@@ -251,38 +252,44 @@ def _value(operand: ir.Literal | ir.Param | Computed, params: Sequence[ir.Litera
 # ---------------------------------------------------------------- extraction
 
 
-def _scans(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTemplate]:
+def scans_in(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTemplate]:
+    """`scan_templates`, and those of rows of files: their id is in place of the oid, their names in that of columns."""
     match rel:
         case ir.Scan():
             columns = {f.id: f"c{f.origin.attnum}" for f in rel.fields if f.origin is not None and f.id != rel.row_id}
             yield ScanTemplate(
                 rel.relation_oid, tuple(_renamed(conditions, {field: field for field in columns}, keep=False)), columns
             )
+        case ir.CteScan() if WITH_ROWS < rel.cte <= FILE_ROWS:
+            columns = {field.id: field.name for field in rel.fields}
+            yield ScanTemplate(
+                rel.cte, tuple(_renamed(conditions, {field: field for field in columns}, keep=False)), columns
+            )
         case ir.Filter():
-            yield from _scans(rel.input, conditions + _conditions(rel.condition))
+            yield from scans_in(rel.input, conditions + _conditions(rel.condition))
             yield from _nested(rel.condition)
         case ir.Sort():
-            yield from _scans(rel.input, conditions)
+            yield from scans_in(rel.input, conditions)
             yield from _nested(rel.keys)
         case ir.Project():
             renamed = {f.id: e.id for f, e in zip(rel.fields, rel.exprs, strict=True) if isinstance(e, ir.ColumnRef)}
-            yield from _scans(rel.input, tuple(_renamed(conditions, renamed, keep=True)))
+            yield from scans_in(rel.input, tuple(_renamed(conditions, renamed, keep=True)))
             yield from _nested(rel.exprs)
         case ir.Join():
             strict = tuple(c for c in conditions if c.op in _STRICT)
             on = _conditions(rel.condition) if rel.condition is not None else ()
             left = conditions if rel.kind in ("cross", "inner", "left") else strict
             right = conditions if rel.kind in ("cross", "inner", "right") else strict
-            yield from _scans(rel.left, left + (on if rel.kind in ("inner", "right") else ()))
-            yield from _scans(rel.right, right + (on if rel.kind in ("inner", "left") else ()))
+            yield from scans_in(rel.left, left + (on if rel.kind in ("inner", "right") else ()))
+            yield from scans_in(rel.right, right + (on if rel.kind in ("inner", "left") else ()))
             if rel.condition is not None:
                 yield from _nested(rel.condition)
         case ir.With():
             for table in rel.tables:
-                yield from _scans(table.rel, ())
+                yield from scans_in(table.rel, ())
                 if table.step is not None:
-                    yield from _scans(table.step, ())
-            yield from _scans(rel.body, conditions)
+                    yield from scans_in(table.step, ())
+            yield from scans_in(rel.body, conditions)
         case _:
             yield from _nested(rel)
 
@@ -300,7 +307,7 @@ def _renamed(conditions: Iterable[Condition], names: Mapping[int, int], *, keep:
 def _nested(node: Any) -> Iterator[ScanTemplate]:
     """The scans in relations inside `node`, which itself is not looked at as a relation."""
     for rel in outermost_relations(node):
-        yield from _scans(rel, ())
+        yield from scans_in(rel, ())
 
 
 def condition_of(scalar: ir.Scalar) -> Condition | None:
@@ -552,6 +559,12 @@ def any_row_matches(rows: pa.Table, conjunctions: Sequence[Conjunction]) -> bool
 
 
 def _matches(rows: pa.Table, conjunction: Conjunction) -> bool:
+    mask = mask_of(rows, conjunction)
+    return mask is None or bool(pc.any(mask, min_count=0).as_py())
+
+
+def mask_of(rows: pa.Table, conjunction: Conjunction) -> Any | None:
+    """Which rows satisfy `conjunction`, as far as their columns tell; None where nothing is told."""
     mask: Any = None
     for comparison in conjunction:
         if comparison.column not in rows.column_names:
@@ -560,7 +573,7 @@ def _matches(rows: pa.Table, conjunction: Conjunction) -> bool:
         if found is None:
             continue
         mask = found if mask is None else pc.and_(mask, found)
-    return mask is None or bool(pc.any(mask, min_count=0).as_py())
+    return mask
 
 
 def _mask(column: pa.ChunkedArray, comparison: Comparison) -> Any | None:

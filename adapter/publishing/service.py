@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from adapter.access.privileges import Rights
 from adapter.publishing.published_tables import publishable, published_relations
 from planner.errors import FeatureNotSupported, SqlError
 from storage.catalog.model import CatalogSnapshot, Database, Relation
@@ -120,13 +121,13 @@ def _overtaken_class() -> type[Exception]:
 
 
 def catalog_rows(
-    catalog: CatalogSnapshot, published: Publications, env: Environment
+    catalog: CatalogSnapshot, published: Publications, env: Environment, rights: Rights
 ) -> dict[str, list[Mapping[str, Any]]]:
     """The rows of tidegate.iceberg_tables and tidegate.iceberg_namespace_properties, as Iceberg's JDBC catalog has
-    them; the catalog's name is that of the database."""
+    them; the catalog's name is that of the database. They are of the tables that the role may SELECT from."""
     database = catalog.get(catalog.database)
     name = database.name if isinstance(database, Database) else None
-    shown = {relation.oid for relation in published_relations(catalog)}
+    shown = {relation.oid for relation in published_relations(catalog) if rights.may("r", relation.oid, "r")}
 
     def location(key: str | None) -> str | None:
         return None if key is None else outside_location(env.blob, key)

@@ -300,7 +300,9 @@ async def _own_relations(
     if "materialized_views" in names:
         rows["materialized_views"] = await view_rows(env, running.transaction, catalog)
     if names & {"iceberg_tables", "iceberg_namespace_properties"}:
-        rows |= catalog_rows(catalog, await publishing.published(catalog.database), env)
+        rows |= catalog_rows(
+            catalog, await publishing.published(catalog.database), env, running.session.rights(catalog)
+        )
     return rows
 
 

@@ -175,8 +175,16 @@ def _report(
     if views:
         data["Materialized Views"] = [{"Relation Name": name, "Read": what} for name, what in views]
     if read is not None and read.query.files:
-        found = [{"Files": len(table.content.files), "Bytes": table.bytes} for table in read.query.files.values()]
-        lines += [f"Files: {each['Files']}, {each['Bytes']} bytes" for each in found]
+        found: list[dict[str, Any]] = []
+        for file_table in read.query.files.values():
+            kept, listed, size = len(file_table.content.files), file_table.content.listed, file_table.bytes
+            if file_table.name is None:
+                lines.append(f"Files: {kept}, {size} bytes")
+                found.append({"Files": kept, "Bytes": size})
+                continue
+            lines.append(f"Files of {file_table.name}: {kept} of {listed} read, {listed - kept} pruned, {size} bytes")
+            shown = {"Relation Name": file_table.name, "Files": kept, "Files Pruned": listed - kept, "Bytes": size}
+            found.append(shown)
         data["File Tables"] = found
     summary = statement.analyze if statement.summary is None else statement.summary
     if summary:

@@ -30,6 +30,8 @@ class FileTable(Struct, frozen=True, kw_only=True, eq=False):
     columns: tuple[tuple[str, SqlType], ...]
     bytes: int
     content: Any
+    name: str | None = None
+    """Of a foreign table: what it is called."""
 
 
 class ForeignRead(Struct, frozen=True, kw_only=True):

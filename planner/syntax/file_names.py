@@ -22,3 +22,9 @@ def table_format(options: Iterable[tuple[str, str]]) -> str:
     """The format of a foreign table with these options; empty when they do not say it."""
     given = dict(options)
     return given.get("format", format_of(given.get("path", ""))).lower()
+
+
+def without_suffix(name: str) -> str:
+    """`name` without what its format ends in."""
+    suffix = _SUFFIXES.get(format_of(name))
+    return name if suffix is None else suffix.sub("", name)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import cached_property
@@ -54,12 +54,14 @@ class LakeTable:
 
     def __init__(
         self, places: Places, format: FileFormat, files: tuple[LakeFile, ...], columns: tuple[LakeColumn, ...],
-        values: dict[str, Values],
+        values: dict[str, Values], listed: int | None = None,
     ) -> None:  # fmt: skip
         self.places = places
         self.format = format
         self.files = files
         self.columns = columns
+        self.listed = len(files) if listed is None else listed
+        """How many files there are, with those that need not be read."""
         self._values = values
         self.opened = OpenedFiles(places, {file.path: file for file in files})
 
@@ -137,18 +139,24 @@ class LakeTables:
         *,
         hive: bool = True,
         declared: Sequence[pa.Field] | None = None,
+        needed: Callable[[pa.Table], Sequence[bool] | None] | None = None,
     ) -> LakeTable:
         """The table of the files that `patterns` mean; `hive`: folders are columns. With `declared` it has these
-        columns of the files, in this order, whose values fit the types. Raises FileTrouble."""
+        columns of the files, in this order, whose values fit the types; `needed` says then, of a table of the columns
+        that their folders give, which files have to be read (None: all): others are not even looked at. Raises
+        FileTrouble."""
         files = self.places.files(patterns, SUFFIXES[format.name])
+        listed = len(files)
+        if needed is not None and declared is not None and hive:
+            files = _needed(files, declared, needed)
         opened = OpenedFiles(self.places, {file.path: file for file in files})
-        with ThreadPoolExecutor(min(LOOKING_THREADS, len(files))) as threads:
+        with ThreadPoolExecutor(min(LOOKING_THREADS, len(files) or 1)) as threads:
             schemas = list(threads.map(lambda file: self._schema(file, format, opened), files))
         values = {file.path: found for file in files if (found := _folders(file.path))} if hive else {}
         partitions = _partitions(files, values)
         if declared is not None:
             chosen = _declared(files, schemas, format, partitions, values, declared, patterns[0])
-            return LakeTable(self.places, format, files, chosen, values)
+            return LakeTable(self.places, format, files, chosen, values, listed)
         columns = _united(files, schemas, format, {column.name for column in partitions})
         if not columns:
             raise FileTrouble("malformed", f'cannot tell the columns of "{patterns[0]}": its files are empty')
@@ -214,6 +222,25 @@ def _united(
         LakeColumn(name=name, type=type, uniform=name not in various and held[name] == with_content)
         for name, type in types.items()
     )
+
+
+def _needed(
+    files: tuple[LakeFile, ...], declared: Sequence[pa.Field], needed: Callable[[pa.Table], Sequence[bool] | None]
+) -> tuple[LakeFile, ...]:
+    """Those of `files` that `needed` says are. In unlike folders all are: what is wrong with them is said later."""
+    values = [dict(_folders(file.path)) for file in files]
+    names = values[0].keys()
+    if not names or any(each.keys() != names for each in values):
+        return files
+    fields = [field for field in declared if field.name in names]
+    for field in fields:
+        if any(text is not None and not _is_value(text, field.type) for text in {each[field.name] for each in values}):
+            return files
+    columns = [pa.array([_value(each[field.name], field.type) for each in values], field.type) for field in fields]
+    if not columns:
+        return files
+    mask = needed(pa.table(columns, names=[field.name for field in fields]))
+    return files if mask is None else tuple(file for file, wanted in zip(files, mask, strict=True) if wanted)
 
 
 def _declared(

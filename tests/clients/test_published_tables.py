@@ -327,3 +327,18 @@ def test_rows_agree_while_files_are_compacted(client: Client) -> None:
     assert len(files) < 24
     stored = [pq.read_schema(file.file.file_path.removeprefix("file://")).names for file in files if file.delete_files]
     assert any("_row_id" in names for names in stored)
+
+
+def test_a_role_sees_the_published_tables_that_it_may_read(client: Client) -> None:
+    client.execute("DROP ROLE IF EXISTS iceberg_reader")
+    client.execute("CREATE ROLE iceberg_reader")
+    for name in ("one", "two"):
+        client.execute(f"CREATE TABLE {name} (a int) WITH (iceberg = 'on')")
+        published(client, name)
+    client.execute("GRANT SELECT ON one TO iceberg_reader")
+    names = "SELECT table_name FROM tidegate.iceberg_tables ORDER BY 1"
+    assert client.execute(names).fetchall() == [("one",), ("two",)]
+    client.execute("SET ROLE iceberg_reader")
+    assert client.execute(names).fetchall() == [("one",)]
+    namespaces = "SELECT namespace FROM tidegate.iceberg_namespace_properties"
+    assert client.execute(namespaces).fetchall() == [("public",)]

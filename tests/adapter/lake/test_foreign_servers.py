@@ -153,7 +153,11 @@ async def test_dependencies(admin: Client) -> None:
         ("create foreign table t (id int default 1) server s options (path 'x.csv')", "0A000", None),
         ("create foreign table t (id int options (nope 'x')) server s options (path 'x.csv')", "HV00D", None),
         ("create foreign data wrapper o", "0A000", None),
-        ("import foreign schema x from server s into public", "0A000", None),
+        ("import foreign schema x from server s into public", "3F000",
+         'folder "x" of foreign server "s" has no files'),
+        ('import foreign schema ".." from server s into public', "42501", None),
+        ('import foreign schema "." from server s into nowhere', "3F000", 'schema "nowhere" does not exist'),
+        ('import foreign schema "." from server s into public options (path \'x\')', "HV00D", None),
         ("insert into f values (1)", "0A000", 'cannot insert into foreign table "f"'),
         ("update f set id = 1", "0A000", 'cannot update foreign table "f"'),
         ("delete from f", "0A000", 'cannot delete from foreign table "f"'),
@@ -271,3 +275,52 @@ async def test_user_mappings_open_an_object_store(s3: S3Server, stranger: Server
 async def test_lock_table_is_for_tables(admin: Client) -> None:
     await admin.run("create foreign table f () server s options (path '*.parquet')")
     assert (await admin.error("begin; lock table f")).message == 'cannot lock relation "f"'
+
+
+async def test_folders_and_files_are_imported_as_tables(lake: Path, admin: Client) -> None:
+    for name in ("all/one/k=1", "all/one/k=2", "all/two"):
+        (lake / "open" / name).mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1]}), lake / f"open/{name}/x.parquet")
+    (lake / "open/all/Three.csv").write_text("a;b\n1;2\n")
+    imported = "import foreign schema \"all\" {} from server s into public options (hive_partitioning 'true')"
+    await admin.run(imported.format('except (two, "Three")'))
+    assert await admin.rows("select relname from pg_class where relkind = 'f'") == [("one",)]
+    assert await admin.rows("select sum(id), sum(k) from one") == [(2, 3)]
+    assert (await admin.error(imported.format("limit to (one)"))).sqlstate == "42P07"
+    await admin.run("drop foreign table one")
+    await admin.run('import foreign schema "all" from server s into public')
+    assert await admin.rows('select * from "Three"') == [("1;2",)]
+    text = "select srvname, ftoptions from pg_foreign_table join pg_foreign_server s on s.oid = ftserver"
+    assert await admin.rows(text) == [
+        ("s", ["path=all/Three.csv", "format=csv"]), ("s", ["path=all/one", "format=parquet"]),
+        ("s", ["path=all/two", "format=parquet"]),
+    ]  # fmt: skip
+    (lake / "open/all/two/y.csv").write_text("a\n1\n")
+    await admin.run('drop foreign table one, two, "Three"')
+    error = await admin.error('import foreign schema "all" from server s into public')
+    assert (error.sqlstate, "all/two" in error.message) == ("42804", True)
+    assert await admin.value("select count(*) from pg_foreign_table") == 0
+
+
+async def test_explain_says_how_many_files_are_read(lake: Path, admin: Client) -> None:
+    for day in (1, 2, 3):
+        (lake / f"open/d/day={day}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": [day]}), lake / f"open/d/day={day}/x.parquet")
+    (lake / "open/d/day=__HIVE_DEFAULT_PARTITION__").mkdir()
+    pq.write_table(pa.table({"id": [4]}), lake / "open/d/day=__HIVE_DEFAULT_PARTITION__/x.parquet")
+    await admin.run("create foreign table f (id bigint, day int) server s options (path 'd', format 'parquet')")
+    for condition, read, ids in (
+        ("day = 2", 1, [2]),
+        ("day > 1 and day < 9", 2, [2, 3]),
+        ("day in (1, 3, 7)", 2, [1, 3]),
+        ("day is null", 1, [4]),
+        ("day = 7", 0, []),
+        ("day = 1 or day = 2", 2, [1, 2]),
+        ("id = 2", 4, [2]),
+        ("day + 0 = 2", 4, [2]),
+    ):
+        lines = [line for (line,) in await admin.rows(f"explain select id from f where {condition}")]
+        assert f"Files of f: {read} of 4 read, {4 - read} pruned" in "\n".join(lines), (condition, lines)
+        assert await admin.rows(f"select id from f where {condition} order by id") == [(id,) for id in ids]
+    assert await admin.rows("select a.id, b.id from f a join f b on a.day = b.day where a.day = 2") == [(2, 2)]
+    assert await admin.rows("select f.id from (values (1)) v(x) left join f on f.day = 2") == [(2,)]

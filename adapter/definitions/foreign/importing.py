@@ -1,0 +1,93 @@
+"""IMPORT FOREIGN SCHEMA: foreign tables for what is in a folder below the path of a server.
+
+Each folder with files of one format is a table, and so is each file; they are called as the folder, or as the file
+without what its format ends in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from adapter.definitions.foreign.options import checked_names
+from adapter.definitions.foreign.servers import require_server
+from adapter.definitions.foreign.tables import create_foreign_table
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import check_create, require_schema
+from adapter.execution.statement import Running
+from adapter.lake.foreign_files import TABLE_OPTIONS, joined
+from adapter.store_errors import sql_error
+from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidName, InvalidSchemaName
+from planner.statements import foreign as ft
+from planner.syntax.file_names import format_of, without_suffix
+from planner.syntax.qualified_names import QualifiedName
+from storage.catalog.outside import ForeignServer
+from storage.lake.formats import SUFFIXES
+from storage.lake.tables import LakeTables
+from storage.lake.troubles import FileTrouble
+
+_MAX_NAME_BYTES = 63
+
+
+async def import_foreign_schema(running: Running, statement: ft.ImportForeignSchema) -> None:
+    """IMPORT FOREIGN SCHEMA folder FROM SERVER s INTO schema; the folder "." is the path of the server itself."""
+    catalog = own_catalog(running)
+    server = require_server(catalog, statement.server)
+    running.session.rights(catalog).require("S", server.oid, "U")
+    check_create(running, catalog, require_schema(catalog, statement.schema))
+    options = dict(checked_names(statement.options, TABLE_OPTIONS - {"path", "format"}))
+    role = running.session.values.identity.current
+    try:
+        tables = await running.services.file_threads.run(partial(running.services.foreign_files.below, server, role))
+        found = await running.services.file_threads.run(partial(_tables_in, tables, server, statement.remote))
+    except FileTrouble as trouble:
+        raise sql_error(trouble) from trouble
+    for name, paths in sorted(found.items()):
+        if statement.tables is not None and (name in statement.tables) == statement.but:
+            continue
+        path, format = _only(name, paths)
+        if len(name.encode()) > _MAX_NAME_BYTES:
+            raise InvalidName(f'"{path}" is too long for the name of a table')
+        if any(char in path for char in "*?["):
+            raise FeatureNotSupported(f'"{path}" cannot be imported: the path of a table is a pattern')
+        made = {**options, "path": path, "format": format}
+        await create_foreign_table(
+            running,
+            ft.CreateForeignTable(
+                name=QualifiedName(name=name, schema=statement.schema),
+                server=server.name,
+                options=tuple(made.items()),
+            ),
+        )
+
+
+def _tables_in(tables: LakeTables, server: ForeignServer, folder: str) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """By the name of each table the paths, below that of the server, and formats of its files; blocks. 3F000 for a
+    folder without files."""
+    below = "" if folder == "." else folder.strip("/") + "/"
+    root = joined(server, below.rstrip("/"))
+    suffixes = [suffix for of_format in SUFFIXES.values() for suffix in of_format]
+    try:
+        files = tables.places.files((root,), suffixes)
+    except FileTrouble as trouble:
+        if trouble.kind != "missing":
+            raise
+        raise InvalidSchemaName(f'folder "{folder}" of foreign server "{server.name}" has no files') from trouble
+    found: dict[str, dict[tuple[str, str], None]] = {}
+    for file in files:
+        inside = file.path.removeprefix(root.removeprefix("file://")).lstrip("/")
+        first, slash, _ = inside.partition("/")
+        if first:
+            name = first if slash else without_suffix(first)
+            found.setdefault(name, {})[below + first, format_of(inside)] = None
+    return {name: list(paths) for name, paths in found.items()}
+
+
+def _only(name: str, paths: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    if len(paths) > 1:
+        one, other = (f'"{path}" ({format})' for path, format in paths[:2])
+        raise DatatypeMismatch(
+            f'several things would be table "{name}": {one} and {other}',
+            hint="Leave it out with EXCEPT, and create it by itself.",
+        )
+    return paths[0]

@@ -1,0 +1,31 @@
+"""What a query requires of files before they are looked at: conditions on the columns that their folders give."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adapter.plans.predicates import Conjunction, bind_templates, mask_of, scans_in
+from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
+from planner.ir.file_rows import FILE_ROWS
+
+
+def file_conditions(query: BoundQuery, params: Sequence[ir.Literal]) -> Mapping[int, tuple[Conjunction, ...]]:
+    """By the id of rows of files: the conjunctions of which a row has to satisfy one, on columns as the files call
+    them."""
+    found = [template for template in scans_in(query.rel, ()) if template.relation_oid <= FILE_ROWS]
+    return bind_templates(found, params)
+
+
+def files_needed(conjunctions: Sequence[Conjunction], files: pa.Table) -> Sequence[bool] | None:
+    """Which rows of `files`, a row for each, may satisfy one of `conjunctions`; None: all."""
+    masks: list[Any] = [mask_of(files, conjunction) for conjunction in conjunctions]
+    if any(mask is None for mask in masks):
+        return None
+    needed: list[bool] = functools.reduce(pc.or_, masks).to_pylist()
+    return needed
