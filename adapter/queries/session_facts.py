@@ -18,6 +18,7 @@ from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.execution_context import SessionFacts
 from adapter.materialized.shown import view_rows
+from adapter.materialized.view_lineage import lineage_rows
 from adapter.publishing.service import catalog_rows
 from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mappings
@@ -299,6 +300,9 @@ async def _own_relations(
     rows: dict[str, Sequence[Mapping[str, Any]]] = {}
     if "materialized_views" in names:
         rows["materialized_views"] = await view_rows(env, running.transaction, catalog)
+    if "view_lineage" in names:
+        context = running.session.bind_context(catalog)
+        rows["view_lineage"] = await running.services.plans.aside(lineage_rows, catalog, context)
     if names & {"iceberg_tables", "iceberg_namespace_properties"}:
         rows |= catalog_rows(
             catalog, await publishing.published(catalog.database), env, running.session.rights(catalog)

@@ -18,7 +18,10 @@ from planner.types.types import (
     INT4,
     INT8,
     INTERVAL,
+    NAME,
     NUMERIC,
+    RECORD,
+    REGCLASS,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -28,6 +31,9 @@ from storage.catalog.routines import Function, Parameter
 
 FIRST_OID = 15_000
 """OIDs that PostgreSQL never gives out."""
+
+LINEAGE = 200
+"""How far after them lineage() stands."""
 
 _TYPES: Mapping[str, int] = {
     "bool": BOOL,
@@ -153,7 +159,28 @@ def _functions() -> dict[int, Function]:
             strict=False,
             body=f"SELECT {body}",
         )
-    return found
+    record = _lineage()
+    return found | {record.oid: record}
+
+
+def _lineage() -> Function:
+    """lineage(view): the columns of tables that each column of a view comes from."""
+    columns = ("column_name", "source_schema", "source_name", "source_column")
+    return Function(
+        oid=FIRST_OID + LINEAGE,
+        name="lineage",
+        schema=0,
+        owner=10,
+        parameters=(
+            Parameter(name="view", type_oid=REGCLASS),
+            *(Parameter(name=name, type_oid=NAME, mode="t") for name in columns),
+        ),
+        result=RECORD,
+        returns_set=True,
+        volatility="s",
+        strict=True,
+        body=f"SELECT {', '.join(f'l.{name}' for name in columns)} FROM tidegate.view_lineage l WHERE l.view = $1::oid",
+    )
 
 
 FUNCTIONS: Mapping[int, Function] = _functions()

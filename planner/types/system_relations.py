@@ -89,6 +89,19 @@ _OWN: Mapping[str, tuple[int, Mapping[str, int]]] = {
             "iceberg_type": TEXT,
         },
     ),
+    "view_lineage": (
+        15984,
+        {
+            "view": OID,
+            "schemaname": NAME,
+            "viewname": NAME,
+            "column_name": NAME,
+            "source": OID,
+            "source_schema": NAME,
+            "source_name": NAME,
+            "source_column": NAME,
+        },
+    ),
     "iceberg_namespace_properties": (
         15983,
         {"catalog_name": TEXT, "namespace": TEXT, "property_key": TEXT, "property_value": TEXT},
