@@ -1,0 +1,77 @@
+"""A cancel request and statement_timeout reach large statements, whatever they are busy with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from bench.large.cases import CASES, TABLES, Case
+from tests.support.server import TidegateServer
+
+SOON_S = 0.05
+"""After so long a statement is interrupted: most are being sent, parsed or planned then."""
+
+PATIENCE_S = 5.0
+"""Far more than the second that an interruption may take, and less than those that do not notice it: for machines that
+do other things as well."""
+
+CHOSEN = [case for case in CASES if not case.after and "GB" not in case.name and "100 MB" not in case.name]
+
+
+@pytest.fixture(scope="module")
+def tables(server: TidegateServer) -> Iterator[TidegateServer]:
+    """The server with what the statements read."""
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA large")
+        connection.execute("ALTER ROLE postgres SET search_path = large")
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        for statement in TABLES:
+            connection.execute(statement.encode())
+    yield server
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("ALTER ROLE postgres RESET search_path")
+        connection.execute("DROP SCHEMA large CASCADE")
+
+
+def _run(case: Case, connection: psycopg.Connection[Any]) -> tuple[str | None, float]:
+    """The SQLSTATE of its error, and the seconds that it took."""
+    began = time.monotonic()
+    state = None
+    try:
+        case.run(connection)
+    except psycopg.Error as error:
+        state = error.sqlstate or "connection lost"
+    return state, time.monotonic() - began
+
+
+@pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.name)
+def test_large_statements_can_be_interrupted(tables: TidegateServer, case: Case) -> None:
+    """Each is interrupted, or was done before; the session goes on."""
+    for how in ("timeout", "cancel"):
+        with psycopg.connect(tables.dsn(), autocommit=True) as connection:
+            for statement in case.before:
+                connection.execute(statement.encode())
+            if how == "timeout":
+                connection.execute(f"SET statement_timeout = '{SOON_S * 1000:.0f}ms'".encode())
+                state, seconds = _run(case, connection)
+                connection.execute("RESET statement_timeout")
+            else:
+                timer = threading.Timer(SOON_S, connection.cancel)
+                timer.start()
+                state, seconds = _run(case, connection)
+                timer.join()
+            # What nobody interrupts in time is done, or refused for its size or for what an earlier one has left.
+            assert state is None or state == "57014" or state[:2] in ("42", "53", "54")
+            assert seconds < PATIENCE_S
+            # A cancel request that came too late may meet this one.
+            for attempt in range(2):
+                try:
+                    assert connection.execute("SELECT 1").fetchone() == (1,)
+                    break
+                except psycopg.errors.QueryCanceled:
+                    assert attempt == 0
