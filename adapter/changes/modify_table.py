@@ -37,6 +37,7 @@ from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.constraints.view_checks import CheckedPolicies, CheckedViews
+from adapter.changes.foreign_insert import insert_into_files
 from adapter.changes.merged_rows import Merge, taken
 from adapter.changes.on_conflict import ConflictResolution, retried, whole
 from adapter.changes.rows.changed_rows import ChangedRows, refuse_changed
@@ -69,6 +70,8 @@ MAX_STATEMENTS = 1000
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
     """Carry out INSERT, UPDATE, DELETE or MERGE. Raises BeginAgain."""
+    if isinstance(plan.statement, BoundInsert) and plan.statement.foreign:
+        return await insert_into_files(running, plan)
     if plan.denied is not None:
         raise InsufficientPrivilege(plan.denied)
     running.given = plan.given or running.given

@@ -45,7 +45,12 @@ def _together(plan: Plan) -> Together | None:
     """INSERTs of rows that are written out, and UPDATEs and DELETEs of the row of one key."""
     match plan.statement:
         case BoundInsert() as insert:
-            if insert.returning is not None or insert.view_checks is not None or is_temporary(insert.relation_oid):
+            if (
+                insert.foreign
+                or insert.returning is not None
+                or insert.view_checks is not None
+                or is_temporary(insert.relation_oid)
+            ):
                 return None
             if plan.query is not insert.source or plan.templates:
                 return None

@@ -25,7 +25,8 @@ from adapter.results import RecordBatch
 from adapter.spilling.row_spool import RowSpool
 from adapter.transactions.snapshots import reading_as_before
 from adapter.transactions.transaction import BeginAgain
-from planner.ir.bound import BoundChange, BoundQuery
+from planner.errors import FeatureNotSupported
+from planner.ir.bound import BoundChange, BoundInsert, BoundQuery
 from planner.ir.nodes import Rel
 from planner.ir.physical import arrow_type
 from storage.catalog.model import Relation
@@ -41,6 +42,8 @@ async def run_rows(running: Running, plan: Plan) -> Outcome:
 
 async def _run_with_changes(running: Running, plan: Plan) -> Outcome:
     plan.check_access()
+    if any(isinstance(e.statement, BoundInsert) and e.statement.foreign for e in (plan, *(s.plan for s in plan.steps))):
+        raise FeatureNotSupported("INSERT into a foreign table cannot go with data-modifying statements in WITH")
     running.given = plan.given
     transaction = running.transaction
     plans = (plan, *(step.plan for step in plan.steps))

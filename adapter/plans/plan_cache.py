@@ -295,7 +295,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
     values, called = _asked_and_called(query)
     templates = scan_templates(query.rel) if query is not None else ()
     is_acting = query is not None and has_acting_calls(query)
-    reads = query is None or is_acting or _reads(query, templates, values, called)
+    reads = query is None or is_acting or _writes_files(statement) or _reads(query, templates, values, called)
     if not reads and isinstance(statement, BoundInsert) and statement.returning is not None:
         inner = statement.returning.query
         reads = _reads(inner, scan_templates(inner.rel), *_asked_and_called(inner))
@@ -321,6 +321,11 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         reads=reads,
         key_read=_key_read(query, catalog, templates, values) if query is not None and not is_acting else None,
     )
+
+
+def _writes_files(statement: object) -> bool:
+    """Whether what it does cannot be undone, so that it is not tried."""
+    return isinstance(statement, BoundInsert) and statement.foreign
 
 
 def _is_kept_exact(record: CatalogRecord) -> bool:

@@ -57,6 +57,8 @@ class BoundInsert(Struct, frozen=True, kw_only=True):
     view_checks: ViewChecks | None = None
     policies: PolicyChecks | None = None
     required: tuple[Required, ...] = ()
+    foreign: bool = False
+    """Whether it is into a foreign table: its rows become files."""
 
 
 class PolicyChecks(Struct, frozen=True, kw_only=True):

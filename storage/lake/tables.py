@@ -400,6 +400,11 @@ def _folders(path: str) -> Values:
     return tuple(found)
 
 
+def folder_columns(path: str) -> tuple[str, ...]:
+    """The columns that the folders on the way to a file give."""
+    return tuple(name for name, _ in _folders(path))
+
+
 def _root(path: str) -> str:
     place = re.search(r"/[^/=]+=[^/]*/", path)
     return path if place is None else path[: place.start()]

@@ -88,8 +88,11 @@ class FilesWriter:
     """See the module. Belongs to one thread at a time; everything blocks and raises FileTrouble."""
 
     def __init__(
-        self, places: Places, path: str, schema: pa.Schema, format: OutputFormat, layout: Layout, scratch: Path
+        self, places: Places, path: str, schema: pa.Schema, format: OutputFormat, layout: Layout, scratch: Path,
+        *, beside: str | None = None,
     ) -> None:  # fmt: skip
+        """With `beside`, which no other writer has, the files of the folder have it in their names, and are put beside
+        those that are there, of which none is replaced."""
         self._places = places
         self._is_url = is_url(path)
         self._format = format
@@ -104,7 +107,9 @@ class FilesWriter:
         self._made: list[str] = []
         """Folders that were made for the files, in that order."""
         self._numbers: dict[Values, int] = {}
-        if layout.is_folder:
+        self._beside = beside
+        self._own = "" if beside is None else f"{beside}-"
+        if layout.is_folder and beside is None:
             self._refuse_files()
 
     def _refuse_files(self) -> None:
@@ -159,7 +164,7 @@ class FilesWriter:
                 f"{quote(name, safe=' ')}={HIVE_NULL if value is None else quote(value, safe=' :,+-')}"
                 for name, value in zip(self._layout.partition_by, values, strict=True)
             ]
-            target = "/".join((self._path, *folders, f"part-{number:05d}{self._format.suffix}"))
+            target = "/".join((self._path, *folders, f"part-{self._own}{number:05d}{self._format.suffix}"))
         if self._is_url:
             self._scratch.mkdir(parents=True, exist_ok=True)
             aside = str(self._scratch / f"{len(self._whole) + len(self._open)}-{sum(self._numbers.values())}")
@@ -200,6 +205,10 @@ class FilesWriter:
                 with _told(file.target):
                     if self._is_url:
                         self._send(file)
+                    elif self._beside is not None:
+                        # NOTE: fails where there is a file of that name.
+                        os.link(file.aside, file.target)
+                        os.unlink(file.aside)
                     else:
                         os.replace(file.aside, file.target)
                 there.append(file.target)
@@ -213,7 +222,7 @@ class FilesWriter:
     def _send(self, file: _File) -> None:
         store, key = self._places.store(file.target)
         try:
-            store.put(key, Path(file.aside))
+            store.put(key, Path(file.aside), mode="overwrite" if self._beside is None else "create")
         except Exception as error:
             what = str(error).partition("\n\n")[0]
             raise FileTrouble("unreachable", f'could not write "{file.target}" to its object store: {what}') from error

@@ -225,3 +225,55 @@ def _dump(server: TidegateServer, database: str) -> str:
     ).stdout  # fmt: skip
     assert "CREATE FOREIGN TABLE" in text
     return re.sub(r"(?m)^\\(un)?restrict .*$", "", text)
+
+
+def test_insert_writes_new_files_whole_or_not_at_all(client: Client, lake: Path) -> None:
+    engine = rows(client, "SHOW tidegate.engine")[0][0]
+    folder = lake / f"made_{engine}"
+    client.execute(
+        "CREATE FOREIGN TABLE t (id bigint NOT NULL, v text OPTIONS (column_name 'val'), n numeric, u uuid, k int)"
+        f" SERVER files OPTIONS (path 'made_{engine}', format 'parquet')"
+    )
+    assert client.execute("INSERT INTO t (id, v) SELECT g, 'x' || g FROM generate_series(1, 3) g").rowcount == 3
+    values = "(7, 'q', 1.50, '00000000-0000-0000-0000-00000000000A', 2)"
+    assert client.execute(f"INSERT INTO t VALUES {values}").statusmessage == "INSERT 0 1"
+    assert client.execute("INSERT INTO t SELECT * FROM t WHERE id = %s", (7,), prepare=True).rowcount == 1
+    assert rows(client, "SELECT id, v, n::text, u::text, k FROM t ORDER BY id, v LIMIT 4") == [
+        (1, "x1", None, None, None), (2, "x2", None, None, None), (3, "x3", None, None, None),
+        (7, "q", "1.50", "00000000-0000-0000-0000-00000000000a", 2),
+    ]  # fmt: skip
+    before = sorted(folder.rglob("*"))
+    assert len(before) == 3
+    for failing, sqlstate in (
+        ("INSERT INTO t SELECT CASE WHEN g < 20000 THEN g END FROM generate_series(1, 20000) g", "23502"),
+        ("INSERT INTO t SELECT 1 / (20000 - g) FROM generate_series(1, 20000) g", "22012"),
+        ("INSERT INTO t SELECT g FROM generate_series(1, 9) g; SELECT 1", "25001"),
+    ):
+        with pytest.raises(psycopg.Error) as failed:
+            client.execute(failing)
+        assert failed.value.sqlstate == sqlstate
+    with pytest.raises(psycopg.Error) as failed, client.transaction():
+        client.execute("INSERT INTO t VALUES (1)")
+    assert failed.value.sqlstate == "25001"
+    assert client.execute("INSERT INTO t SELECT 1 WHERE false").rowcount == 0
+    assert sorted(folder.rglob("*")) == before
+    client.execute("GRANT USAGE ON SCHEMA mine TO pg_monitor; GRANT SELECT ON t TO pg_monitor; SET ROLE pg_monitor")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        client.execute("INSERT INTO t VALUES (1)")
+
+
+def test_insert_goes_into_folders_as_those_that_are_there(client: Client, lake: Path) -> None:
+    engine = rows(client, "SHOW tidegate.engine")[0][0]
+    below = lake / f"parts_{engine}/k=1/m=a b"
+    below.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), below / "x.parquet")
+    client.execute(
+        "CREATE FOREIGN TABLE t (m text, id bigint, k int) SERVER files"
+        f" OPTIONS (path 'parts_{engine}', format 'parquet')"
+    )
+    client.execute("INSERT INTO t SELECT 'c/' || g % 2, g, g % 2 FROM generate_series(2, 5) g")
+    client.execute("INSERT INTO t VALUES (NULL, 6, 1)")
+    assert rows(client, "SELECT * FROM t ORDER BY id") == [
+        ("a b", 1, 1), ("c/0", 2, 0), ("c/1", 3, 1), ("c/0", 4, 0), ("c/1", 5, 1), (None, 6, 1),
+    ]  # fmt: skip
+    assert rows(client, "SELECT id FROM t WHERE k = 1 AND m = 'c/1' ORDER BY id") == [(3,), (5,)]

@@ -74,6 +74,9 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
     target = change_target(statement, tree.relation, "insert")
     relation, live, types = target.relation, target.live, target.types
+    if relation.foreign is not None and (tree.HasField("on_conflict_clause") or tree.HasField("returning_clause")):
+        what = "ON CONFLICT" if tree.HasField("on_conflict_clause") else "RETURNING"
+        raise FeatureNotSupported(f'INSERT ... {what} into foreign table "{relation.name}" is not supported')
     given = insert_columns(statement, target, tree.cols)
     level.rtes.append(NsItem(alias=target.named.name, columns=[], relation_name=target.named.name))
     select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
@@ -110,6 +113,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         on_conflict=None if conflict is None else _finish_conflict(statement, conflict, checks, updated),
         view_checks=view_checks(statement, target),
         policies=None if statement.context.policies is None else inserted_checks(statement, target),
+        foreign=relation.foreign is not None,
     )
 
 

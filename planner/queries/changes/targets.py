@@ -166,7 +166,7 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
         raise FeatureNotSupported(
             f'cannot execute MERGE on relation "{found.name}"', detail=f"This operation is not supported for {kinds}."
         )
-    if found.foreign is not None:
+    if found.foreign is not None and verb != "insert":
         what = {"insert": "insert into", "delete": "delete from"}.get(verb, verb)
         raise FeatureNotSupported(f'cannot {what} foreign table "{found.name}"')
     if found.kind == "m":

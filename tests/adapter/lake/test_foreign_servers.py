@@ -159,6 +159,10 @@ async def test_dependencies(admin: Client) -> None:
         ('import foreign schema "." from server s into nowhere', "3F000", 'schema "nowhere" does not exist'),
         ('import foreign schema "." from server s into public options (path \'x\')', "HV00D", None),
         ("insert into f values (1)", "0A000", 'cannot insert into foreign table "f"'),
+        ("insert into f values (1) returning id", "0A000", None),
+        ("insert into f values (1) on conflict do nothing", "0A000", None),
+        ("with a as (insert into f values (1)) select 1", "0A000", None),
+        ("create view v as select * from f; insert into v values (1)", "55000", 'cannot insert into view "v"'),
         ("update f set id = 1", "0A000", 'cannot update foreign table "f"'),
         ("delete from f", "0A000", 'cannot delete from foreign table "f"'),
         ("merge into f using f g on true when matched then delete", "0A000",
@@ -257,6 +261,10 @@ async def test_user_mappings_open_an_object_store(s3: S3Server, stranger: Server
         "create foreign table t () server s options (path '', format 'parquet')"
     )
     assert await client.rows("select * from t") == [(1, "in", 1)]
+    await client.run("insert into t select g, repeat(md5(g::text), 9), 1 + g % 2 from generate_series(2, 40000) g")
+    assert await client.rows("select k, count(*), sum(id) from t group by k order by k") == [
+        (1, 20001, 400020001), (2, 19999, 399999999),
+    ]  # fmt: skip
     for path in (f"s3://{bucket}/out/k=1/a.parquet", "../out/k=1/a.parquet", f"s3://{bucket}/in/../out/k=1/a.parquet"):
         error = await client.error(f"create foreign table o (id int) server s options (path '{path}')")
         assert error.sqlstate == "42501"
