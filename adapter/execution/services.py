@@ -27,6 +27,7 @@ from adapter.threads import Workers
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.between_workers import BetweenWorkers
 from adapter.transactions.locks.lock_table import LockTable
+from adapter.transactions.locks.servers.between_servers import BetweenServers
 from adapter.transactions.locks.written_keys import WrittenKeys
 from adapter.transactions.row_versions import RowVersions
 from adapter.transactions.temporary import TemporarySpace
@@ -90,6 +91,9 @@ class Services:
         if between is not None:
             between.catch_up = lambda: env.oracle.read_ts("user")
         self.locks = LockTable(env.clock, between)
+        self.between_servers = BetweenServers(
+            consensus=env.consensus, clock=env.clock, peers=env.peers, process=env.process, locks=self.locks
+        )
         self.written_keys = WrittenKeys(self.locks)
         self.row_versions = RowVersions(self.locks)
         self.prepared = PreparedTransactions(env, self.locks, self.prepared_ended)

@@ -2,7 +2,7 @@
 
 A key is a bigint, or two integers; the two kinds do not meet. Locks of the session last until they are unlocked as
 often as they were taken, or until it ends, whatever becomes of its transactions; those of a transaction (``xact``) end
-with it (PostgreSQL, "Advisory Lock Functions"). They hold within one server, with all its workers.
+with it (PostgreSQL, "Advisory Lock Functions"). They hold in all servers of the environment.
 """
 
 from __future__ import annotations
@@ -26,24 +26,51 @@ def _tag(running: Running, keys: tuple[int, ...]) -> Tag:
     return tags.advisory(database, keys[0] & _UINT4, keys[1] & _UINT4, 2)
 
 
+async def _take(running: Running, mode: Mode, tag: Tag, *, for_session: bool, wait: bool) -> bool:
+    """Take a lock in this process, then against the other servers; whether it is had. Raises what waiting raises."""
+    locks, servers = running.session.locks, running.services.between_servers
+    owner, had = locks.owner, False
+    mark = locks.table.mark(owner)
+    try:
+        with servers.asking(owner, tag, mode):
+            if wait:
+                await locks.lock(tag, mode, for_session=for_session)
+            elif not locks.try_lock(tag, mode, for_session=for_session):
+                return False
+            try:
+                had = await servers.take(owner, tag, mode, locks.patience(), wait=wait)
+            finally:
+                if not had and for_session:
+                    locks.unlock(tag, mode)
+                elif not had:
+                    locks.table.release_since(owner, mark)
+    finally:
+        locks.table.forget_mark(owner, mark)
+    return had
+
+
 async def _lock(mode: Mode, for_session: bool, running: Running, *keys: int) -> str:
-    await running.session.locks.lock(_tag(running, keys), mode, for_session=for_session)
+    await _take(running, mode, _tag(running, keys), for_session=for_session, wait=True)
     return ""
 
 
-def _try_lock(mode: Mode, for_session: bool, running: Running, *keys: int) -> bool:
-    return running.session.locks.try_lock(_tag(running, keys), mode, for_session=for_session)
+async def _try_lock(mode: Mode, for_session: bool, running: Running, *keys: int) -> bool:
+    return await _take(running, mode, _tag(running, keys), for_session=for_session, wait=False)
 
 
-def _unlock(mode: Mode, running: Running, *keys: int) -> bool:
-    if running.session.locks.unlock(_tag(running, keys), mode):
+async def _unlock(mode: Mode, running: Running, *keys: int) -> bool:
+    tag = _tag(running, keys)
+    if running.session.locks.unlock(tag, mode):
+        await running.services.between_servers.told([tag])
         return True
     running.session.warn("01000", f"you don't own a lock of type {mode.lock_name}")
     return False
 
 
-def _unlock_all(running: Running) -> str:
+async def _unlock_all(running: Running) -> str:
+    tags_had = [lock.tag for lock, _ in running.session.locks.owner.session_level]
     running.session.locks.unlock_all()
+    await running.services.between_servers.told(tags_had)
     return ""
 
 

@@ -16,6 +16,7 @@ from adapter.transactions.locks import tags
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.locks.modes import Mode, modes_of
+from adapter.transactions.locks.servers.between_servers import BetweenServers
 from adapter.transactions.locks.tags import Tag
 
 WAIT_EVENTS: Mapping[str, str] = {
@@ -24,8 +25,8 @@ WAIT_EVENTS: Mapping[str, str] = {
 """By kind of lock: pg_stat_activity.wait_event (PostgreSQL, "Wait Events of Type Lock")."""
 
 
-def lock_rows(table: LockTable, backends: Iterable[Backend]) -> list[Mapping[str, Any]]:
-    """The rows of pg_locks."""
+def lock_rows(table: LockTable, servers: BetweenServers, backends: Iterable[Backend]) -> list[Mapping[str, Any]]:
+    """The rows of pg_locks. Who waits for a lock that another server has has it in this process."""
     rows: list[Mapping[str, Any]] = []
     for backend in backends:
         owner, transaction = backend.state.locks.owner, backend.state.transaction
@@ -41,7 +42,9 @@ def lock_rows(table: LockTable, backends: Iterable[Backend]) -> list[Mapping[str
         for owner in prepared
     ]
     for lock, owner, held in table.held():
-        rows.extend({**_row(owner, mode, granted=True), **_named(lock.tag, owner)} for mode in modes_of(held))
+        for mode in modes_of(held):
+            granted = not servers.is_awaited(owner, lock.tag, mode)
+            rows.append({**_row(owner, mode, granted=granted), **_named(lock.tag, owner)})
     for request in table.waiting():
         row = _row(request.owner, request.mode, granted=False)
         since = datetime.fromtimestamp(request.since_ms / 1000, UTC)

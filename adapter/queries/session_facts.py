@@ -203,7 +203,7 @@ class Facts:
 def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> list[Mapping[str, Any]]:
     """What this process contributes to a relation whose rows are those of all workers."""
     if relation == "pg_locks":
-        return lock_rows(services.locks, sessions.all())
+        return lock_rows(services.locks, services.between_servers, sessions.all())
     if relation == TEMPORARY_FILES:
         return services.temporary_file_counts.rows()
     if relation == "pg_stat_ssl":
@@ -243,6 +243,8 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     between = session.services.locks.between_workers
     if lock is None and between is not None and between.waits_for_row(session.locks.owner):
         lock = "tuple"
+    if lock is None and session.services.between_servers.awaits(session.locks.owner):
+        lock = "advisory"
     wait = ("Lock", lock) if lock is not None else (None, None) if state == "active" else ("Client", "ClientRead")
     address, _, port = (session.remote_address or "").rpartition(":")
     return {

@@ -165,6 +165,7 @@ class Server:
             await backend.close()
         if self.services.locks.between_workers is not None:
             await self.services.locks.between_workers.close()
+        await self.services.between_servers.close()
         if self._loading is not None:
             await self._loading
         await self.memory.stop()

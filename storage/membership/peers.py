@@ -30,7 +30,7 @@ its lease first when it has not done so for most of that time, and so learns tha
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from storage.catalog.store import CatalogStore
 from storage.clock import Clock, Randomness
@@ -93,6 +93,19 @@ class Peers:
     def alone(self) -> bool:
         """Whether nobody else can commit."""
         return self._leases.sole and not self._making_room and self._leases.host is None
+
+    @property
+    def has_strangers(self) -> bool:
+        """Whether processes may be at work, or are about to be, of which this one hears only by asking the store."""
+        return not self._leases.sole or self._making_room
+
+    async def living(self, processes: Collection[str]) -> frozenset[str]:
+        """Those of `processes` that have a lease and have not certainly ended. Asks the store about those of which this
+        process has not heard."""
+        if any(name not in self._cache.state.leases for name in processes):
+            await self._cache.durable.refresh()
+        leases = self._cache.state.leases
+        return frozenset(name for name in processes if name in leases and not self._leases.is_dead(name))
 
     def _strangers(self) -> dict[str, Lease]:
         """The leases of the processes that this one hears of only by asking the store."""

@@ -69,6 +69,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "engines.common",
         "lake",
         "plans",
+        "transactions.locks.servers",
         "transactions.locks",
         "workers",
         "system_catalogs",

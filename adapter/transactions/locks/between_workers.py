@@ -28,6 +28,7 @@ import numpy as np
 from msgspec import Struct
 
 from adapter.transactions.locks import tags
+from adapter.transactions.locks.deadlock import way_back
 from adapter.transactions.locks.lock import Lock, Owner, Patience, Request
 from adapter.transactions.locks.modes import CONFLICTS, FOR_NO_KEY_UPDATE, Mode
 from adapter.transactions.locks.outside import OutsideLocks, is_shared
@@ -276,11 +277,11 @@ class BetweenWorkers:
 
     async def _deadlock_of(self, owner: Owner) -> DeadlockDetected | None:
         """The error for a session that waits for itself, if it is the one to fail."""
-        cycle = _cycle(await self.edges(), owner.pid)
+        cycle = _way_back(await self.edges(), owner.pid)
         if not cycle or max(cycle) != owner.pid:
             return None
         edges = await self.edges()
-        return _deadlock_detected(cycle, edges) if _cycle(edges, owner.pid) == cycle else None
+        return _deadlock_detected(cycle, edges) if _way_back(edges, owner.pid) == cycle else None
 
     def who_waits(self) -> list[Waiting]:
         """Who waits at this worker, and for what."""
@@ -317,23 +318,8 @@ class BetweenWorkers:
         return edges
 
 
-def _cycle(edges: Edges, start: int) -> tuple[int, ...]:
-    """The pids on a way from `start` back to it; () when there is none."""
-    path: list[int] = [start]
-    seen = {start}
-    levels = [iter(edges[start][1] if start in edges else ())]
-    while levels:
-        pid = next(levels[-1], None)
-        if pid is None:
-            levels.pop()
-            path.pop()
-        elif pid == start:
-            return tuple(path)
-        elif pid not in seen and pid in edges:
-            seen.add(pid)
-            path.append(pid)
-            levels.append(iter(edges[pid][1]))
-    return ()
+def _way_back(edges: Edges, start: int) -> tuple[int, ...]:
+    return way_back({pid: blockers for pid, (_, blockers) in edges.items()}, start)
 
 
 def _deadlock_detected(cycle: tuple[int, ...], edges: Edges) -> DeadlockDetected:

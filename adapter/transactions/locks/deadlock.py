@@ -7,14 +7,16 @@ of hard edges is a deadlock (PostgreSQL, deadlock.c).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.lock import Lock, Owner, Request
 from planner.errors import DeadlockDetected
+
+T = TypeVar("T", bound=Hashable)
 
 MAX_ORDERS = 200
 """Orders of queues that are tried before the cycle counts as a deadlock: soft edges are few in practice."""
@@ -109,6 +111,26 @@ def _cycle(starts: list[Request], orders: Orders) -> tuple[Edge, ...]:
             seen.add(id(edge.blocker))
             path.append(edge)
             levels.append(_edges(onward, orders))
+    return ()
+
+
+def way_back(edges: Mapping[T, Sequence[T]], start: T) -> tuple[T, ...]:
+    """Those on a way from `start` back to it, `start` first, where `edges` says for whom each waits; () when there is
+    none."""
+    path: list[T] = [start]
+    seen = {start}
+    levels = [iter(edges.get(start, ()))]
+    while levels:
+        onward = next(levels[-1], None)
+        if onward is None:
+            levels.pop()
+            path.pop()
+        elif onward == start:
+            return tuple(path)
+        elif onward not in seen and onward in edges:
+            seen.add(onward)
+            path.append(onward)
+            levels.append(iter(edges[onward]))
     return ()
 
 

@@ -12,7 +12,7 @@ session when it says so or ends. What is left behind by a failure of this module
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,12 +44,13 @@ class LockTable:
         """What holds against the other workers of the server; None when there are none."""
         if between_workers is not None:
             between_workers.go_on = self._go_on
-            between_workers.waits = self._waits
-            between_workers.holders = self._holders_of
+            between_workers.waits, between_workers.holders = self._waits, self._holders_of
         self.in_flight: Sequence[object] = ()
         """The commits that are being written; the committer's."""
         self.moved: Callable[[], Awaitable[None]]
         """Returns when they hold up no lock on a row that can be seen; the committer's."""
+        self.let_go_of: Callable[[Tag], None] = lambda tag: None
+        """Hears which advisory locks somebody has let go of; those who tell other servers."""
         self._locks: dict[Tag, Lock] = {}
         self._rows: dict[int, RowLocks] = {}
         self._waiting: dict[Request, None] = {}
@@ -141,6 +142,8 @@ class LockTable:
 
     def _remove(self, owner: Owner, lock: Lock, mode: Mode) -> None:
         lock.remove(owner, mode)
+        if lock.tag.kind == "advisory":
+            self.let_go_of(lock.tag)
         between = self.between_workers
         if between is not None and not lock.modes >> mode & 1 and between.release(lock, mode):
             return  # Another worker has been waiting too: it is its turn.
@@ -297,8 +300,7 @@ class LockTable:
         return rows
 
     def _forget_rows(self, relation_oid: int) -> None:
-        rows = self._rows.get(relation_oid)
-        if rows is not None and rows.is_free:
+        if relation_oid in self._rows and self._rows[relation_oid].is_free:
             del self._rows[relation_oid]
 
     # ------------------------------------------------------------ waiting
@@ -475,35 +477,30 @@ class LockTable:
         ]
 
     def _holders_of(self, asked: Sequence[Tag]) -> list[Holding]:
-        found = [(number, self._locks.get(tag)) for number, tag in enumerate(asked)]
-        return [
-            Holding(number, owner.pid, modes)
-            for number, lock in found
-            if lock is not None
-            for owner, modes in lock.holders.items()
-        ]
+        found = [(number, self.holders_of(tag)) for number, tag in enumerate(asked)]
+        return [Holding(number, owner.pid, modes) for number, held in found for owner, modes in held.items()]
+
+    def holders_of(self, tag: Tag) -> Mapping[Owner, int]:
+        """Who of this process has a lock that is not a row's, and in which modes."""
+        return self._locks[tag].holders if tag in self._locks else {}
 
     def blocking(self, pid: int) -> list[int]:
         """The processes that the waiting process `pid` waits for: holders, then those ahead of it in the queue."""
-        found = {
-            owner.pid: None
-            for request in self.waiting()
-            if request.owner.pid == pid
-            for owner, _ in request.lock.blockers(request, request.lock.queue)
-        }
-        return list(found)
+        mine = [request for request in self.waiting() if request.owner.pid == pid]
+        blockers = [owner for each in mine for owner, _ in each.lock.blockers(each, each.lock.queue)]
+        return list({owner.pid: None for owner in blockers})
 
 
 class SessionLocks:
     """The locks of one session, as its transaction and its statements use them. `patience` tells how long a request
     waits, once one has to."""
 
-    __slots__ = ("_patience", "owner", "table")
+    __slots__ = ("owner", "patience", "table")
 
     def __init__(self, table: LockTable, owner: Owner, patience: Callable[[], Patience]) -> None:
         self.table = table
         self.owner = owner
-        self._patience = patience
+        self.patience = patience
 
     # ------------------------------------------------------------ taking
 
@@ -511,7 +508,7 @@ class SessionLocks:
         """Take a lock; whether it had to be waited for. Raises 55P03, 40P01, 53200."""
         if self.try_lock(tag, mode, for_session=for_session):
             return False
-        waited = await self.table.lock(self.owner, tag, mode, self._patience(), for_session=for_session)
+        waited = await self.table.lock(self.owner, tag, mode, self.patience(), for_session=for_session)
         if waited and self.table.between_workers is not None:
             await self.table.between_workers.catch_up()
         return waited
@@ -533,7 +530,7 @@ class SessionLocks:
     ) -> bool:
         """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for. Holders
         that have passed them on are not when the request `follows` them."""
-        patience, between = self._patience(), self.table.between_workers
+        patience, between = self.patience(), self.table.between_workers
         if self.table.in_flight:
             await self.table.moved()
         waited = await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, patience, follows=follows)

@@ -96,6 +96,13 @@ def advisory_lock_forgotten() -> None:
     replaced(SessionLocks, "lock", lock)
 
 
+def advisory_lock_of_one_server() -> None:
+    """An advisory lock holds against the sessions of its own server alone."""
+    from adapter.transactions.locks.servers import between_servers
+
+    replaced(between_servers, "blockers", lambda entry, waiter: [])
+
+
 def claims_not_checked_again() -> None:
     """The commit does not look whether the keys that a transaction relies on are still there, or still free."""
     from adapter.transactions import validation
@@ -165,6 +172,7 @@ MISTAKES = (
     Mistake(apply=row_lock_forgotten, loads=("hot row", "transfers"), sign=AT_COMMIT + "40001"),
     Mistake(apply=skips_no_lock, loads=("queue",), sign="has job .* which client|is gone"),
     Mistake(apply=advisory_lock_forgotten, loads=("advisory locks",), sign="has advisory lock|had it not"),
+    Mistake(apply=advisory_lock_of_one_server, servers=2, loads=("advisory locks",), sign="has advisory lock"),
     Mistake(
         apply=claims_not_checked_again,
         servers=2,

@@ -187,7 +187,7 @@ HELD_S = 0.001
 
 
 class AdvisoryLocks:
-    """Advisory locks of a session and of a transaction exclude each other, on one server."""
+    """Advisory locks of a session and of a transaction exclude each other, on all servers."""
 
     name = "advisory locks"
     tables: Sequence[str] = ()
@@ -196,7 +196,7 @@ class AdvisoryLocks:
     def step(self, client: Client) -> None:
         """See `Load`."""
         key = client.chance.randrange(ADVISORY_KEYS)
-        thing = f"advisory lock {key} on {client.zone}"
+        thing = f"advisory lock {key}"
         way = client.chance.choice(("session", "transaction", "try"))
 
         def work(connection: Connection, effects: Effects) -> None:
