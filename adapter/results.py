@@ -30,9 +30,10 @@ the stream when it stops early, also before the first batch; that fails the stat
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from planner.calls.record_shapes import RecordShape
 from planner.ir.nodes import Origin
@@ -114,6 +115,21 @@ class CopyFormat(Struct, frozen=True, kw_only=True):
     """Whether COPY says which columns it copies."""
 
 
+class CopyProgress(Struct, kw_only=True):
+    """How far a COPY is, for pg_stat_progress_copy: who moves bytes and rows counts them here. `type` is FILE or PIPE;
+    `relation` 0 is a query; a total of 0 is not known."""
+
+    command: str = ""
+    type: str = "PIPE"
+    relation: int = 0
+    started_at: datetime | None = None
+    """When its statement began."""
+    bytes_processed: int = 0
+    bytes_total: int = 0
+    tuples_processed: int = 0
+    tuples_excluded: int = 0
+
+
 class CopyOut(Struct, kw_only=True):
     """COPY ... TO STDOUT: the frontend formats the batches. The tag is `COPY n`; `count` says at the end what n is when
     the batches have other rows. Those of a `live` one are sent as they come: nobody knows when the next one does."""
@@ -123,6 +139,7 @@ class CopyOut(Struct, kw_only=True):
     batches: AsyncIterator[RecordBatch]
     count: Callable[[], int] | None = None
     live: bool = False
+    progress: CopyProgress = field(default_factory=CopyProgress)
 
 
 class CopyIn(Struct, kw_only=True):
@@ -139,6 +156,7 @@ class CopyIn(Struct, kw_only=True):
     write: Callable[[RecordBatch], Awaitable[None]]
     finish: Callable[[], Awaitable[int]]
     abort: Callable[[BaseException | None], Awaitable[None]]
+    progress: CopyProgress = field(default_factory=CopyProgress)
 
 
 StatementResult: TypeAlias = Rows | Command | Empty | CopyOut | CopyIn

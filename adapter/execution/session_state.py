@@ -27,7 +27,7 @@ from adapter.execution.services import Services
 from adapter.lake.file_tables import READING_ROLE, looked_up
 from adapter.plans.lifted_constants import Lifted
 from adapter.plans.plan_cache import Plan
-from adapter.results import Notice, TlsFacts
+from adapter.results import CopyProgress, Notice, TlsFacts
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.spilling.temporary_files import TemporaryFiles
 from adapter.store_errors import sql_error
@@ -124,6 +124,8 @@ class SessionState:
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
         self.kind: tuple[SettingValues, int] | None = None
         """Its settings, with their number among those of other sessions (`adapter.sessions.changes_at_once`)."""
+        self.copying: CopyProgress | None = None
+        """How far its latest COPY is."""
         self.changes_by_calls = 0
         """How many statements that change rows were carried out inside functions."""
         self.waits_for_locks = True

@@ -10,7 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from adapter.access.membership import has_privileges_of
 from adapter.access.passwords import without_passwords
+from adapter.access.roles import require_role
 from adapter.execution.services import Services
 from adapter.execution.session_registry import Backend, SessionRegistry
 from adapter.execution.session_settings import current_value, setting_rows
@@ -43,6 +45,7 @@ _OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
     "pg_stat_ssl": ("pg_stat_ssl",),
     "pg_stat_gssapi": ("pg_stat_activity",),
     "pg_locks": ("pg_locks",),
+    "pg_stat_progress_copy": ("pg_stat_progress_copy",),
     "pg_stat_database": ("pg_stat_activity", TEMPORARY_FILES),
 }
 """By system relation: the relations whose rows it takes from all workers."""
@@ -98,6 +101,9 @@ class Facts:
                 own = own_rows(relation, self._sessions, self._session.services)
                 # What prepared transactions have locked, each worker knows.
                 return [*own, *(row for row in self._elsewhere.rows.get(relation, ()) if row["pid"] is not None)]
+            case "pg_stat_progress_copy":
+                own = own_rows(relation, self._sessions, self._session.services)
+                return self._seen([*own, *self._elsewhere.rows.get(relation, ())])
             case "pg_stat_database":
                 return self._databases()
             case "pg_cursors":
@@ -125,6 +131,18 @@ class Facts:
                 return setting_rows(self._session)
             case _:
                 return self._own.get(relation, [])
+
+    def _seen(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """What sessions do, but for those whose role the session's own has the privileges of, without what it is
+        (pg_stat_get_progress_info)."""
+        catalog, role = self._session.newest_catalog(), self._session.values.identity.current
+        if has_privileges_of(catalog, role, require_role(catalog, "pg_read_all_stats").oid):
+            return list(rows)
+        public = ("pid", "datid", "datname")
+        return [
+            row if has_privileges_of(catalog, role, row["usesysid"]) else {name: row[name] for name in public}
+            for row in rows
+        ]
 
     def setting(self, name: str) -> str | None:
         """The value that SHOW prints for a setting, None when there is none of that name."""
@@ -206,9 +224,31 @@ def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> li
         return lock_rows(services.locks, services.between_servers, sessions.all())
     if relation == TEMPORARY_FILES:
         return services.temporary_file_counts.rows()
+    if relation == "pg_stat_progress_copy":
+        return [row for backend in sessions.all() if (row := _copy(backend)) is not None]
     if relation == "pg_stat_ssl":
         return [_encryption(backend.state) for backend in sessions.all()]
     return [_activity(backend) for backend in sessions.all()]
+
+
+def _copy(backend: Backend) -> Mapping[str, Any] | None:
+    """A row of pg_stat_progress_copy, of a session that runs a COPY."""
+    session, progress = backend.state, backend.state.copying
+    if progress is None or progress.started_at is None or progress.started_at != backend.statement_began_at:
+        return None
+    return {
+        "pid": session.backend_pid,
+        "datid": session.database_oid,
+        "datname": session.database,
+        "usesysid": session.values.identity.current,
+        "relid": progress.relation,
+        "command": progress.command,
+        "type": progress.type,
+        "bytes_processed": progress.bytes_processed,
+        "bytes_total": progress.bytes_total,
+        "tuples_processed": progress.tuples_processed,
+        "tuples_excluded": progress.tuples_excluded,
+    }
 
 
 def _encryption(session: SessionState) -> Mapping[str, Any]:

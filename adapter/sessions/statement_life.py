@@ -356,6 +356,7 @@ class StatementLife:
             write=write,
             finish=finish,
             abort=abort,
+            progress=copy.progress,
         )
 
     # ------------------------------------------------------------ from outside

@@ -71,8 +71,11 @@ async def send_copy(channel: CopyChannel, copy: CopyOut, settings: FormatSetting
         async for batch in copy.batches:
             for chunk in chunks(batch):
                 work = work_of(chunk, max(len(copy.columns), 1))
-                channel.write(await offload(work, output.rows, chunk, count == 0))
+                data = await offload(work, output.rows, chunk, count == 0)
+                channel.write(data)
                 count += chunk.num_rows
+                copy.progress.bytes_processed += len(data)
+                copy.progress.tuples_processed += chunk.num_rows
                 await channel.drain()
             if copy.live:
                 await channel.flush()
@@ -120,6 +123,7 @@ async def _receive(channel: CopyChannel, copy: CopyIn, source: Source, offload: 
         match message:
             case CopyData():
                 source.add(message.data)
+                copy.progress.bytes_processed += len(message.data)
                 if source.block_ready:
                     await _write(copy, source, await offload(source.pending_cells, source.take))
             case CopyDone():

@@ -107,6 +107,7 @@ class FilesWriter:
         self._made: list[str] = []
         """Folders that were made for the files, in that order."""
         self._numbers: dict[Values, int] = {}
+        self._closed_bytes = 0
         self._beside = beside
         self._own = "" if beside is None else f"{beside}-"
         if layout.is_folder and beside is None:
@@ -120,6 +121,11 @@ class FilesWriter:
                 return
             raise
         raise FileTrouble("exists", f'there are files in "{self._path}" already, such as "{found[0].path}"')
+
+    @property
+    def bytes(self) -> int:
+        """Written so far."""
+        return self._closed_bytes + sum(file.size for file in self._open.values())
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds rows."""
@@ -153,6 +159,7 @@ class FilesWriter:
     def _close(self, values: Values) -> None:
         file = self._open.pop(values)
         self._whole.append(file)
+        self._closed_bytes += file.size
         with _told(file.target):
             file.close()
 

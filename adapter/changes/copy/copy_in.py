@@ -18,7 +18,7 @@ from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
-from adapter.changes.copy.copy_options import copied_into, copy_format
+from adapter.changes.copy.copy_options import begin_progress, copied_into, copy_format
 from adapter.changes.rows.defaults import default_query
 from adapter.changes.rows.over_rows import computed_rows, over_rows
 from adapter.execution.statement import Running
@@ -26,7 +26,7 @@ from adapter.plans.constant_rows import array_of, constant_value
 from adapter.queries.read import prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
-from adapter.results import ColumnDescription, CopyIn, RecordBatch
+from adapter.results import ColumnDescription, CopyIn, CopyProgress, RecordBatch
 from planner.definitions.row_expressions import computing_query, filtering_query
 from planner.errors import SqlError, UniqueViolation
 from planner.ir import nodes as ir
@@ -72,6 +72,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
         if read:
             running.session.rights(catalog).require_columns(relation.oid, "r", read)
     load = _Load(running, catalog, target, columns, defaults, wanted)
+    load.progress = begin_progress(running, statement, relation)
     return CopyIn(
         relation_name=relation.name,
         columns=tuple(ColumnDescription(name=column.name, type=type_of_column(column)) for column in columns),
@@ -79,6 +80,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
         write=load.write,
         finish=load.finish,
         abort=load.abort,
+        progress=load.progress,
     )
 
 
@@ -119,6 +121,7 @@ class _Load:
         self._positions = {column.attnum: position for position, column in enumerate(columns)}
         self._defaults = defaults
         self._txn = running.transaction.writable(running.services.env, target.shard)
+        self.progress = CopyProgress()
         self._rows = 0
         self._read = 0
         self._wanted = wanted
@@ -144,6 +147,8 @@ class _Load:
                 places = await self._satisfying(self._wanted, rows)
                 rows = rows.take(places)
             self._read += batch.num_rows
+            self.progress.tuples_processed += rows.num_rows
+            self.progress.tuples_excluded += batch.num_rows - rows.num_rows
             if not rows.num_rows:
                 return
             if self._computing is not None:

@@ -8,7 +8,7 @@ from adapter.access.row_security import is_subject
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.lake.file_tables import READING_ROLE
-from adapter.results import CopyFormat
+from adapter.results import CopyFormat, CopyProgress
 from planner.common_errors import missing_column, repeated_column, unknown_column
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, InvalidColumnReference, WrongObjectType
 from planner.statements import records as st
@@ -117,3 +117,22 @@ def copy_format(options: st.CopyOptions, names: Sequence[str], relation: Relatio
         force_null=positions("FORCE_NULL", options.force_null),
         encoding=options.encoding,
     )
+
+
+def begin_progress(running: Running, statement: st.Copy, relation: Relation | None) -> CopyProgress:
+    """Let others see how far the COPY is (pg_stat_progress_copy)."""
+    progress = CopyProgress(
+        command="COPY FROM" if statement.is_from else "COPY TO",
+        type="PIPE" if statement.filename is None else "FILE",
+        relation=0 if relation is None else relation.oid,
+        started_at=running.started_at,
+    )
+    running.session.copying = progress
+    return progress
+
+
+def copied_from(running: Running, statement: st.Copy) -> Relation | None:
+    """The table that a COPY TO names; None for a query."""
+    if statement.table is None:
+        return None
+    return find_relation(running, running.transaction.catalog, statement.table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.changes.copy.copy_options import copy_columns, copy_format
+from adapter.changes.copy.copy_options import begin_progress, copied_from, copy_columns, copy_format
 from adapter.changes.with_changes import run_rows
 from adapter.execution.relation_names import find_relation, kind_of
 from adapter.execution.statement import Running
@@ -20,13 +20,14 @@ async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
     plan = await plan_copied(running, statement)
     assert plan.columns is not None
     names = [column.name for column in plan.columns]
-    relation = None if statement.table is None else find_relation(running, running.transaction.catalog, statement.table)
+    relation = copied_from(running, statement)
     format_ = copy_format(statement.options, names, relation)
     outcome = await run_rows(running, plan)
     columns: tuple[ColumnDescription, ...] = plan.columns
     batches = getattr(outcome, "batches", None)
     assert batches is not None
-    return CopyOut(columns=columns, format=format_, batches=batches)
+    progress = begin_progress(running, statement, relation)
+    return CopyOut(columns=columns, format=format_, batches=batches, progress=progress)
 
 
 async def plan_copied(running: Running, statement: st.Copy) -> Plan:

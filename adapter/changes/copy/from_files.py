@@ -14,12 +14,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from adapter.changes.copy.copy_in import run_copy_in
-from adapter.changes.copy.copy_options import copied_into
+from adapter.changes.copy.copy_options import begin_progress, copied_into
 from adapter.changes.with_changes import run_rows
 from adapter.execution.statement import Running
 from adapter.lake.copy_codec import Decoder
 from adapter.lake.file_tables import file_table
-from adapter.results import Command, CopyFormat, CopyIn, RecordBatch
+from adapter.results import Command, CopyFormat, CopyIn, CopyProgress, RecordBatch
 from adapter.store_errors import sql_error
 from planner.copies.copy_texts import load_text
 from planner.errors import InternalError, SqlError
@@ -48,6 +48,7 @@ async def run_copy_from_files(running: Running, statement: st.Copy, path: str) -
         found = running.session.files[request]
         if isinstance(found, SqlError):
             raise found
+        begin_progress(running, statement, relation).bytes_total = found.bytes
         return Command(tag=f"COPY {await _load(running, statement, relation, columns, path, found)}")
     copy = await run_copy_in(running, statement)
     codec, threads = running.services.copy_codec, running.services.file_threads
@@ -60,10 +61,11 @@ async def run_copy_from_files(running: Running, statement: st.Copy, path: str) -
             partial(places.files, (path,), SUFFIXES["json" if options.format == "json" else "csv"])
         )
         opened = OpenedFiles(places, {file.path: file for file in files})
+        copy.progress.bytes_total = sum(file.size for file in files)
         for file in files:
             packing = packing_of(file.path) if options.compression is None else options.compression
             decoder = codec.decoder(copy.relation_name, copy.columns, copy.format, settings)
-            batches = _decoded(opened, file, None if packing == "none" else packing, decoder)
+            batches = _decoded(opened, file, None if packing == "none" else packing, decoder, copy.progress)
             while True:
                 try:
                     batch = await threads.run(partial(next, batches, None))
@@ -79,11 +81,15 @@ async def run_copy_from_files(running: Running, statement: st.Copy, path: str) -
     return Command(tag=f"COPY {await copy.finish()}")
 
 
-def _decoded(opened: OpenedFiles, file: LakeFile, packing: str | None, decoder: Decoder) -> Iterator[RecordBatch]:
+def _decoded(
+    opened: OpenedFiles, file: LakeFile, packing: str | None, decoder: Decoder, progress: CopyProgress
+) -> Iterator[RecordBatch]:
+    before = progress.bytes_processed
     with reading(file.path), opened.open_input_file(file.path) as raw:
         stream = raw if packing is None else pa.CompressedInputStream(raw, packing)
         while data := stream.read(BLOCK_BYTES):
             decoder.add(data)
+            progress.bytes_processed = before + raw.tell()
             yield from (batch for batch in decoder.take() if batch.num_rows)
     yield from (batch for batch in decoder.take(final=True) if batch.num_rows)
 
@@ -133,6 +139,7 @@ async def run_copy_from_client(running: Running, statement: st.Copy) -> CopyIn:
         write=write,
         finish=finish,
         abort=abort,
+        progress=begin_progress(running, statement, relation),
     )
 
 

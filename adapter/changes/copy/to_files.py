@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from adapter.changes.copy.copy_options import copy_format
+from adapter.changes.copy.copy_options import begin_progress, copied_from, copy_format
 from adapter.changes.copy.copy_out import plan_copied
 from adapter.changes.with_changes import run_rows
 from adapter.execution.relation_names import find_relation
@@ -104,6 +104,7 @@ async def _write(running: Running, statement: st.Copy, plan: Plan, places: Place
     stream: Any = getattr(outcome, "batches", None)
     assert stream is not None
     count = 0
+    progress = begin_progress(running, statement, copied_from(running, statement))
     async with aclosing(stream) as batches:
         writer = await threads.run(
             partial(FilesWriter, places, path, schema, output, layout, running.services.lake_scratch.new())
@@ -112,6 +113,7 @@ async def _write(running: Running, statement: st.Copy, plan: Plan, places: Place
             async for batch in batches:
                 await threads.run(partial(writer.write, pa.record_batch(batch.columns, schema=schema)))
                 count += batch.num_rows
+                progress.tuples_processed, progress.bytes_processed = count, writer.bytes
             await threads.run(writer.finish)
         except BaseException:
             # NOTE: also when the statement is cancelled: what was written aside goes in any case.

@@ -172,6 +172,7 @@ SESSION_RELATIONS = frozenset(
         "pg_stat_activity",
         "pg_stat_database",
         "pg_stat_gssapi",
+        "pg_stat_progress_copy",
         "pg_stat_ssl",
         "pg_timezone_abbrevs",
         "pg_timezone_names",
