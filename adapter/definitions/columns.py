@@ -52,17 +52,17 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
     owners = [owner for index in gone_indexes if isinstance(owner := catalog.get(index.constraint or 0), Constraint)]
     through = [owner for owner in owners if owner not in lost]
     if through:
-        what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
+        what = f"column {column.name} of {describe(running, catalog, relation)}"
         drop_referring(running, through, what, what, cascade=action.cascade)
         lost += through
     for key in list(lost):
         rests = [foreign for foreign in referring(catalog, key) if foreign not in lost]
         if rests:
-            what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
+            what = f"column {column.name} of {describe(running, catalog, relation)}"
             drop_referring(running, rests, what, what, cascade=action.cascade)
             lost += rests
     changed = without_constraints(without_column(relation, column), lost)
-    what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
+    what = f"column {column.name} of {describe(running, catalog, relation)}"
     _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
     gone = {record.oid for record in lost}
     parts = [

@@ -44,7 +44,7 @@ from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.past.rows import past_rows
 from adapter.transactions.snapshots import NO_TABLES, ResolvedTables, resolve
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
-from planner.errors import InsufficientPrivilege, ObjectNotInPrerequisiteState
+from planner.errors import FeatureNotSupported, InsufficientPrivilege, ObjectNotInPrerequisiteState
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
 from storage.catalog.model import CatalogSnapshot
@@ -215,7 +215,9 @@ async def prepare_read(
 
 async def _with_foreign_files(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> BoundQuery:
     """`query`, with the files of the foreign tables that it reads as they are now. Raises what looking at files
-    raises."""
+    raises, and 0A000 where the past is read, which files do not have."""
+    if running.transaction.looks_back:
+        raise FeatureNotSupported("foreign tables have no past that could be read")
     known, current = running.services.foreign_files, running.session.values.identity.current
     conditions = file_conditions(query, running.params)
     found = {

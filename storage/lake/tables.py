@@ -334,7 +334,7 @@ def _check_folders(values: dict[str, Values], field: pa.Field) -> None:
 def _is_value(text: str, type: pa.DataType) -> bool:
     if pa.types.is_integer(type):
         bits = type.bit_width - 1
-        return _WHOLE.fullmatch(text) is not None and -(2**bits) <= int(text) < 2**bits
+        return _DIGITS_ALONE.fullmatch(text) is not None and -(2**bits) <= int(text) < 2**bits
     return _is_date(text) if type == pa.date32() else pa.types.is_string(type)
 
 
@@ -427,6 +427,7 @@ def _partitions(files: Sequence[LakeFile], values: dict[str, Values]) -> tuple[L
 
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_DIGITS_ALONE = re.compile(r"-?[0-9]{1,18}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 

@@ -213,9 +213,7 @@ class FilesWriter:
                     if self._is_url:
                         self._send(file)
                     elif self._beside is not None:
-                        # NOTE: fails where there is a file of that name.
-                        os.link(file.aside, file.target)
-                        os.unlink(file.aside)
+                        _link(file)
                     else:
                         os.replace(file.aside, file.target)
                 there.append(file.target)
@@ -227,9 +225,13 @@ class FilesWriter:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _send(self, file: _File) -> None:
+        from obstore import exceptions
+
         store, key = self._places.store(file.target)
         try:
             store.put(key, Path(file.aside), mode="overwrite" if self._beside is None else "create")
+        except exceptions.AlreadyExistsError as error:
+            raise FileTrouble("exists", f'there is an object "{file.target}" already') from error
         except Exception as error:
             what = str(error).partition("\n\n")[0]
             raise FileTrouble("unreachable", f'could not write "{file.target}" to its object store: {what}') from error
@@ -331,6 +333,15 @@ class _File:
             self._raw.close()
         with contextlib.suppress(OSError):
             os.unlink(self.aside)
+
+
+def _link(file: _File) -> None:
+    """Give the file its name, unless there is one that has it."""
+    try:
+        os.link(file.aside, file.target)
+    except FileExistsError as error:
+        raise FileTrouble("exists", f'there is a file "{file.target}" already') from error
+    os.unlink(file.aside)
 
 
 @contextlib.contextmanager

@@ -185,6 +185,23 @@ def test_what_cannot_be_read_names_the_file(
     assert (failed.value.sqlstate, said in str(failed.value)) == (sqlstate, True), failed.value
 
 
+def test_folders_of_numbers_with_zeros_are_numbers(client: Client, lake: Path) -> None:
+    for month in ("07", "11"):
+        (lake / f"months/month={month}").mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [int(month)]}), lake / f"months/month={month}/x.parquet")
+    client.execute("CREATE FOREIGN TABLE t (id int8, month int) SERVER files OPTIONS (path 'months', format 'parquet')")
+    assert rows(client, "SELECT id, month FROM t WHERE month < 9") == [(7, 7)]
+    assert rows(client, "SELECT id, month FROM t ORDER BY 1") == [(7, 7), (11, 11)]
+
+
+def test_files_have_no_past(client: Client) -> None:
+    client.execute("CREATE TABLE own (id int)")
+    ((csn,),) = rows(client, "SELECT tidegate.current_csn()")
+    client.execute(f"SET tidegate.as_of = '{csn}'")
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        client.execute("SELECT count(*) FROM sales")
+
+
 def test_a_dump_makes_them_again(server: TidegateServer, lake: Path) -> None:
     with psycopg.connect(server.dsn(), autocommit=True) as admin:
         admin.execute("DROP DATABASE IF EXISTS one")
