@@ -49,6 +49,9 @@ def lock_rows(table: LockTable, servers: BetweenServers, backends: Iterable[Back
         row = _row(request.owner, request.mode, granted=False)
         since = datetime.fromtimestamp(request.since_ms / 1000, UTC)
         rows.append({**row, **_named(request.lock.tag, request.owner), "waitstart": since})
+    if table.between_workers is not None:
+        for owner, waiting in table.between_workers.row_waits.items():
+            rows.append({**_row(owner, Mode(waiting.mode), granted=False), **_named(waiting.tag, owner)})
     return rows
 
 

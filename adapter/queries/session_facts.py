@@ -281,7 +281,7 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
         state = "idle in transaction (aborted)" if transaction.state is State.FAILED else "idle in transaction"
     lock = wait_event(session.locks.owner)
     between = session.services.locks.between_workers
-    if lock is None and between is not None and between.waits_for_row(session.locks.owner):
+    if lock is None and between is not None and session.locks.owner in between.row_waits:
         lock = "tuple"
     if lock is None and session.services.between_servers.awaits(session.locks.owner):
         lock = "advisory"

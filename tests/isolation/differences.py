@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_FUNCTIONS = "Needs functions or triggers in PL/pgSQL or SQL, which there are not."
+_FUNCTIONS = "Needs functions or triggers in PL/pgSQL, which there are not."
 _PARTITIONS = "Needs partitioned tables, which there are not."
 _INHERITANCE = "Needs table inheritance, which there is not."
 _DIFFERENT_SSI = (
@@ -24,7 +24,7 @@ _VACUUM = "Needs PostgreSQL's VACUUM: its settings, its counters, or a partition
 
 _REASONS: Mapping[str, tuple[str, ...]] = {
     _FUNCTIONS: (
-        "alter-table-3", "create-trigger", "deadlock-parallel", "eval-plan-qual", "eval-plan-qual-trigger", "horizons",
+        "alter-table-3", "create-trigger", "eval-plan-qual", "eval-plan-qual-trigger", "horizons",
         "insert-conflict-specconflict", "multiple-cic", "plpgsql-toast", "ri-trigger", "stats",
     ),
     _PARTITIONS: (
@@ -35,6 +35,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "partition-key-update-2", "partition-key-update-3", "partition-key-update-4", "tuplelock-partition",
         "vacuum-concurrent-drop", "vacuum-skip-locked",
     ),
+    "Takes advisory locks within an aggregate, in the parallel workers of one query. Functions that act on the session "
+    "are for the outermost select list here, and a query's locks are its session's.": ("deadlock-parallel",),
     _INHERITANCE: ("alter-table-4", "inherit-temp"),
     _DIFFERENT_SSI: (
         "classroom-scheduling", "partial-index", "predicate-hash", "project-manager", "receipt-report",

@@ -80,7 +80,8 @@ class BetweenWorkers:
         """Brings this worker up to all that was committed; the server sets it."""
         self._locks = locks
         self._rows = rows
-        self._row_waits: dict[Owner, Waiting] = {}
+        self.row_waits: dict[Owner, Waiting] = {}
+        """Who waits at this worker for a row that another one has."""
         self._colleagues = colleagues
         assert colleagues.place is not None
         memory = colleagues.place.memory
@@ -147,7 +148,7 @@ class BetweenWorkers:
                 await self._let_go.wait()
 
     def _want(self) -> None:
-        self._locks.want([*(lock.tag for lock in self._refused), *(each.tag for each in self._row_waits.values())])
+        self._locks.want([*(lock.tag for lock in self._refused), *(each.tag for each in self.row_waits.values())])
 
     def _try_later(self, lock: Lock) -> None:
         if lock not in self._refused:
@@ -237,7 +238,7 @@ class BetweenWorkers:
         try:
             while blocked is not None:
                 tag = tags.row(relation_oid, blocked)
-                self._row_waits[owner] = Waiting(owner.pid, tag, mode, owner.database_oid, ())
+                self.row_waits[owner] = Waiting(owner.pid, tag, mode, owner.database_oid, ())
                 self._want()
                 await self._pause(pause_s)
                 pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
@@ -251,13 +252,9 @@ class BetweenWorkers:
                         raise found
                 blocked = self._take_run(owner, relation_oid, first, count, mode)
         finally:
-            del self._row_waits[owner]
+            del self.row_waits[owner]
             self._want()
         return True
-
-    def waits_for_row(self, owner: Owner) -> bool:
-        """Whether the session waits for a row that another worker has."""
-        return owner in self._row_waits
 
     # ------------------------------------------------------------ deadlocks
 
@@ -285,7 +282,7 @@ class BetweenWorkers:
 
     def who_waits(self) -> list[Waiting]:
         """Who waits at this worker, and for what."""
-        return [*self.waits(), *self._row_waits.values()]
+        return [*self.waits(), *self.row_waits.values()]
 
     def who_holds(self, asked: Sequence[Tag]) -> list[Holding]:
         """Which sessions of this worker hold these locks."""

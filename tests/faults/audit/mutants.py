@@ -124,6 +124,19 @@ def no_key_share() -> None:
     replaced(key_checks, "lock_referred", find_only)
 
 
+def change_beside_forgotten() -> None:
+    """Of changes of one row that are carried out together, each begins with the row as it was before all of them."""
+    from adapter.changes.together import _Changes
+
+    real = _Changes.change
+
+    def change(self: Any, found: Any, place: int, given: Any) -> int:
+        self._rows.pop(int(found.row_ids[place]), None)
+        return real(self, found, place, given)
+
+    replaced(_Changes, "change", change)
+
+
 def follower_answered_early() -> None:
     """Who goes on from a result that is not durable yet is answered when its own is decided."""
     from adapter.transactions.group_commit import GroupCommitter
@@ -180,6 +193,7 @@ MISTAKES = (
         sign="(unique|foreign) keys: .* of SELECT",
     ),
     Mistake(apply=no_key_share, loads=("foreign keys",), sign=AT_COMMIT + "23503"),
+    Mistake(apply=change_beside_forgotten, loads=("hot row",), sign="beside: .* is there, between"),
     Mistake(apply=follower_answered_early, kills=True, loads=("hot row",), sign="hot: .* is there, between"),
 )
 

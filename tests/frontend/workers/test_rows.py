@@ -42,6 +42,8 @@ def test_a_second_update_waits_and_goes_on_with_the_newest_version(pair: Pair) -
         eventually(lambda: here.execute(activity, (there.info.backend_pid,)).fetchone() == ("Lock",))
         blocking = here.execute("SELECT pg_blocking_pids(%s)", (there.info.backend_pid,)).fetchone()
         assert blocking == ([here.info.backend_pid],)
+        waits = "SELECT locktype, relation::regclass::text FROM pg_locks WHERE NOT granted AND pid = %s"
+        assert here.execute(waits, (there.info.backend_pid,)).fetchall() == [("tuple", "r")]
     waiting.goes_on()
     assert here.execute("SELECT n FROM r WHERE id = 1").fetchone() == (11,)
     with there.transaction():
