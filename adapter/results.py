@@ -38,6 +38,7 @@ from msgspec import Struct, field
 from planner.calls.record_shapes import RecordShape
 from planner.ir.nodes import Origin
 from planner.types.types import SqlType
+from planner.values.text_values import Names
 
 RecordBatch: TypeAlias = Any
 """A pyarrow.RecordBatch (pyarrow ships no type information)."""
@@ -157,6 +158,8 @@ class CopyIn(Struct, kw_only=True):
     finish: Callable[[], Awaitable[int]]
     abort: Callable[[BaseException | None], Awaitable[None]]
     progress: CopyProgress = field(default_factory=CopyProgress)
+    names: Names | None = None
+    """Finds what a value of regclass and its like names."""
 
 
 StatementResult: TypeAlias = Rows | Command | Empty | CopyOut | CopyIn

@@ -193,11 +193,11 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             require_owner(running, found)
             return found.oid, 0
         case "column" if statement.relation is not None:
-            relation = find_relation(running, catalog, statement.relation)
+            relation = _with_columns(running, catalog, statement.relation)
             require_owner(running, relation, "relation")
             column = relation.column(statement.name)
             if column is None:
-                raise missing_column(relation.name, statement.name)
+                raise missing_column(str(statement.relation), statement.name)
             return relation.oid, column.attnum
         case "schema":
             schema = require_schema(catalog, statement.name)
@@ -233,6 +233,19 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             return _constraint(catalog, relation, statement.name).oid, 0
         case _:
             raise FeatureNotSupported(f"COMMENT ON {statement.kind.upper()} is not supported")
+
+
+def _with_columns(running: Running, catalog: CatalogSnapshot, name: st.QualifiedName) -> Relation:
+    """What has columns to comment on: composite types too. 42809 for a sequence and an index."""
+    found = look_up(running, catalog, name)
+    if found is None:
+        raise missing(catalog, name)
+    if not isinstance(found, Relation):
+        raise WrongObjectType(
+            f'cannot set comment on relation "{found.name}"',
+            detail=f"This operation is not supported for {'sequences' if kind_of(found) == 'sequence' else 'indexes'}.",
+        )
+    return found
 
 
 def _constraint(catalog: CatalogSnapshot, relation: Relation, name: str) -> Constraint:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from adapter.results import ColumnDescription, CopyFormat, RecordBatch
+from planner.values.text_values import Names
 from storage.lake.writing import Encoder
 
 
@@ -23,9 +24,15 @@ class CopyCodec(Protocol):
     """Makes what reads and writes files, one for each of them."""
 
     def decoder(
-        self, relation: str, columns: tuple[ColumnDescription, ...], format: CopyFormat, settings: Mapping[str, str]
+        self,
+        relation: str,
+        columns: tuple[ColumnDescription, ...],
+        format: CopyFormat,
+        settings: Mapping[str, str],
+        *,
+        names: Names | None = None,
     ) -> Decoder:
-        """What reads one file."""
+        """What reads one file; `names` finds what regclass and its like name."""
 
     def encoder(
         self, columns: tuple[ColumnDescription, ...], format: CopyFormat, settings: Mapping[str, str]

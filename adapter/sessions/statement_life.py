@@ -357,6 +357,7 @@ class StatementLife:
             finish=finish,
             abort=abort,
             progress=copy.progress,
+            names=copy.names,
         )
 
     # ------------------------------------------------------------ from outside

@@ -18,6 +18,7 @@ from frontend.copy.text_input import BLOCK_BYTES, CopyInput
 from frontend.encoding.rows import RecordBatch
 from planner.errors import BadCopyFileFormat, ProgramLimitExceeded
 from planner.types import types as t
+from planner.values.text_values import Names
 
 MAX_LINE_BYTES = 256 << 20
 """An object is held in memory several times while it is read."""
@@ -43,10 +44,16 @@ class CopyJsonInput:
     """Decodes one COPY in JSON format, as `CopyInput` does one in text format."""
 
     def __init__(
-        self, relation: str, columns: tuple[ColumnDescription, ...], format: CopyFormat, settings: Mapping[str, str]
+        self,
+        relation: str,
+        columns: tuple[ColumnDescription, ...],
+        format: CopyFormat,
+        settings: Mapping[str, str],
+        *,
+        names: Names | None = None,
     ) -> None:
         self._relation = relation
-        self._lines = CopyInput(relation, columns, CopyFormat(), settings)
+        self._lines = CopyInput(relation, columns, CopyFormat(), settings, names=names)
         self._json = [column.type.oid in _JSON for column in columns]
         self._places = {column.name: index for index, column in enumerate(columns)}
         self._named = format.columns_named

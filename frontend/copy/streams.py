@@ -97,13 +97,13 @@ async def receive_copy(channel: CopyChannel, copy: CopyIn, settings: Mapping[str
         if copy.format.format == "raw":
             source = RawInput(copy.relation_name)
         elif copy.format.format == "json":
-            source = CopyJsonInput(copy.relation_name, copy.columns, copy.format, settings)
+            source = CopyJsonInput(copy.relation_name, copy.columns, copy.format, settings, names=copy.names)
         elif binary:
             source = CopyBinaryInput(
                 copy.relation_name, copy.columns, encoding_of(copy.format, settings.get("client_encoding", UTF8))
             )
         else:
-            source = CopyInput(copy.relation_name, copy.columns, copy.format, settings)
+            source = CopyInput(copy.relation_name, copy.columns, copy.format, settings, names=copy.names)
         channel.write(backend.copy_in_response(len(copy.columns), binary=binary))
         await channel.flush()
         await _receive(channel, copy, source, offload)

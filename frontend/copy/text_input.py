@@ -42,6 +42,7 @@ from frontend.encoding.rows import RecordBatch
 from frontend.protocol.codec import decode_utf8
 from planner.catalog_data.encodings import UTF8
 from planner.errors import BadCopyFileFormat, CharacterNotInRepertoire, ProgramLimitExceeded, SqlError
+from planner.values.text_values import Names
 
 BLOCK_BYTES = 4 << 20
 """Data cut at once: large enough that NumPy's fixed costs vanish, small beside the server's memory."""
@@ -71,12 +72,14 @@ class CopyInput:
         format: CopyFormat,
         settings: Mapping[str, str],
         *,
+        names: Names | None = None,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self._relation = relation_name
         self._columns = columns
         self._format = format
         self._settings = settings
+        self._objects = names
         self._block_bytes = block_bytes
         encoding = encoding_of(format, settings.get("client_encoding", UTF8))
         self._transcoder = Transcoder(relation_name, encoding)
@@ -238,7 +241,7 @@ class CopyInput:
         for index, column in enumerate(self._columns):
             fields = pieces.take(pa.array(positions + index)) if width > 1 else pieces
             fields = self._plain_fields(fields, index, quoted=quoted, escaped=escaped and not csv)
-            arrays.append(parse_column(fields, column.type, self._settings))
+            arrays.append(parse_column(fields, column.type, self._settings, self._objects))
         batch = pa.record_batch(arrays, names=self._names)
         lines = _count(data, b"\n", start, end) if quoted else rows
         self._note(rows, self._line_number, lines, data, start)
@@ -396,7 +399,8 @@ class CopyInput:
                 raise BadCopyFileFormat(f'missing data for column "{column.name}"')
             field = fields[index]
             try:
-                values.append(None if field is None else parse_value(field, column.type, self._settings))
+                value = None if field is None else parse_value(field, column.type, self._settings, self._objects)
+                values.append(value)
             except SqlError as error:
                 error.position = None
                 raise with_context(error, f'{where}, column {column.name}: "{shown(field or "")}"') from None

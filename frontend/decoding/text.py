@@ -20,7 +20,7 @@ from planner.errors import NumericValueOutOfRange
 from planner.ir.physical import arrow_type
 from planner.types import types
 from planner.types.types import SqlType, is_wide, numeric_precision_scale
-from planner.values.text_values import parse_text
+from planner.values.text_values import Names, parse_text
 
 _FIRST_ISO_DAY = -719_162
 """0001-01-01 in days since 1970: Arrow knows a year 0, PostgreSQL does not."""
@@ -31,9 +31,10 @@ class _NotPlain(Exception):
     """The column is not in the plain form that Arrow reads as PostgreSQL does."""
 
 
-def parse_value(text: str, sql_type: SqlType, settings: Mapping[str, str]) -> object:
-    """The value of a literal of this type. Raises the type's input errors."""
-    return parse_text(text, sql_type, settings)
+def parse_value(text: str, sql_type: SqlType, settings: Mapping[str, str], names: Names | None = None) -> object:
+    """The value of a literal of this type; `names` finds what regclass and its like name. Raises the type's input
+    errors."""
+    return parse_text(text, sql_type, settings, names)
 
 
 def _byte_set(characters: bytes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -168,7 +169,9 @@ _PLAIN: dict[int, Callable[[ArrowArray, SqlType], ArrowArray]] = {
 }
 
 
-def parse_column(column: ArrowArray, sql_type: SqlType, settings: Mapping[str, str]) -> ArrowArray:
+def parse_column(
+    column: ArrowArray, sql_type: SqlType, settings: Mapping[str, str], names: Names | None = None
+) -> ArrowArray:
     """A binary array of field texts (valid UTF-8) as values of the type. Raises the first input error, without context;
     the caller finds the row."""
     plain = _PLAIN.get(sql_type.oid)
@@ -177,13 +180,13 @@ def parse_column(column: ArrowArray, sql_type: SqlType, settings: Mapping[str, s
         try:
             return plain(column, sql_type)
         except _NotPlain:
-            return _by_distinct(column, sql_type, settings)
-    return _by_distinct(column, sql_type, settings)
+            return _by_distinct(column, sql_type, settings, names)
+    return _by_distinct(column, sql_type, settings, names)
 
 
-def _by_distinct(column: ArrowArray, sql_type: SqlType, settings: Mapping[str, str]) -> ArrowArray:
+def _by_distinct(column: ArrowArray, sql_type: SqlType, settings: Mapping[str, str], names: Names | None) -> ArrowArray:
     encoded = column.view(pa.string()).dictionary_encode()
-    values = [parse_value(text, sql_type, settings) for text in encoded.dictionary.to_pylist()]
+    values = [parse_value(text, sql_type, settings, names) for text in encoded.dictionary.to_pylist()]
     return values_to_array(values, sql_type).take(encoded.indices)
 
 

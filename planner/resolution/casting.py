@@ -10,6 +10,7 @@ import math
 import struct
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -37,7 +38,6 @@ from planner.types.types import (
     OID,
     OIDVECTOR,
     RECORD,
-    REG_TYPES,
     TEXT,
     UNKNOWN,
     WIDE,
@@ -99,11 +99,8 @@ def convert_literal(statement: Statement, literal: Literal, type: SqlType) -> Li
     else:
         try:
             assert isinstance(text, str)
-            if type.oid in REG_TYPES:
-                value = resolve_reg(statement.context, type.oid, text)
-            else:
-                wanted = type if type.oid == INTERVAL else type.without_typmod()
-                value = parse_text(text, wanted, statement.context.settings)
+            wanted = type if type.oid == INTERVAL else type.without_typmod()
+            value = parse_text(text, wanted, statement.context.settings, partial(resolve_reg, statement.context))
         except SqlError as error:
             if error.position is None:
                 error.position = statement.position(location)

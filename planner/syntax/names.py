@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from planner.common_errors import improper_relation_name, missing_role
 from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.syntax.libpg_query import pb
+from planner.syntax.object_kinds import OBJECT_KINDS
 from planner.syntax.parse import Parsed, Tree
 from planner.syntax.qualified_names import QualifiedName
 
@@ -69,7 +70,8 @@ def role_name(node: Tree) -> str:
 
 _TITLES = {
     "merge_stmt": "MERGE",
-    "define_stmt": "CREATE AGGREGATE, OPERATOR, TYPE, COLLATION or TEXT SEARCH object",
+    "alter_tsconfiguration_stmt": "ALTER TEXT SEARCH CONFIGURATION",
+    "alter_tsdictionary_stmt": "ALTER TEXT SEARCH DICTIONARY",
     "composite_type_stmt": "CREATE TYPE",
     "create_enum_stmt": "CREATE TYPE ... AS ENUM",
     "create_range_stmt": "CREATE TYPE ... AS RANGE",
@@ -111,6 +113,8 @@ _TITLES = {
 
 def statement_title(parsed: Parsed) -> str:
     """What to call a statement in a message: CREATE TRIGGER, ..."""
+    if parsed.kind == "define_stmt":
+        return f"CREATE {OBJECT_KINDS[parsed.tree.kind].upper()}"
     title = _TITLES.get(parsed.kind)
     if title is not None:
         return title

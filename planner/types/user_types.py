@@ -19,7 +19,7 @@ from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.type_scope import TYPE_SCOPE, UserType, record_of
-from planner.types.types import INT8, SqlType, type_of_column
+from planner.types.types import INT8, OID, REG_TYPES, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Relation, Schema
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
@@ -45,8 +45,10 @@ def enum_of(oid: int) -> EnumType | None:
 
 
 def held_as(type: SqlType) -> SqlType:
-    """The built-in type of the numbers as which values of an enum (or of arrays of it) are held; other types as they
-    are. A text that must stay true when a value is renamed is written with it."""
+    """The built-in type of the numbers as which values of an enum (or of arrays of it), and of regclass and its like,
+    are held; other types as they are. A text that must stay true when what it names is renamed is written with it."""
+    if type.oid in REG_TYPES:
+        return SqlType(OID)
     if enum_of(type.oid) is not None:
         return SqlType(INT8)
     element = derived_oids.owner_of_array_type(type.oid)
@@ -223,7 +225,7 @@ def mentioned(text: str) -> tuple[int, ...]:
 def value_to_keep(value: object, type: SqlType) -> str | None:
     """A constant of an enum, or of an array of one, as an expression that the catalog keeps has it, in which it stays
     what it is when its label changes; None where it is to be written with labels, and for other types."""
-    if not TYPE_SCOPE.get().stored or held_as(type) == type:
+    if not TYPE_SCOPE.get().stored or type.oid in REG_TYPES or held_as(type) == type:
         return None
     owner = derived_oids.owner_of_row_type(type.oid) or derived_oids.owner_of_array_type(type.oid) or 0
     if isinstance(value, int):

@@ -16,6 +16,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from planner.common_errors import numeric_overflow
 from planner.errors import (
+    FeatureNotSupported,
     InvalidTextRepresentation,
     NumericValueOutOfRange,
     StringDataRightTruncation,
@@ -51,6 +52,8 @@ from planner.values.time_zones import setting_zone
 from planner.values.user_values import format_user_value, parse_user_value
 
 _EMPTY: Mapping[str, str] = {}
+Names = Callable[[int, str], int]
+"""The oid of the object that a text names, for one of `REG_TYPES` (regclass, regtype, ...)."""
 _SPACE = " \t\n\r\v\f"
 _WIDE = Context(prec=1000)
 
@@ -60,11 +63,12 @@ def _setting(settings: Mapping[str, str], name: str, default: str) -> str:
     return value if value is not None else settings.get(name.lower(), default)
 
 
-def parse_text(text: str, type: SqlType, settings: Mapping[str, str] = _EMPTY) -> object:
+def parse_text(text: str, type: SqlType, settings: Mapping[str, str] = _EMPTY, names: Names | None = None) -> object:
     """The value of `type` that `text` stands for, typmod applied as in an assignment.
 
-    `settings` are TimeZone and DateStyle (as PostgreSQL spells them). Raises 22P02, 22003, 22007, 22008, 22001, ...
-    with PostgreSQL's texts.
+    `settings` are TimeZone and DateStyle (as PostgreSQL spells them). Where no `names` are known, one of `REG_TYPES` is
+    left as its text, for who does know them; inside an array or a row it is refused (0A000). Raises 22P02, 22003,
+    22007, 22008, 22001, ... with PostgreSQL's texts.
     """
     parse = _PARSERS.get(type.oid)
     if parse is not None:
@@ -74,9 +78,11 @@ def parse_text(text: str, type: SqlType, settings: Mapping[str, str] = _EMPTY) -
     else:
         element = element_of(type.oid)
         if is_user_type(type.oid) and not element:
-            value = parse_user_value(text, type, lambda item, of: parse_text(item, of, settings))
+            value = parse_user_value(text, type, lambda item, of: parse_text(item, of, settings, names or _unknown))
+        elif element:
+            value = _parse_array(text, type, element, settings, names or _unknown)
         else:
-            value = _parse_array(text, type, element, settings) if element else text
+            value = names(type.oid, text) if names is not None and type.oid in t.REG_TYPES else text
     if type.typmod >= 0 and value is not None:
         return apply_typmod(value, type, explicit=False)
     return value
@@ -268,9 +274,15 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
 }
 
 
-def _parse_array(text: str, type: SqlType, element: int, settings: Mapping[str, str]) -> object:
+def _parse_array(text: str, type: SqlType, element: int, settings: Mapping[str, str], names: Names) -> object:
     item = SqlType(element, type.typmod, type.shape)
-    return parse_array(text, ";" if element == t.BOX else ",", lambda part: parse_text(part, item, settings))
+    return parse_array(text, ";" if element == t.BOX else ",", lambda part: parse_text(part, item, settings, names))
+
+
+def _unknown(oid: int, text: str) -> int:
+    if text.isdecimal() and text.isascii():
+        return int(_oid(text, SqlType(t.OID), _EMPTY))
+    raise FeatureNotSupported(f"{t.REG_TYPES[oid]} values that are names are not supported inside arrays and rows here")
 
 
 # ---------------------------------------------------------------- typmods

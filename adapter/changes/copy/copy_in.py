@@ -7,6 +7,7 @@ defaults: constants once, sequence numbers and volatile expressions for each row
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import is_volatile, walk
 from planner.queries.changes.column_values import default_text
+from planner.resolution.reg_types import resolve_reg
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
 from planner.types.type_names import format_type
@@ -81,6 +83,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
         finish=load.finish,
         abort=load.abort,
         progress=load.progress,
+        names=partial(resolve_reg, running.session.bind_context(catalog)),
     )
 
 

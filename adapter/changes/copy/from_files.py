@@ -64,7 +64,7 @@ async def run_copy_from_files(running: Running, statement: st.Copy, path: str) -
         copy.progress.bytes_total = sum(file.size for file in files)
         for file in files:
             packing = packing_of(file.path) if options.compression is None else options.compression
-            decoder = codec.decoder(copy.relation_name, copy.columns, copy.format, settings)
+            decoder = codec.decoder(copy.relation_name, copy.columns, copy.format, settings, names=copy.names)
             batches = _decoded(opened, file, None if packing == "none" else packing, decoder, copy.progress)
             while True:
                 try:
