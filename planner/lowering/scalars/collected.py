@@ -82,7 +82,7 @@ class Collected:
     def _values(self, value: Fragment) -> Fragment:
         """The values as a list, NULL without any."""
         dialect = self.ctx.dialect
-        if dialect.ordered_aggregates:
+        if dialect.ordered_aggregates and not self._compares_by_key():
             ordering = self._ordering()
             sql = f"{dialect.list_function}({self._distinct()}{value}{ordering}){self.suffix}"
             return made(sql, value, ordering, self.suffix)
@@ -148,6 +148,8 @@ class Collected:
     def _list(self, values: Sequence[Fragment]) -> Fragment:
         """The rows' values as a list of structs, in the order that the call asks for."""
         dialect = self.ctx.dialect
+        if self._compares_by_key():
+            return self._one_of_each(values)
         members = list(zip(("v", "w"), [value.sql for value in values], strict=False))
         if dialect.ordered_aggregates:
             ordering = Fragment("") if self.call.distinct else self._ordering()
@@ -158,6 +160,36 @@ class Collected:
         struct = dialect.struct([*((f"k{index}", key.key.sql) for index, key in enumerate(keys)), *members])
         rows = f"{dialect.list_function}({self._distinct()}{struct}){self.suffix}"
         return made(self._sorted(rows, keys) if keys else rows, *[key.key for key in keys], *values, self.suffix)
+
+    def _compares_by_key(self) -> bool:
+        """Whether DISTINCT has to tell values apart by something else than themselves: 1.0 and 1.00 are equal."""
+        given = self.call.args[0].type
+        if element_type(given) is not None and self.ctx.dialect.ordered_aggregates:
+            return False  # DuckDB fails on the lambdas that this would take: arrays are told apart by their elements.
+        return self.call.distinct and not self.scalars.compares_as_is(given)
+
+    def _one_of_each(self, values: Sequence[Fragment]) -> Fragment:
+        """`_list` with the first of equal values only: of neighbours, when all are in order."""
+        dialect = self.ctx.dialect
+        keys = self.scalars.relations.order_keys(self._keys())
+        members = [(f"k{index}", key.key.sql) for index, key in enumerate(keys)]
+        members += zip(("v", "w"), [value.sql for value in values], strict=False)
+        struct = dialect.struct(members)
+        if dialect.ordered_aggregates:
+            ordering = f" ORDER BY {', '.join(map(str, keys))}" if keys else ""
+            rows = f"{dialect.list_function}({struct}{ordering}){self.suffix}"
+        else:
+            rows = f"{dialect.list_function}({struct}){self.suffix}"
+            rows = self._sorted(rows, keys) if keys else rows
+        item, place, kept = self.ctx.variable(), self.ctx.variable(), self.ctx.variable()
+        before = f"{{0}}[{place} - 1]"
+        differs = [
+            dialect.distinct(f"{item}.{name}", f"{before}.{name}", negated=False) for name, _ in members[: len(keys)]
+        ]
+        chosen = f"CASE WHEN {' OR '.join([f'{place} = {dialect.first_position}', *differs])} THEN {item} END"
+        marked = dialect.transform_indexed("{0}", item, place, chosen)
+        template = dialect.filter(marked, kept, f"{kept} IS NOT NULL")
+        return fill(self.ctx, template, [made(rows, *[key.key for key in keys], *values, self.suffix)])
 
     def _sorted(self, rows: str, keys: Sequence[OrderKey]) -> str:
         """A list of structs in the order of their keys, as Spark sorts it."""
