@@ -55,7 +55,7 @@ from planner.queries.row_locking import RowLocking, clause_name, passed_through
 from planner.queries.windows import bind_windows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.operators import check_groupable
-from planner.resolution.records import ordered_by, record_fields
+from planner.resolution.records import ordered_by, record_fields, told_apart_by
 from planner.resolution.scope import expand_item, expand_star, find_column, qualifier_of, star_items
 from planner.resolution.sorting import sort_direction
 from planner.resolution.statement import Level
@@ -448,7 +448,10 @@ class SelectQuery:
         keys = () if sorted_before else self._sort_keys([ColumnRef(id=each.id, type=each.type) for each in fields])
         if self.distinct:
             on = tuple(ColumnRef(id=fields[index].id, type=fields[index].type) for index in self.distinct_on)
-            rel = Deduplicate(input=rel, on=on, order_by=keys if on else (), fields=fields)
+            if not on and isinstance(rel, Project):
+                rel, on = self._records_by_field(rel)
+                fields = rel.fields
+            rel = Deduplicate(input=rel, on=on, order_by=keys if self.distinct_on else (), fields=fields)
         if keys:
             rel = Sort(input=rel, keys=keys, fields=fields)
         if not marks:
@@ -458,7 +461,7 @@ class SelectQuery:
             rel = limited(Sort(input=rel, keys=keys, fields=fields), self.count, self.offset, True)
         else:
             rel = LockRows(input=rel, marks=marks, count=self.count, offset=self.offset, fields=fields)
-        if marks or any(target.junk for target in self.targets):
+        if marks or len(fields) > len(self.targets) or any(target.junk for target in self.targets):
             kept = [field for field, target in zip(fields, self.targets, strict=False) if not target.junk]
             exprs = tuple(ColumnRef(id=field.id, type=field.type) for field in kept)
             statement = self.level.statement
@@ -470,6 +473,24 @@ class SelectQuery:
                 final.append(fresh)
             rel = Project(input=rel, exprs=exprs, fields=tuple(final))
         return rel
+
+    def _records_by_field(self, rel: Project) -> tuple[Project, tuple[ColumnRef, ...]]:
+        """The projection of a DISTINCT, and what its rows are told apart by: its columns, where this is nothing. The
+        fields of records become further columns, at its end."""
+        level, statement = self.level, self.level.statement
+        exprs, fields, on = list(rel.exprs), list(rel.fields), list[ColumnRef]()
+        for field, expr in zip(rel.fields, rel.exprs, strict=True):
+            parts = told_apart_by(level, expr) if field.type.oid == RECORD else None
+            if parts is None:
+                on.append(ColumnRef(id=field.id, type=field.type))
+            for part in parts or ():
+                hidden = statement.new_field("field", part.type)
+                exprs.append(part)
+                fields.append(hidden)
+                on.append(ColumnRef(id=hidden.id, type=part.type))
+        if len(fields) == len(rel.fields):
+            return rel, ()
+        return Project(input=rel.input, exprs=tuple(exprs), fields=tuple(fields)), tuple(on)
 
 
 def _project_set(rel: Rel, functions: Sequence[FunctionCall]) -> Rel:

@@ -9,7 +9,7 @@ from planner.errors import FeatureNotSupported
 from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
 from planner.resolution.statement import Level
 from planner.types.type_names import element_of
-from planner.types.types import RECORD, SqlType
+from planner.types.types import BPCHAR, FLOAT4, FLOAT8, INTERVAL, JSONB, NUMERIC, RECORD, SqlType
 from planner.types.user_types import attributes
 
 
@@ -46,6 +46,22 @@ def fields_of(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
     if known is None:
         return None
     return tuple(FieldSelect(arg=record, name=name, type=type, index=index) for index, (name, type) in enumerate(known))
+
+
+_NUMRANGE, _NUMMULTIRANGE = 3906, 4532
+LOOKS = frozenset({NUMERIC, FLOAT4, FLOAT8, INTERVAL, BPCHAR, JSONB, _NUMRANGE, _NUMMULTIRANGE})
+"""Types of which equal values may look different, as 1.0 and 1.00 do."""
+
+
+def told_apart_by(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
+    """What tells records apart that may be equal though they look different: their fields. None for those that look
+    alike when they are equal, or whose fields are not known: they are told apart by themselves."""
+    try:
+        fields = tuple(ordered_by(level, record))
+    except FeatureNotSupported:
+        return None
+    unlike = any(field.type.oid in LOOKS or element_of(field.type.oid) in LOOKS for field in fields)
+    return fields if unlike else None
 
 
 def ordered_by(level: Level, scalar: Scalar) -> Iterator[Scalar]:

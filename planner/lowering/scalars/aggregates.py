@@ -52,7 +52,7 @@ def apply_aggregate(scalars: Scalars, call: ir.AggregateCall, suffix: Fragment) 
     if keys and not (call.signature.name in _ORDER_INSENSITIVE and not call.signature.ordered_set):
         ordering, ordered = scalars.ordering(keys)
     if call.distinct and call.signature.name == "count":
-        args = [scalars.same(value, arg.type) for value, arg in zip(args, call.args, strict=True)]
+        args = [_told_apart(scalars, value, arg) for value, arg in zip(args, call.args, strict=True)]
     template, args = expand(scalars, template, args, site.arg_types)
     if call.signature.ordered_set:
         args[len(call.args) : len(call.args)] = [scalars.lower(key.expr) for key in keys]
@@ -65,6 +65,15 @@ def apply_aggregate(scalars: Scalars, call: ir.AggregateCall, suffix: Fragment) 
         "f": suffix.sql,
     }
     return made(_filled(template, args, marks), *args, *ordered, suffix)
+
+
+def _told_apart(scalars: Scalars, value: Fragment, arg: ir.Scalar) -> Fragment:
+    """What equal values of `arg` have in common; rows that are written out are compared field by field."""
+    if not isinstance(arg, ir.RowConstructor) or not arg.items:
+        return scalars.same(value, arg.type)
+    items = [_told_apart(scalars, scalars.lower(item), item) for item in arg.items]
+    members = [(f"f{number}", item.sql) for number, item in enumerate(items)]
+    return made(scalars.ctx.dialect.struct(members), *items)
 
 
 _PLACE = re.compile(r"\{(\d+|[tdowf]|dir)\}")
