@@ -34,6 +34,9 @@ from msgspec import Struct
 OLDEST_JAVA = 17
 """Spark 4 runs on Java 17 and later."""
 
+CONNECTION_PREFIX = "tidegate-connection-"
+"""Of folders below the system's one for temporary files."""
+
 LAUNCH_TIMEOUT_SECONDS = 120.0
 """A JVM opens its gateway within seconds; on an overloaded machine it may take much longer."""
 
@@ -256,7 +259,7 @@ def launch(
     log = directory / LOG_NAME
     configuration = directory / "log4j2.properties"
     configuration.write_text(_LOG_CONFIGURATION.format(path=log))
-    connection = directory / "connection"
+    connection = _connection_file()
     output = directory / "output.txt"
     environment = dict(os.environ)
     environment.update(
@@ -285,6 +288,7 @@ def launch(
             )
     except BaseException:
         os.close(lifeline)
+        shutil.rmtree(connection.parent, ignore_errors=True)
         raise
     finally:
         os.close(read)
@@ -299,10 +303,21 @@ def launch(
         _end(process)
         raise
     finally:
-        connection.unlink(missing_ok=True)
+        shutil.rmtree(connection.parent, ignore_errors=True)
     return SparkGateway(
         RunningJava(pid=process.pid, folder=str(directory), port=port, secret=secret), gateway, lifeline
     )
+
+
+def _connection_file() -> Path:
+    """Where the JVM is to write how it is reached: not in its own folder, which may go when its server is killed, for a
+    JVM that cannot write the file never comes to see that nobody is there. What killed servers have left is removed."""
+    temporary = Path(tempfile.gettempdir())
+    for left in temporary.glob(f"{CONNECTION_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > 2 * LAUNCH_TIMEOUT_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=CONNECTION_PREFIX)) / "connection"
 
 
 def attach(java: RunningJava) -> SparkGateway | None:
