@@ -254,10 +254,10 @@ async def imported(env: Environment, transaction: Transaction, name: str) -> Non
         if catalog is None:
             raise invalid
         shards = [record.shard for record in catalog.all() if isinstance(record, Relation) and record.shard is not None]
-        hold = await env.leases.hold(shards, csn)
-        if csn < env.cache.state.since:
-            hold.release()
+        # NOTE: before the own hold, which keeps what it names.
+        if csn < env.leases.since_limit():
             raise invalid
+        hold = await env.leases.hold(shards, csn)
     except (AsOfNotReadable, UnknownShard) as error:
         raise invalid from error
     transaction.snapshot, transaction.first_read_at = Snapshot(csn=csn, catalog=catalog), csn

@@ -319,3 +319,23 @@ async def test_a_snapshot_of_nobody_is_not_imported(clients: list[Client]) -> No
     await here.run("rollback; begin; savepoint s")
     assert (await here.error("select pg_export_snapshot()")).sqlstate == "25001"
     await here.run("rollback")
+
+
+async def test_a_snapshot_stays_importable_while_nothing_happens(clients: list[Client]) -> None:
+    """The servers' own writes, by which they stay alive and forget what is applied, take nothing of it away."""
+    here, there = clients
+    await here.run("create table t (a int); insert into t values (1)")
+    await here.run("begin isolation level repeatable read")
+    name = await here.value("select pg_export_snapshot()")
+    env = here.session.state.services.env
+    transaction = here.session.state.transaction
+    assert transaction is not None
+    assert transaction.snapshot is not None
+    until = asyncio.get_running_loop().time() + 10
+    while env.cache.state.since <= transaction.snapshot.csn:
+        assert asyncio.get_running_loop().time() < until
+        await asyncio.sleep(0.05)
+    await there.run(f"begin isolation level repeatable read; set transaction snapshot '{name}'")
+    assert await there.rows("select a from t") == [(1,)]
+    await there.run("rollback")
+    await here.run("commit")
