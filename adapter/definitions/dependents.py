@@ -6,7 +6,8 @@ mentions it on a type, everything on its schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from adapter.definitions.common.catalog_changes import change, forget_shard, shards_of
 from adapter.definitions.constraints.keys import forget_names, referring
@@ -15,7 +16,7 @@ from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
 from planner.types import derived_oids
-from planner.types.user_types import is_type_record, mentions, types_used
+from planner.types.user_types import is_type_record, mentioned, types_used
 from storage.catalog.access import Policy, RowSecurity
 from storage.catalog.acl import Acl, DefaultAcl
 from storage.catalog.model import (
@@ -38,62 +39,84 @@ MAX_LISTED = 100
 """PostgreSQL's MAX_REPORTED_DEPS."""
 
 
+class Dependents:
+    """What depends on each object of a catalog: looked through once, for any number of objects."""
+
+    def __init__(self, catalog: CatalogSnapshot) -> None:
+        self._catalog = catalog
+        self._found: defaultdict[int, dict[int, Record]] = defaultdict(dict)
+        self._readers: defaultdict[int, dict[int, Relation]] = defaultdict(dict)
+        """The relations whose queries read an object, through views or not."""
+        members = {each for record in catalog.all() if isinstance(record, Extension) for each in record.members}
+        for record in catalog.all():
+            for oid in _needed(catalog, record, members):
+                self._found[oid][record.oid] = record
+            if isinstance(record, Relation):
+                for oid in record.depends_on:
+                    self._readers[oid][record.oid] = record
+
+    def direct(self, oid: int) -> list[Record]:
+        """What cannot exist without the object `oid`, apart from its own parts (comments, its own constraints)."""
+        found = dict(self._found.get(oid, {}))
+        readers = self._readers.get(oid, {})
+        for view in readers.values():
+            # Who reads it through another view depends on that one.
+            if all(other == oid or other not in readers for other in view.depends_on):
+                found[view.oid] = view
+        record = self._catalog.get(oid)
+        if isinstance(record, Extension):
+            found.update((each, self._catalog.records[each]) for each in record.members)
+        if isinstance(record, Index):
+            found.update((each.oid, each) for each in referring(self._catalog, record))
+        return [found[each] for each in sorted(found)]
+
+
+def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iterator[int]:
+    """The objects that `record` cannot be without, but for the relations that a view's query reads."""
+    match record:
+        case Relation():
+            yield record.schema
+            yield from (each for each in mentioned(record.definition or "") if is_type_record(catalog.get(each)))
+            if record.foreign is not None:
+                yield record.foreign.server
+        case EnumType() | Extension():
+            yield record.schema
+        case DomainType():
+            yield record.schema
+            yield from (each for each in types_used(record) if is_type_record(catalog.get(each)))
+        case Function():
+            if record.oid not in members:
+                yield record.schema
+            yield from record.depends_on
+            yield from (derived_oids.owner(parameter.type_oid) for parameter in record.parameters)
+            yield derived_oids.owner(record.result)
+            for text in (record.sql_body or "", *(parameter.default or "" for parameter in record.parameters)):
+                yield from mentioned(text)
+        case SequenceRecord():
+            yield record.schema
+            if record.owned_by is not None:
+                yield record.owned_by[0]
+        case Constraint():
+            if record.foreign_relation and record.relation != record.foreign_relation:
+                yield record.foreign_relation
+        case Policy():
+            yield from record.depends_on
+
+
 def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
-    """What cannot exist without the object `oid`, apart from its own parts (comments, its own constraints)."""
-    found: list[Record] = []
-    is_type = is_type_record(catalog.records.get(oid))
-    members = {each for record in catalog.all() if isinstance(record, Extension) for each in record.members}
-    for record in catalog.all():
-        if isinstance(record, Relation):
-            reads = oid in record.depends_on and not _through_a_view(catalog, record, oid)
-            served = record.foreign is not None and record.foreign.server == oid
-            if reads or served or record.schema == oid or (is_type and mentions(record.definition or "", oid)):
-                found.append(record)
-        elif isinstance(record, (EnumType, Extension)):
-            if record.schema == oid:
-                found.append(record)
-        elif isinstance(record, DomainType):
-            if record.schema == oid or (is_type and oid in types_used(record)):
-                found.append(record)
-        elif isinstance(record, Function):
-            types = [derived_oids.owner(parameter.type_oid) for parameter in record.parameters]
-            texts = (record.sql_body or "", *(parameter.default or "" for parameter in record.parameters))
-            if (
-                (record.schema == oid and record.oid not in members)
-                or oid in (*record.depends_on, *types, derived_oids.owner(record.result))
-                or any(mentions(text, oid) for text in texts)
-            ):
-                found.append(record)
-        elif isinstance(record, SequenceRecord):
-            if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):
-                found.append(record)
-        elif isinstance(record, Constraint):
-            if record.foreign_relation == oid and record.relation != oid:
-                found.append(record)
-        elif isinstance(record, Policy) and oid in record.depends_on:
-            found.append(record)
-    if isinstance(extension := catalog.get(oid), Extension):
-        found.extend(catalog.records[each] for each in extension.members)
-    index = catalog.get(oid)
-    if isinstance(index, Index):
-        found.extend(referring(catalog, index))
-    return sorted(found, key=lambda record: record.oid)
-
-
-def _through_a_view(catalog: CatalogSnapshot, view: Relation, oid: int) -> bool:
-    """Whether `view` reads `oid` through another view, which is then what it depends on."""
-    between = (catalog.get(other) for other in view.depends_on if other != oid)
-    return any(isinstance(other, Relation) and oid in other.depends_on for other in between)
+    """`Dependents.direct` of one object."""
+    return Dependents(catalog).direct(oid)
 
 
 def dependents_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[Record, Record]]:
     """Everything that depends on `targets`, directly or not, with what it depends on; nearest first."""
+    dependents = Dependents(catalog)
     found: list[tuple[Record, Record]] = []
     known = set(targets)
-    queue = list(targets.values())
+    queue = deque(targets.values())
     while queue:
-        parent = queue.pop(0)
-        for record in direct_dependents(catalog, parent.oid):
+        parent = queue.popleft()
+        for record in dependents.direct(parent.oid):
             if record.oid not in known:
                 known.add(record.oid)
                 found.append((record, parent))

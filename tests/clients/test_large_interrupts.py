@@ -36,7 +36,7 @@ def tables(server: TidegateServer) -> Iterator[TidegateServer]:
     yield server
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
         connection.execute("ALTER ROLE postgres RESET search_path")
-        connection.execute("DROP SCHEMA large CASCADE")
+        connection.execute("DROP SCHEMA IF EXISTS large CASCADE")
 
 
 def _run(case: Case, connection: psycopg.Connection[Any]) -> tuple[str | None, float]:
@@ -78,3 +78,15 @@ def test_large_statements_can_be_interrupted(tables: TidegateServer, case: Case)
                     break
                 except psycopg.errors.QueryCanceled:
                     assert attempt == 0
+
+
+def test_what_they_have_left_is_dropped_at_once(tables: TidegateServer) -> None:
+    """Hundreds of views over views and a thousand constraints: the watch of the loop sees what their DROP takes."""
+    with psycopg.connect(tables.dsn(), autocommit=True) as connection:
+        columns = ", ".join(f"CHECK (k <> {number})" for number in range(1000))
+        connection.execute(f"CREATE TABLE base (k int, {columns})".encode())
+        for number in range(300):
+            below = "base" if number == 0 else f"over{number - 1}"
+            connection.execute(f"CREATE VIEW over{number} AS SELECT k FROM {below}".encode())
+        connection.execute("DROP SCHEMA large CASCADE")
+        assert connection.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'over%'").fetchone() == (0,)
