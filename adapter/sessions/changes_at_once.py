@@ -31,7 +31,7 @@ from msgspec import Struct, field
 
 from adapter.changes.together_plans import Together, together_of
 from adapter.execution.session_state import SessionState
-from adapter.execution.statement import Beside, NotTogether
+from adapter.execution.statement import Beside, NotTogether, Outcome
 from adapter.plans.plan_cache import Plan
 from adapter.results import Command
 from adapter.sessions.statement_life import StatementLife
@@ -48,6 +48,9 @@ MOST_TOGETHER = 256
 
 PAUSE = 100
 """Changes of a plan that run alone after some of them could not run together."""
+
+GATHERING_S = 0.05
+"""How long those who come after such a pause wait for the ones that run alone: one of these may wait for a block."""
 
 _OWN_SETTINGS = frozenset({"application_name", "client_encoding"})
 """Settings in which sessions may differ whose changes run together."""
@@ -93,6 +96,8 @@ class Lines:
     def __init__(self) -> None:
         self._lines: dict[Hashable, _Line] = {}
         self._paused: dict[Hashable, tuple[Plan, int]] = {}
+        self._alone: dict[Hashable, int] = {}
+        self._gathering: dict[Hashable, asyncio.TimerHandle] = {}
         self._kinds: dict[frozenset[tuple[str, str]], int] = {}
 
     def kind_of(self, values: SettingValues) -> int:
@@ -119,14 +124,34 @@ class Lines:
             self._paused.clear()
         self._paused[key] = (plan, PAUSE)
 
-    def find(self, key: Hashable) -> _Line | None:
-        """The line, if a change of it runs now."""
-        return self._lines.get(key)
+    def enter(self, key: Hashable, plan: Plan, keys: tuple[tuple[int, ...], ...]) -> _Line | None:
+        """The line that a change has to stand in; None when it is the first and leads. Those that run together have
+        different values at each of `keys`, places of parameters."""
+        line = self._lines.get(key)
+        if line is not None:
+            return line
+        line = self._lines[key] = _Line(plan, keys)
+        if key not in self._alone:
+            return None
+        self._gathering[key] = asyncio.get_running_loop().call_later(GATHERING_S, self._gathered, key)
+        return line
 
-    def open(self, key: Hashable, plan: Plan, keys: tuple[tuple[int, ...], ...]) -> None:
-        """A change of the line runs. Those that run together have different values at each of `keys`, places of
-        parameters."""
-        self._lines[key] = _Line(plan, keys)
+    def _gathered(self, key: Hashable) -> None:
+        self._gathering.pop(key).cancel()
+        self.next(key)
+
+    def alone(self, key: Hashable) -> None:
+        """A change of the line begins to run alone."""
+        self._alone[key] = self._alone.get(key, 0) + 1
+
+    def alone_no_more(self, key: Hashable) -> None:
+        """It is over."""
+        if self._alone[key] > 1:
+            self._alone[key] -= 1
+            return
+        del self._alone[key]
+        if key in self._gathering:
+            self._gathered(key)
 
     def next(self, key: Hashable) -> None:
         """It is over: the next ones go."""
@@ -158,23 +183,23 @@ class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
     together: Together
 
     async def tag(self, params: tuple[Literal, ...]) -> str | None:
-        """Carry it out with these parameters; its command tag. None: nothing has happened, and it is to run in the
-        usual way. Raises what the usual way raises."""
+        """Carry it out with these parameters; its command tag. None: these parameters are not for it, nothing has
+        happened, and it is to run in the usual way. Raises what the usual way raises."""
         if len(params) != len(self.param_types) or any(type(param.value) is ArrayValue for param in params):
             return None
         lines, life, key = self.lines, self.life, self._key(params)
-        line = lines.find(key)
-        if line is not None and lines.is_paused(key):
-            return None
         life.disarm()
         life.state.query_text = self.text
-        if line is None:
-            lines.open(key, self.plan, self.together.keys)
-            return await self._lead(params, ())
-        waiting = _Waiting(Beside(session=life.state, params=params), asyncio.get_running_loop().create_future())
-        line.waiting.append(waiting)
-        turn = await self._turn(waiting, key)
-        return await self._lead(params, turn) if isinstance(turn, tuple) else turn
+        if lines.is_paused(key):
+            return await self._run_alone(params, key)
+        turn: str | tuple[_Waiting, ...] | None = ()
+        line = lines.enter(key, self.plan, self.together.keys)
+        if line is not None:
+            waiting = _Waiting(Beside(session=life.state, params=params), asyncio.get_running_loop().create_future())
+            line.waiting.append(waiting)
+            turn = await self._turn(waiting, key)
+        tag = await self._lead(params, turn) if isinstance(turn, tuple) else turn
+        return tag if tag is not None else await self._run_alone(params, key)
 
     def _key(self, params: tuple[Literal, ...]) -> Hashable:
         return (*self.key, *[params[place].value for place in self.together.same]) if self.together.same else self.key
@@ -201,19 +226,26 @@ class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
             self.lines.next(key)
         raise canceled
 
+    async def _run_alone(self, params: tuple[Literal, ...], key: Hashable) -> str:
+        """Run the statement in the usual way: it waits for locks, and tries again."""
+        self.lines.alone(key)
+        try:
+            outcome = await self.life.run(self.parsed, params, self.declared, retry=True, commit=True)
+        finally:
+            self.lines.alone_no_more(key)
+        return _tag(outcome)
+
     async def _lead(self, params: tuple[Literal, ...], others: tuple[_Waiting, ...]) -> str | None:
         """Run the statement with the `others` beside it."""
         life, left, key = self.life, others, self._key(params)
         beside = tuple([each.beside for each in others])
         life.state.waits_for_locks = False
         try:
-            outcome = await life.run(self.parsed, params, self.declared, retry=False, commit=True, beside=beside)
-            if not isinstance(outcome, Command):
-                raise InternalError("a change without RETURNING has rows")
+            tag = _tag(await life.run(self.parsed, params, self.declared, retry=False, commit=True, beside=beside))
             left = ()
             for each in others:
                 each.turn.set_result(each.beside.tag)
-            return outcome.tag
+            return tag
         except StatementCompletionUnknown as error:
             left = ()
             for each in others:
@@ -233,6 +265,12 @@ class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
             for each in left:
                 each.turn.set_result(None)
             self.lines.next(key)
+
+
+def _tag(outcome: Outcome) -> str:
+    if not isinstance(outcome, Command):
+        raise InternalError("a change without RETURNING has rows")
+    return outcome.tag
 
 
 def changing(

@@ -10,6 +10,7 @@ from planner.ir import nodes as ir
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.scalars.collected import COLLECTED, Collected
 from planner.lowering.scalars.routines import expand, template_of
+from planner.lowering.scalars.rows import unless_absent
 from planner.lowering.scalars.scalars import Scalars
 
 _ORDER_INSENSITIVE = frozenset(
@@ -73,7 +74,7 @@ def _told_apart(scalars: Scalars, value: Fragment, arg: ir.Scalar) -> Fragment:
         return scalars.same(value, arg.type)
     items = [_told_apart(scalars, scalars.lower(item), item) for item in arg.items]
     members = [(f"f{number}", item.sql) for number, item in enumerate(items)]
-    return made(scalars.ctx.dialect.struct(members), *items)
+    return unless_absent(scalars, arg, made(scalars.ctx.dialect.struct(members), *items))
 
 
 _PLACE = re.compile(r"\{(\d+|[tdowf]|dir)\}")

@@ -21,11 +21,11 @@ def json_text(scalars: Scalars, expr: ir.Scalar, *, pretty: bool = False) -> Fra
     if not isinstance(expr, ir.RowConstructor):
         return fill(scalars.ctx, json_template(scalars.ctx, expr.type, pretty=pretty), [scalars.lower(expr)])
     members = [(name, json_text(scalars, item)) for name, item in zip(expr.names, expr.items, strict=True)]
-    return _unless_absent(scalars, expr, json_object(scalars.ctx, members, pretty=pretty))
+    return unless_absent(scalars, expr, json_object(scalars.ctx, members, pretty=pretty))
 
 
-def _unless_absent(scalars: Scalars, expr: ir.RowConstructor, text: Fragment) -> Fragment:
-    """`text`, or NULL where the row is what an outer join puts in place of a missing one."""
+def unless_absent(scalars: Scalars, expr: ir.RowConstructor, text: Fragment) -> Fragment:
+    """`text`, something of the row, or NULL where the row is what an outer join puts in place of a missing one."""
     if not expr.nullable or not expr.items:
         return text
     items = [scalars.lower(item) for item in expr.items]
@@ -59,9 +59,9 @@ def _row(scalars: Scalars, expr: ir.RowConstructor) -> Fragment:
     if fields is not None:
         items = [scalars.typed(item, field.type) for item, field in zip(expr.items, fields, strict=True)]
         members = [(field.physical, item.sql) for field, item in zip(fields, items, strict=True)]
-        return _unless_absent(scalars, expr, made(scalars.ctx.dialect.struct(members), *items))
+        return unless_absent(scalars, expr, made(scalars.ctx.dialect.struct(members), *items))
     text = record_text(scalars.ctx, [(scalars.lower(item), item.type) for item in expr.items])
-    return _unless_absent(scalars, expr, text)
+    return unless_absent(scalars, expr, text)
 
 
 def _field(scalars: Scalars, expr: ir.FieldSelect) -> Fragment:

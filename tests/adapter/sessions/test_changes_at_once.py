@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from adapter.sessions.changes_at_once import ChangeAtOnce
+from adapter.sessions.changes_at_once import PAUSE, ChangeAtOnce
 from adapter.sessions.server import Server
 from planner.errors import SqlError
 from tests.adapter.harness import Client, connect, open_server
@@ -456,6 +456,27 @@ async def test_partial_and_computed_keys_decide(place: Place) -> None:
     answers = await together(place.clients, [text.format("aAbB"[n % 4], n) for n in range(SESSIONS)])
     assert answers.count("INSERT 0 1") == 2
     assert await one.value("select count(distinct lower(a)) from k") == 2
+
+
+async def test_who_ran_alone_runs_together_again(place: Place) -> None:
+    """A block holds the row that all want, once: afterwards they do not stand in each other's way for ever."""
+    one, *others = place.clients
+    await one.run("create table hot (id int primary key, n int not null); insert into hot values (1, 0)")
+    text = "update hot set n = n + 1 where id = 1"
+
+    async def send_often(client: Client, times: int) -> None:
+        for _ in range(times):
+            assert await sent(client, text) == "UPDATE 1"
+
+    await one.run("begin; update hot set n = n + 1 where id = 1")
+    alone = asyncio.gather(*(send_often(client, 3 * PAUSE // len(others)) for client in others))
+    await asyncio.sleep(0.1)
+    await one.run("commit")
+    await alone
+    before = place.commits
+    await asyncio.gather(*(send_often(client, 20) for client in others))
+    assert await one.value("select n from hot") == 1 + len(others) * (3 * PAUSE // len(others) + 20)
+    assert place.commits - before <= 2 * 20 + 2, "each round is two commits at most: one leads, the others follow"
 
 
 # ---------------------------------------------------------------- what it costs

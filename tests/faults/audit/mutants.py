@@ -193,7 +193,7 @@ MISTAKES = (
         sign="(unique|foreign) keys: .* of SELECT",
     ),
     Mistake(apply=no_key_share, loads=("foreign keys",), sign=AT_COMMIT + "23503"),
-    Mistake(apply=change_beside_forgotten, loads=("hot row",), sign="beside: .* is there, between"),
+    Mistake(apply=change_beside_forgotten, loads=("beside",), sign="beside: .* is there, between"),
     Mistake(apply=follower_answered_early, kills=True, loads=("hot row",), sign="hot: .* is there, between"),
 )
 

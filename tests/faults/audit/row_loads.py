@@ -107,25 +107,25 @@ class HotRow:
     tables = (
         "CREATE TABLE hot (id int PRIMARY KEY, n bigint NOT NULL)",
         "INSERT INTO hot VALUES (1, 0)",
-        "CREATE TABLE beside (id int PRIMARY KEY, n bigint NOT NULL)",
-        "INSERT INTO beside VALUES (1, 0)",
+        "CREATE TABLE doubted (id int PRIMARY KEY, n bigint NOT NULL)",
+        "INSERT INTO doubted VALUES (1, 0)",
     )
     rules: Sequence[str] = ("SELECT id FROM hot GROUP BY id HAVING count(*) > 1",)
 
     def step(self, client: Client) -> None:
         """See `Load`."""
-        way = client.chance.choices(("raise", "doubtful", "beside"), (6, 2, 2))[0]
+        way = client.chance.choices(("raise", "doubtful", "doubted"), (6, 2, 2))[0]
         update = "UPDATE hot SET n = n + 1 WHERE id = 1"
         upsert = "INSERT INTO hot VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = hot.n + 1"
         text = client.chance.choice((update, upsert))
 
         def work(connection: Connection, effects: Effects) -> None:
-            if way == "beside":
-                effects.add("beside", 1)
-                connection.execute(b"UPDATE beside SET n = n + 1 WHERE id = 1")
+            if way == "doubted":
+                effects.add("doubted", 1)
+                connection.execute(b"UPDATE doubted SET n = n + 1 WHERE id = 1")
                 return
             if way == "doubtful":
-                number(connection, "SELECT n FROM beside WHERE id = 1")
+                number(connection, "SELECT n FROM doubted WHERE id = 1")
             effects.add("hot", 1)
             effects.result("hot", number(connection, f"{text} RETURNING n"))
 
@@ -137,6 +137,31 @@ class HotRow:
     def audit(self, connection: Connection, ledger: Ledger) -> None:
         """See `Load`."""
         check_sum(connection, ledger, "hot", "SELECT n FROM hot WHERE id = 1")
+        check_sum(connection, ledger, "doubted", "SELECT n FROM doubted WHERE id = 1")
+
+
+class Beside:
+    """Everybody raises one number by the same statement outside a block, and nobody else writes it: those that come at
+    the same time are carried out together."""
+
+    name = "beside"
+    tables = (
+        "CREATE TABLE beside (id int PRIMARY KEY, n bigint NOT NULL)",
+        "INSERT INTO beside VALUES (1, 0)",
+    )
+    rules: Sequence[str] = ()
+
+    def step(self, client: Client) -> None:
+        """See `Load`."""
+
+        def work(connection: Connection, effects: Effects) -> None:
+            effects.add("beside", 1)
+            connection.execute(b"UPDATE beside SET n = n + 1 WHERE id = 1")
+
+        client.transact(self.name, AUTOCOMMIT, work, ())
+
+    def audit(self, connection: Connection, ledger: Ledger) -> None:
+        """See `Load`."""
         check_sum(connection, ledger, "beside", "SELECT n FROM beside WHERE id = 1")
 
 

@@ -16,7 +16,7 @@ from tests.faults.audit import mutants
 from tests.faults.audit.client import Client, Connection, Load
 from tests.faults.audit.key_loads import ForeignKeys, LargeTable, UniqueKeys
 from tests.faults.audit.ledger import Ledger
-from tests.faults.audit.row_loads import AdvisoryLocks, Counters, Duty, HotRow, Queue, Transfers
+from tests.faults.audit.row_loads import AdvisoryLocks, Beside, Counters, Duty, HotRow, Queue, Transfers
 from tests.support.server import AS_SHIPPED, TidegateServer
 
 STAND_STILL_S = 120.0
@@ -32,6 +32,7 @@ def all_loads() -> list[Load]:
         Transfers(),
         Counters(),
         HotRow(),
+        Beside(),
         Queue(),
         AdvisoryLocks(),
         Duty(),
