@@ -4,6 +4,7 @@ SHELL := bash
 PY := .venv/bin/python
 SEEDS ?= 2000
 ROUNDS ?= 50
+PROCESSES ?= 2
 CLIENT_LOCKS := dbt
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
@@ -21,8 +22,8 @@ setup-dev: ## Set up what the tests need as well
 serve: setup ## Set up what is missing and start the server (TIDEGATE_* variables are passed through)
 	@exec .venv/bin/tidegate serve $(ARGS)
 
-test: setup-dev check ## Set up what is missing and pass all the tests
-	$(PY) -m pytest $(ARGS)
+test: setup-dev check ## Set up what is missing and pass all the tests, in PROCESSES processes side by side
+	$(PY) -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
 
 check: setup-dev ## Lint, format check and strict types
 	.venv/bin/ruff check .
