@@ -10,6 +10,7 @@ checks the first by name. (What is inside an array or a row of a column is an er
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
@@ -35,6 +36,7 @@ from planner.errors import CheckViolation, NotNullViolation, SqlError
 from planner.ir.domain_faults import DomainFault
 from planner.resolution.session_values import session_values
 from storage.catalog.model import Column, Constraint
+from storage.off_loop import AT_ONCE_ROWS, MANY_COLUMNS
 from storage.shards.parts import Part
 
 
@@ -123,6 +125,18 @@ async def _first_failing(
     """The first row that fails, and the place of its first condition that is false."""
     if not rows.num_rows:
         return None
+    if rows.num_rows > AT_ONCE_ROWS or len(vectors) > MANY_COLUMNS:
+        first = await asyncio.to_thread(_first_by_vectors, vectors, rows)
+    else:
+        first = _first_by_vectors(vectors, rows)
+    if None in vectors:
+        found = await _first_by_engine(running, conditions, rows)
+        if found is not None and (first is None or found <= first):
+            first = found
+    return first
+
+
+def _first_by_vectors(vectors: Sequence[Vector | None], rows: RecordBatch) -> tuple[int, int] | None:
     first: tuple[int, int] | None = None
     for place, vector in enumerate(vectors):
         failed = None if vector is None else false_rows(vector(rows), rows.num_rows)
@@ -130,10 +144,6 @@ async def _first_failing(
             row = pc.index(failed, False).as_py()
             if first is None or row < first[0]:
                 first = (row, place)
-    if None in vectors:
-        found = await _first_by_engine(running, conditions, rows)
-        if found is not None and (first is None or found <= first):
-            first = found
     return first
 
 

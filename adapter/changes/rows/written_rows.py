@@ -7,6 +7,7 @@ columns of them. Other expressions are left to an engine.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running, given_to
-from adapter.plans.constant_rows import NeedsEngine, array_of, cast_value, constant_value
+from adapter.plans.constant_rows import LONG_VALUE, NeedsEngine, array_of, cast_value, constant_value, has_length
 from adapter.plans.row_values import Given, RowColumns, Value
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import RecordBatch
@@ -45,6 +46,8 @@ class _WrittenRows(Struct, frozen=True, kw_only=True, eq=False):
 
     rows: tuple[tuple[Value | _Numbered, ...], ...]
     numbered: bool
+    texts: tuple[int, ...]
+    """The columns that may have long values."""
     columns: tuple[Value | _Numbered, ...]
     types: tuple[SqlType, ...]
     names: tuple[str, ...]
@@ -87,6 +90,15 @@ async def written_rows(running: Running, query: BoundQuery) -> RecordBatch | Non
                     values.extend([column(row, own) for row in rows])
     except NeedsEngine:
         return None
+    for place in made.texts:
+        for item in columns[place]:
+            if item is not None and len(item) > LONG_VALUE:
+                return await asyncio.to_thread(_batch, made, columns)
+    arrays = [array_of(type_, values) for type_, values in zip(made.types, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=made.names)
+
+
+def _batch(made: _WrittenRows, columns: list[list[Any]]) -> RecordBatch:
     arrays = [array_of(type_, values) for type_, values in zip(made.types, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=made.names)
 
@@ -137,6 +149,7 @@ def _made(rel: ir.Rel) -> _WrittenRows | None:
         rows=tuple([tuple([value for value in values if value is not None]) for values in rows]),
         numbered=any(isinstance(value, _Numbered) for values in rows for value in values),
         columns=tuple([column for column in columns if column is not None]),
+        texts=tuple([place for place, field in enumerate(rel.fields) if has_length(field.type)]),
         types=tuple([field.type for field in rel.fields]),
         names=tuple([f"c{number}" for number in range(1, len(rel.fields) + 1)]),
     )
