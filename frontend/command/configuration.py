@@ -38,6 +38,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Options of the object store (region, endpoint, access_key_id, ...); its usual variables count too."""
     listen: str = "127.0.0.1:5433"
     """host:port, or several separated by commas. Port 0 lets the system choose."""
+    take_over: bool = False
+    """Whether to take the listening sockets of the server that runs at the first address on the same data_dir, which
+    drains once this one answers. Without one there, nothing is different."""
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     """Processes that serve behind the addresses, as one server."""
     spark_master: str = "local[*]"
@@ -179,7 +182,14 @@ def _scalar_text(value: Any) -> str:
     return str(value)
 
 
-_KINDS = {"`int`": "an integer", "`float`": "a number", "`str`": "text", "`str | null`": "text", "`object`": "pairs"}
+_KINDS = {
+    "`bool`": "true or false",
+    "`int`": "an integer",
+    "`float`": "a number",
+    "`str`": "text",
+    "`str | null`": "text",
+    "`object`": "pairs",
+}
 
 
 def _expectation(name: str, error: msgspec.ValidationError) -> str:
@@ -215,6 +225,8 @@ def load_configuration(flags: Mapping[str, Any], environment: Mapping[str, str])
     if "listen" in merged:
         for part in configuration.listen.split(","):
             parse_address(part, merged["listen"][1])
+    if configuration.take_over and addresses(configuration)[0][1] == 0:
+        raise ConfigurationError(f"{merged['take_over'][1]} needs a port to listen on")
     if (configuration.tls_cert is None) != (configuration.tls_key is None):
         raise ConfigurationError("tls_cert and tls_key must be given together")
     if configuration.tls_client_ca is not None and configuration.tls_cert is None:

@@ -30,7 +30,8 @@ from frontend.command.configuration import (
     unknown_variables,
 )
 from frontend.command.options import configure_admin, configure_serve
-from frontend.server.listening import listening, listening_in, remove_socket
+from frontend.server.handover import HandoverFailed, ListeningPlace, path_of, predecessor
+from frontend.server.listening import listening, listening_in
 
 if TYPE_CHECKING:
     from frontend.workers.control import WorkerEnd
@@ -71,43 +72,64 @@ def _run_serve(arguments: argparse.Namespace) -> int:
         # Hardly anything that start-up makes is garbage; `serve` turns the collector on again when it has started.
         gc.disable()
         stack.callback(gc.enable)
-        listeners: list[tuple[str, list[socket.socket]]] = []
-        for host, port in wanted:
-            try:
-                sockets = listening(host, port)
-            except OSError as error:
-                return _complain(f"cannot listen on {host}:{port}: {error.strerror or error}", EXIT_FAILED)
-            listeners.append((host, sockets))
-            for one in sockets:
-                stack.callback(one.close)
-        if configuration.unix_socket_dir is not None:
-            folder = Path(configuration.unix_socket_dir).absolute()
-            try:
-                own = listening_in(folder, listeners[0][1][0].getsockname()[1])
-            except OSError as error:
-                return _complain(f"cannot listen in {folder}: {error.strerror or error}", EXIT_FAILED)
-            listeners.append((str(folder), [own]))
-            stack.callback(own.close)
-            stack.callback(remove_socket, Path(own.getsockname()), os.getpid())
+        try:
+            place = _listen(configuration, wanted, stack)
+        except (OSError, HandoverFailed) as error:
+            return _complain(error, EXIT_FAILED)
         reload = partial(load_configuration, vars(arguments), os.environ)
         unknown = unknown_variables(os.environ)
         try:
             if configuration.workers == 1:
-                return _serve(configuration, listeners, unknown, reload=reload)
-            end = _supervise(configuration, listeners, unknown)
+                return _serve(configuration, place, unknown, reload=reload)
+            end = _supervise(configuration, place, unknown)
             if isinstance(end, int):
                 return end
             # This is a worker, whose clients come from the supervisor.
             stack.close()
             gc.disable()
-            return _serve(configuration, (), worker=end, reload=reload)
+            return _serve(configuration, None, worker=end, reload=reload)
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
 
 
+def _listen(
+    configuration: Configuration, wanted: Sequence[tuple[str, int]], stack: contextlib.ExitStack
+) -> ListeningPlace:
+    """Listen at the wanted addresses, with the sockets of the server before where that gives them; `stack` closes them.
+    Raises OSError with the address, HandoverFailed."""
+    data_dir, (first_host, first_port) = Path(configuration.data_dir).absolute(), wanted[0]
+    before = predecessor(path_of(data_dir, first_host, first_port)) if configuration.take_over else None
+    given = {} if before is None else before.sockets
+    for sockets in given.values():
+        for one in sockets:
+            stack.callback(one.close)
+    found: dict[str, tuple[str, list[socket.socket]]] = {}
+    for host, port in wanted:
+        name = f"{host}:{port}"
+        try:
+            sockets = given.get(name) or listening(host, port)
+        except OSError as error:
+            raise OSError(f"cannot listen on {name}: {error.strerror or error}") from error
+        found[name] = (host, sockets)
+        for one in sockets:
+            stack.callback(one.close)
+    port = found[f"{first_host}:{first_port}"][1][0].getsockname()[1]
+    place = ListeningPlace(path_of(data_dir, first_host, port), found, before)
+    if configuration.unix_socket_dir is not None:
+        folder = Path(configuration.unix_socket_dir).absolute()
+        try:
+            sockets = given.get(str(folder)) or [listening_in(folder, port)]
+        except OSError as error:
+            raise OSError(f"cannot listen in {folder}: {error.strerror or error}") from error
+        found[str(folder)] = (str(folder), sockets)
+        stack.callback(sockets[0].close)
+        stack.callback(place.remove_unless_given, Path(sockets[0].getsockname()), os.getpid())
+    return place
+
+
 def _supervise(
     configuration: Configuration,
-    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    place: ListeningPlace,
     unknown: Sequence[tuple[str, str | None]],
 ) -> WorkerEnd | int:
     """Run the supervisor of several workers: the exit status. In a worker: its end."""
@@ -120,8 +142,9 @@ def _supervise(
     warn_of_unknown(unknown)
     supervisor = Supervisor(
         configuration.workers,
-        [one for _, sockets in listeners for one in sockets],
-        ready=partial(say_how_to_connect, listeners),
+        [one for _, sockets in place.hosts for one in sockets],
+        ready=partial(say_how_to_connect, place.hosts),
+        offer=place.offer,
         tell=structlog.get_logger("frontend").info,
     )
     return supervisor.run()
@@ -129,7 +152,7 @@ def _supervise(
 
 def _serve(
     configuration: Configuration,
-    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    place: ListeningPlace | None,
     unknown: Sequence[tuple[str, str | None]] = (),
     *,
     worker: WorkerEnd | None = None,
@@ -146,7 +169,7 @@ def _serve(
     from storage.errors import InvalidStore
 
     try:
-        serve(configuration, listeners, unknown, worker=worker, reload=reload)
+        serve(configuration, place, unknown, worker=worker, reload=reload)
     except InvalidStore as error:
         return _complain(error, EXIT_USAGE)
     except StartFailed as error:

@@ -20,6 +20,12 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--listen", metavar="HOST:PORT", help=f"addresses to listen on (default {defaults.listen})")
     add("--unix-socket-dir", metavar="DIR", help="folder for a Unix socket beside the addresses (.s.PGSQL.PORT)")
     add(
+        "--take-over",
+        action="store_const",
+        const="true",
+        help="take the addresses over from the server that has them, which drains once this one answers",
+    )
+    add(
         "--workers",
         metavar="N",
         help=f"processes that serve the clients, as one server: about one for each core (default {defaults.workers})",

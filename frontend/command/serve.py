@@ -7,6 +7,7 @@ has bound the addresses.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -37,6 +38,7 @@ from frontend.command.store_names import store_names
 from frontend.connections.tls import BadCertificate, Certificates
 from frontend.copy.codec import FileCodec
 from frontend.server.accepting import Server, ServerLimits
+from frontend.server.handover import ListeningPlace
 from frontend.workers.control import Order, WorkerEnd
 from planner.errors import SqlError
 from storage.environment.named_stores import check_names
@@ -51,13 +53,13 @@ class StartFailed(Exception):
 
 def serve(
     configuration: Configuration,
-    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    place: ListeningPlace | None,
     unknown_variables: Sequence[tuple[str, str | None]] = (),
     *,
     worker: WorkerEnd | None = None,
     reload: Callable[[], Configuration] | None = None,
 ) -> None:
-    """Serve the clients of `listeners` (of each host the sockets that listen already) until a signal. Warns of the
+    """Serve the clients of `place` until a signal, or until a newer server has taken it over. Warns of the
     `unknown_variables`, each with the one that may be meant. `reload` reads the configuration again, for SIGHUP.
 
     Prints a line to copy for each host once statements are answered. One worker of several says so to its supervisor
@@ -77,12 +79,12 @@ def serve(
 
         loop_factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(_serve(configuration, listeners, worker, reload))
+        runner.run(_serve(configuration, place, worker, reload))
 
 
 async def _serve(
     configuration: Configuration,
-    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    place: ListeningPlace | None,
     worker: WorkerEnd | None,
     reload: Callable[[], Configuration] | None,
 ) -> None:
@@ -131,15 +133,18 @@ async def _serve(
         certificates=certificates,
         colleagues=backend.colleagues,
     )
+    closing = contextlib.ExitStack()
     orders: asyncio.Queue[Order] = asyncio.Queue()
     hang_up = partial(_reload, backend, authenticator, certificates, reload)
     backend.services.reload = partial(os.kill, os.getpid() if worker is None else os.getppid(), signal.SIGHUP)
     try:
         if worker is None:
+            assert place is not None
             _obey_signals(orders, hang_up)
-            for _, sockets in listeners:
+            for _, sockets in place.hosts:
                 await server.serve_on(sockets)
-            say_how_to_connect(listeners)
+            closing.callback(_offer(place, orders))
+            say_how_to_connect(place.hosts)
         else:
             _obey_supervisor(worker, server, orders, hang_up)
             worker.say_ready()
@@ -147,9 +152,38 @@ async def _serve(
         collect_new_only()
         await _until_stopped(server.stop, backend.env.deposed, orders)
     finally:
+        closing.close()
         # What is frozen is never torn down, and libraries complain of that at the exit.
         gc.unfreeze()
         await backend.close()
+
+
+def _offer(place: ListeningPlace, orders: asyncio.Queue[Order]) -> Callable[[], None]:
+    """Offer the sockets to a newer server, which makes this one drain; what ends that."""
+    loop = asyncio.get_running_loop()
+    try:
+        offer = place.offer(partial(orders.put_nowait, Order.DRAIN))
+    except OSError as error:
+        log.warning("a later server cannot take the listening sockets over", error=str(error))
+        return lambda: None
+
+    def accept() -> None:
+        control = offer.accept()
+        if control is not None:
+            loop.add_reader(control, hear, control)
+
+    def hear(control: socket.socket) -> None:
+        loop.remove_reader(control)
+        if offer.hear(control):
+            loop.add_reader(control, hear, control)
+
+    loop.add_reader(offer.listener, accept)
+
+    def close() -> None:
+        loop.remove_reader(offer.listener)
+        offer.close()
+
+    return close
 
 
 def _obey_signals(orders: asyncio.Queue[Order], hang_up: Callable[[], None]) -> None:

@@ -68,9 +68,3 @@ def listening_in(folder: Path, port: int) -> socket.socket:
         one.close()
         raise
     return one
-
-
-def remove_socket(path: Path, process: int) -> None:
-    """Take the name of a Unix socket out of its folder, in the process that made it and in none that it forked."""
-    if os.getpid() == process:
-        path.unlink(missing_ok=True)

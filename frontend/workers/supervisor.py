@@ -25,9 +25,11 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from adapter.sessions.scratch import Scratch
 from adapter.workers.colleagues import WorkerPlace
+from frontend.server.handover import Offer
 from frontend.workers.control import CLIENT, MAX_MESSAGE_BYTES, READY, Order, WorkerEnd, control_pair
 from storage.host_memory import HostMemory
 
@@ -61,7 +63,8 @@ class _Worker:
 
 
 class Supervisor:
-    """See the module's contract. `ready` is called once all workers answer; `tell` logs an event with its values."""
+    """See the module's contract. `ready` is called once all workers answer, and `offer`, which is given what makes this
+    server drain, offers its sockets to a later one; `tell` logs an event with its values."""
 
     def __init__(
         self,
@@ -69,11 +72,14 @@ class Supervisor:
         listeners: Sequence[socket.socket],
         *,
         ready: Callable[[], None],
+        offer: Callable[[Callable[[], None]], Offer],
         tell: Callable[..., None],
     ) -> None:
         self._count = count
         self._listeners = list(listeners)
         self._announce = ready
+        self._make_offer = offer
+        self._offer: Offer | None = None
         self._tell = tell
         self._memory = HostMemory.make()
         self._scratch = Scratch()
@@ -106,6 +112,8 @@ class Supervisor:
                             self._on_signal(signal.Signals(number))
                     elif isinstance(key.data, _Worker):
                         self._hear(key.data)
+                    elif key.data is not None:
+                        key.data()
                     else:
                         self._accept(key.fileobj)  # type: ignore[arg-type]
                 self._hand_over()
@@ -154,6 +162,8 @@ class Supervisor:
                 other.control.close()
         for one in (*self._listeners, *self._waiting):
             one.close()
+        if self._offer is not None:
+            self._offer.listener.close()
 
     def _hear(self, worker: _Worker) -> None:
         """A worker has said something, or its process has ended."""
@@ -178,7 +188,27 @@ class Supervisor:
                 self._serving = True
                 for one in self._listeners:
                     self._selector.register(one, selectors.EVENT_READ)
+                self._offer_sockets()
                 self._announce()
+
+    def _offer_sockets(self) -> None:
+        """Let a later server take the sockets over."""
+        try:
+            offer = self._offer = self._make_offer(partial(self._stop, Order.DRAIN))
+        except OSError as error:
+            self._tell("a later server cannot take the listening sockets over", error=str(error))
+            return
+        self._selector.register(offer.listener, selectors.EVENT_READ, partial(self._give_sockets, offer))
+
+    def _give_sockets(self, offer: Offer) -> None:
+        control = offer.accept()
+        if control is not None:
+            self._selector.register(control, selectors.EVENT_READ, partial(self._hear_taker, offer, control))
+
+    def _hear_taker(self, offer: Offer, control: socket.socket) -> None:
+        self._selector.unregister(control)
+        if offer.hear(control):
+            self._selector.register(control, selectors.EVENT_READ, partial(self._hear_taker, offer, control))
 
     def _ended(self, worker: _Worker) -> None:
         """The process of `worker` has closed its control socket: it has ended, or is about to."""
@@ -238,6 +268,9 @@ class Supervisor:
     def _stop(self, order: Order) -> None:
         if not self._stopping:
             self._stopping = True
+            if self._offer is not None:
+                self._selector.unregister(self._offer.listener)
+                self._offer.close()
             for one in self._listeners:
                 if self._serving:
                     self._selector.unregister(one)
