@@ -82,7 +82,7 @@ def test_clients_lose_connections_and_nothing_else(workers: int, tmp_path: Path)
         assert [caller.other for caller in callers] == [[]] * 4
         assert all(caller.lost >= 2 and caller.added for caller in callers)
         with psycopg.connect(servers[2].dsn(), autocommit=True) as connection:
-            found = dict(connection.execute("SELECT n, count(*) FROM added GROUP BY n").fetchall())
+            found: dict[int, int] = dict(connection.execute("SELECT n, count(*) FROM added GROUP BY n").fetchall())
         for caller in callers:
             assert caller.added <= found[caller.number] <= caller.added + caller.doubtful
         assert found[9] == 1
