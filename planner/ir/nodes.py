@@ -7,8 +7,7 @@ scalar refers to a column by that id (`ColumnRef`), from whatever depth, so a co
 whose id belongs to an enclosing query. The lowerings name the column ``c<id>``.
 
 Invariants: a node's expressions use only the fields of its inputs (and, inside a subquery or the right side of a
-lateral join, of the enclosing scopes). Both sides of a set operation have the same types. Arguments of a `Call` have
-exactly the types of its signature (after polymorphism is resolved).
+lateral join, of the enclosing scopes). Arguments of a `Call` have exactly the types of its resolved signature.
 """
 
 from __future__ import annotations
@@ -537,18 +536,19 @@ class LockRows(Struct, frozen=True, kw_only=True):
 
 
 class SetOperation(Struct, frozen=True, kw_only=True):
-    """UNION, INTERSECT, EXCEPT; column i of the output stands for column i of both sides, which have its type."""
+    """UNION, INTERSECT, EXCEPT by place, of the same types. Columns at the places `by` tell rows apart (None: all)."""
 
     op: OneOf["union", "intersect", "except"]
     all: bool
     left: Rel
     right: Rel
     fields: tuple[Field, ...]
+    by: tuple[int, ...] | None = None
 
 
 class CommonTable(Struct, frozen=True, kw_only=True):
-    """A CTE's definition. When `recursive`, `rel` is the non-recursive term, `step` the recursive one (which reads
-    `CteScan` of this id) and `union_all` tells whether duplicates stay."""
+    """A CTE. When `recursive`, `rel` is the non-recursive term, `step` the recursive one (which reads `CteScan` of this
+    id) and `union_all` tells whether duplicates stay."""
 
     id: int
     name: str

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlError, SqlSyntaxError
-from planner.ir.nodes import ColumnRef, Origin, Rel, Scalar, SetOperation
+from planner.ir.nodes import ColumnRef, Origin, Project, Rel, Scalar, SetOperation
 from planner.queries.query_tail import QueryTail
 from planner.queries.row_locking import clause_name
 from planner.resolution.casting import to_common, unified_type
 from planner.resolution.coercion import common_type
 from planner.resolution.operators import check_groupable
 from planner.resolution.query import analyze_query, cast_columns, coerce_column, column_position, first_position
+from planner.resolution.records import compared_by, may_look_different, record_fields
 from planner.resolution.statement import Analyzed, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
-from planner.types.types import UNKNOWN, SqlType
+from planner.types.types import RECORD, UNKNOWN, SqlType
 
 _SET_OPERATIONS = {pb.SETOP_UNION: "UNION", pb.SETOP_INTERSECT: "INTERSECT", pb.SETOP_EXCEPT: "EXCEPT"}
 
@@ -78,6 +80,10 @@ class _SetNode:
             )
         self.names = self.left.names
         self.types: list[SqlType] = []
+        self.made: Rel | None = None
+        """What has been built, where it has the fields of records beside them."""
+        self.parts: dict[int, tuple[int, int]] = {}
+        """Of a column of records, where those are among the columns of the input of `made`: the first, and how many."""
         for index in range(len(left)):
             a, b = left[index], right[index]
             chosen = common_type([a.oid, b.oid])
@@ -117,7 +123,87 @@ class _SetNode:
         right = cast_columns(statement, self.right.build(), self.types)
         fields = tuple(statement.new_field(name, type) for name, type in zip(self.names, self.types, strict=True))
         op: Any = self.operation.lower()
+        for place, field in enumerate(fields):
+            known = record_fields(self.level, _column(left, place))
+            if known is not None and known == record_fields(self.level, _column(right, place)):
+                statement.record_columns[field.id] = known
+        if not self.all or self.operation != "UNION":
+            extended = self._with_fields_of_records(left, right)
+            if extended is not None:
+                left, right, by = extended
+                added = tuple(statement.new_field("field", field.type) for field in left.fields[len(fields) :])
+                whole = (*fields, *added)
+                rel = SetOperation(op=op, all=self.all, left=left, right=right, fields=whole, by=by)
+                outputs = tuple(statement.new_field(field.name, field.type) for field in fields)
+                for field, output in zip(fields, outputs, strict=True):
+                    if field.id in statement.record_columns:
+                        statement.record_columns[output.id] = statement.record_columns[field.id]
+                exprs = tuple(ColumnRef(id=field.id, type=field.type) for field in fields)
+                self.made = Project(input=rel, exprs=exprs, fields=outputs)
+                return self.made
         return SetOperation(op=op, all=self.all, left=left, right=right, fields=fields)
+
+    def _with_fields_of_records(self, left: Rel, right: Rel) -> tuple[Rel, Rel, tuple[int, ...]] | None:
+        """Both sides with the fields of their records as further columns, at the end, and the places of the columns
+        that rows are told apart by; None where records that are equal look alike. Raises 42804 for records that cannot
+        be compared."""
+        by = list(range(len(self.types)))
+        sides: list[list[Scalar]] = [[], []]
+        count = len(self.types)
+        for place, type in enumerate(self.types):
+            if type.oid != RECORD:
+                continue
+            one, other = parts = self._parts(left, place), self._parts(right, place)
+            if one is None or other is None:
+                continue
+            _check_comparable(one, other)
+            if not may_look_different(one):
+                continue
+            by.remove(place)
+            by.extend(range(count, count + len(one)))
+            self.parts[place] = (count, len(one))
+            count += len(one)
+            for side, fields in zip(sides, parts, strict=True):
+                side.extend(fields or ())
+        if count == len(self.types):
+            return None
+        return self._extended(left, sides[0]), self._extended(right, sides[1]), tuple(by)
+
+    def _parts(self, rel: Rel, place: int) -> tuple[Scalar, ...] | None:
+        """What the records of a side's column are compared by, None where that is not known. A set operation has the
+        fields beside it already."""
+        for query in (self.left, self.right):
+            if isinstance(query, _SetNode) and query.made is rel and isinstance(rel, Project) and place in query.parts:
+                first, count = query.parts[place]
+                found = rel.input.fields[first : first + count]
+                return tuple(ColumnRef(id=field.id, type=field.type) for field in found)
+        return compared_by(self.level, _column(rel, place))
+
+    def _extended(self, rel: Rel, parts: Sequence[Scalar]) -> Rel:
+        added = tuple(self.level.statement.new_field("field", part.type) for part in parts)
+        if isinstance(rel, Project):
+            return Project(input=rel.input, exprs=(*rel.exprs, *parts), fields=(*rel.fields, *added))
+        exprs = tuple(ColumnRef(id=field.id, type=field.type) for field in rel.fields)
+        return Project(input=rel, exprs=(*exprs, *parts), fields=(*rel.fields, *added))
+
+
+def _column(rel: Rel, place: int) -> Scalar:
+    """What a column is: where a projection computes it, its expression, of which more is known."""
+    if isinstance(rel, Project):
+        return rel.exprs[place]
+    return ColumnRef(id=rel.fields[place].id, type=rel.fields[place].type)
+
+
+def _check_comparable(left: Sequence[Scalar], right: Sequence[Scalar]) -> None:
+    """record_eq's rules (rowtypes.c)."""
+    if len(left) != len(right):
+        raise DatatypeMismatch("cannot compare record types with different numbers of columns")
+    for number, (one, other) in enumerate(zip(left, right, strict=True), 1):
+        if one.type.oid != other.type.oid:
+            raise DatatypeMismatch(
+                f"cannot compare dissimilar column types {format_type(one.type.oid)} and {format_type(other.type.oid)} "
+                f"at record column {number}"
+            )
 
 
 def _refuse_locking(tree: Tree) -> None:

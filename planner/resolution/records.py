@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from planner.errors import FeatureNotSupported
@@ -56,12 +56,21 @@ LOOKS = frozenset({NUMERIC, FLOAT4, FLOAT8, INTERVAL, BPCHAR, JSONB, _NUMRANGE, 
 def told_apart_by(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
     """What tells records apart that may be equal though they look different: their fields. None for those that look
     alike when they are equal, or whose fields are not known: they are told apart by themselves."""
+    fields = compared_by(level, record)
+    return fields if fields is not None and may_look_different(fields) else None
+
+
+def compared_by(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
+    """The fields of a record, and of records in it; None where they are not known."""
     try:
-        fields = tuple(ordered_by(level, record))
+        return tuple(ordered_by(level, record))
     except FeatureNotSupported:
         return None
-    unlike = any(field.type.oid in LOOKS or element_of(field.type.oid) in LOOKS for field in fields)
-    return fields if unlike else None
+
+
+def may_look_different(fields: Sequence[Scalar]) -> bool:
+    """Whether equal values of some of them may look different."""
+    return any(field.type.oid in LOOKS or element_of(field.type.oid) in LOOKS for field in fields)
 
 
 def ordered_by(level: Level, scalar: Scalar) -> Iterator[Scalar]:

@@ -235,11 +235,14 @@ class Relations:
     # ------------------------------------------------------------ set operations and common tables
 
     def _set_operation(self, rel: ir.SetOperation) -> Select:
-        if not all(self.scalars.compares_as_is(field.type) for field in rel.fields):
+        if rel.by is not None or not all(self.scalars.compares_as_is(field.type) for field in rel.fields):
             if rel.op != "union":
                 return self.build(compared_by_rows(rel, self.ctx.new_id))
             if not rel.all:
-                return self.build(ir.Deduplicate(input=replace(rel, all=True), on=(), order_by=(), fields=rel.fields))
+                columns = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in rel.fields])
+                on = () if rel.by is None else tuple([columns[place] for place in rel.by])
+                both = replace(rel, all=True, by=None)
+                return self.build(ir.Deduplicate(input=both, on=on, order_by=(), fields=rel.fields))
         members = _united(rel)
         if len(members) > 2 and not rel.all:
             # An engine would remove duplicates once for each member.

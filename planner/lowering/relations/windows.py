@@ -277,9 +277,11 @@ def compared_by_rows(rel: ir.SetOperation, new_id: Callable[[], int]) -> ir.Rel:
     the ids of new columns.
     """
 
+    by = range(len(rel.fields)) if rel.by is None else rel.by
+
     def numbered(side: ir.Rel) -> tuple[ir.Rel, ir.ColumnRef]:
         (signature,) = registry.window_functions("row_number")
-        columns = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in side.fields])
+        columns = tuple([ir.ColumnRef(id=side.fields[place].id, type=side.fields[place].type) for place in by])
         whole = ir.Frame(
             mode="range", start=ir.FrameBound(kind="unbounded_preceding"), end=ir.FrameBound(kind="current_row")
         )
@@ -297,7 +299,12 @@ def compared_by_rows(rel: ir.SetOperation, new_id: Callable[[], int]) -> ir.Rel:
         (ir.ColumnRef(id=a.id, type=a.type), ir.ColumnRef(id=b.id, type=b.type))
         for a, b in zip(rel.left.fields, rel.right.fields, strict=True)
     ]
-    same = tuple([ir.Distinct(left=a, right=b, negated=True, type=boolean) for a, b in [*pairs, (number, other)]])
+    same = tuple(
+        [
+            ir.Distinct(left=a, right=b, negated=True, type=boolean)
+            for a, b in [*map(pairs.__getitem__, by), (number, other)]
+        ]
+    )
     there = ir.Filter(input=right, condition=ir.BoolOp(op="and", args=same, type=boolean), fields=right.fields)
     kept: ir.Scalar = ir.Exists(rel=there, negated=rel.op == "except", type=boolean)
     if not rel.all:
