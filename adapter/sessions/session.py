@@ -264,6 +264,16 @@ class Session:
         """The columns of a portal, None when it returns no rows. Raises 34000."""
         return self._portal(name).columns
 
+    def statement_text(self, name: str) -> str | None:
+        """The text of a prepared statement, if there is one of this name."""
+        statement = self.state.statements.by_name.get(name)
+        return None if statement is None else statement.text
+
+    def portal_text(self, name: str) -> str | None:
+        """The text of a portal's statement, if there is one of this name."""
+        portal = self.state.portals.by_name.get(name)
+        return None if portal is None else portal.text
+
     def portal_formats(self, name: str) -> tuple[int, ...]:
         """The result formats that Bind asked for. Raises 34000."""
         return self._portal(name).result_formats

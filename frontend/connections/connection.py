@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,10 +31,11 @@ from adapter.execution.statement import select_tag
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, Empty, RecordBatch, Rows, StatementResult
 from adapter.sessions.changes_at_once import ChangeAtOnce
 from adapter.store_errors import sql_error
+from frontend.connections.client_log import ClientLog
 from frontend.connections.function_calls import NULL_RESULT, check_format, decode_arguments, response
 from frontend.connections.session_protocol import Session
 from frontend.copy.streams import SynchronizationLost, receive_copy, send_copy
-from frontend.decoding.parameters import MANY_BYTES, MANY_PARAMS, decode_params
+from frontend.decoding.parameters import MANY_BYTES, MANY_PARAMS, decode_params, shown_parameters
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.rows import RowEncoder, chunks, row_encoder, work_of
 from frontend.encoding.settings import FormatSettings, format_settings
@@ -136,9 +138,12 @@ class _Encoding(Struct, frozen=True, kw_only=True, eq=False):
 class Connection:
     """Serves one authenticated client."""
 
-    def __init__(self, channel: Channel, session: Session) -> None:
+    def __init__(self, channel: Channel, session: Session, client_log: ClientLog) -> None:
         self._channel = channel
         self._session = session
+        self._client_log = client_log
+        self._given: dict[str, tuple[str | None, ...]] = {}
+        """The parameters of portals as they are logged, where they are."""
         self._skip_until_sync = False
         self._encodings: dict[tuple[int, tuple[int, ...]], _Encoding] = {}
         self._handlers: dict[type, Callable[[Any], Any]] = {
@@ -183,29 +188,71 @@ class Connection:
                 raise ProtocolViolation("invalid frontend message type 112", fatal=True)
             if self._skip_until_sync and kind is not Sync:
                 continue
-            await self._handle(message)
+            settings = self._session.settings
+            if settings is not self._client_log.settings:
+                self._client_log.follow(settings)
+            if self._client_log.is_active:
+                await self._handle_and_log(message)
+            else:
+                await self._handle(message)
 
-    async def _handle(self, message: FrontendMessage) -> None:
+    async def _handle_and_log(self, message: FrontendMessage) -> None:
+        """`_handle` of a client whose statements, or their durations, are logged."""
+        text, told = self._text_of(message), False
+        what = "statement"
+        parameters: tuple[str | None, ...] = ()
+        match message:
+            case Parse():
+                what = f"parse {message.name or '<unnamed>'}"
+            case Bind():
+                what = f"bind {message.statement or '<unnamed>'}"
+                types = () if text is None else self._session.statement_param_types(message.statement)
+                parameters = self._given[message.portal] = shown_parameters(message, types)
+            case Execute():
+                what = f"execute {message.portal or '<unnamed>'}"
+                parameters = self._given.get(message.portal, ())
+        if text is None:
+            await self._handle(message)
+            return
+        if isinstance(message, Query | Execute):
+            told = await self._client_log.statement(what, text, parameters)
+        began = time.perf_counter()
+        if await self._handle(message):
+            self._client_log.duration(what, text, time.perf_counter() - began, parameters, told=told)
+
+    def _text_of(self, message: FrontendMessage) -> str | None:
+        """The statement that a message is about."""
+        match message:
+            case Query() | Parse():
+                return message.text
+            case Bind():
+                return self._session.statement_text(message.statement)
+            case Execute():
+                return self._session.portal_text(message.portal)
+        return None
+
+    async def _handle(self, message: FrontendMessage) -> bool:
+        """Serve a message; False when it has failed."""
         try:
             await self._handlers[type(message)](message)
         except SynchronizationLost as error:
-            await self._report(error)
+            await self._report(error, message)
             raise ProtocolViolation(
                 "terminating connection because protocol synchronization was lost", fatal=True
             ) from None
         except SqlError as error:
             if isinstance(error, InternalError):
                 self._log(error)
-            await self._report(error)
+            await self._report(error, message)
         except (ConnectionLost, FramingError, asyncio.CancelledError):
             raise
         except Exception as error:
             # It may have struck outside of the session, whose transaction fails all the same.
             with suppress(Exception), self._session.work:
                 raise
-            await self._report(self._internal(error))
+            await self._report(self._internal(error), message)
         else:
-            return
+            return True
         if isinstance(message, FunctionCall):
             await self._session.sync()
         if isinstance(message, Query | FunctionCall) or (isinstance(message, Malformed) and message.code in "QF"):
@@ -214,6 +261,7 @@ class Connection:
             self._skip_until_sync = not isinstance(message, Sync)
             if isinstance(message, Sync):
                 await self.ready()
+        return False
 
     def _internal(self, error: Exception) -> SqlError:
         if isinstance(error, StorageError):
@@ -226,10 +274,11 @@ class Connection:
             "internal error", exc_info=error, statement=without_passwords(self._session.query_text)[:MAX_LOGGED_CHARS]
         )
 
-    async def _report(self, error: SqlError) -> None:
-        """Tells the client."""
+    async def _report(self, error: SqlError, message: FrontendMessage) -> None:
+        """Tells the client, and the log; one that ends the connection is told where that ends."""
         if error.fatal:
             raise error
+        self._client_log.error(error, self._text_of(message))
         self._send_notices()
         self._channel.write(backend.error_response(error))
         await self._channel.flush()
@@ -256,7 +305,7 @@ class Connection:
     # ------------------------------------------------------------ simple protocol
 
     async def _query(self, message: Query) -> None:
-        found = self._session.text_at_once(message.text)
+        found = None if self._client_log.is_active else self._session.text_at_once(message.text)
         if found is not None:
             once, params = found
             if isinstance(once, ChangeAtOnce):
@@ -293,7 +342,7 @@ class Connection:
         self._channel.write(backend.PARSE_COMPLETE)
 
     async def _bind(self, message: Bind) -> None:
-        if not message.portal and await self._bound_at_once(message):
+        if not message.portal and not self._client_log.is_active and await self._bound_at_once(message):
             return
         types = self._session.statement_param_types(message.statement)
         with self._session.work:

@@ -41,6 +41,31 @@ def decode_params(bind: Bind, types: Sequence[SqlType], settings: Mapping[str, s
     return tuple(literals)
 
 
+def shown_parameters(bind: Bind, types: Sequence[SqlType]) -> tuple[str | None, ...]:
+    """The parameters for people, as far as they can be read; what cannot is shown as hexadecimal digits."""
+    formats = bind.param_formats
+    shown: list[str | None] = []
+    for index, raw in enumerate(bind.params):
+        code = TEXT_FORMAT if not formats else formats[index % len(formats)]
+        if raw is None:
+            shown.append(None)
+        elif code == TEXT_FORMAT:
+            shown.append(bytes(raw).decode("utf-8", "replace"))
+        else:
+            try:
+                value = parse_binary(bytes(raw), types[index])
+            except (SqlError, LeftoverData, IndexError):
+                value = bytes(raw)
+            shown.append(_shown(value))
+    return tuple(shown)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    return "\\x" + value.hex() if isinstance(value, bytes) else str(value)
+
+
 def _decode(
     bind: Bind, index: int, raw: bytes | memoryview | None, sql_type: SqlType, code: int, settings: Mapping[str, str]
 ) -> object:

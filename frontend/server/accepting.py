@@ -22,6 +22,7 @@ from frontend.authentication.login import Authenticator
 from frontend.connections.addresses import ip_address
 from frontend.connections.cancel_keys import CancelRegistry
 from frontend.connections.channel import ClientProtocol
+from frontend.connections.client_log import ClientLog
 from frontend.connections.connection import Connection, ConnectionLost
 from frontend.connections.session_protocol import Session, SessionFactory
 from frontend.connections.startup import Negotiated, negotiate
@@ -163,6 +164,7 @@ class Server:
         except FramingError as error:
             client.send_last(backend.error_response(error.error) if error.error is not None else b"")
         except SqlError as error:
+            log.error("FATAL", sqlstate=error.sqlstate, message=error.message, host=str(client.address or "[local]"))
             client.send_last(backend.error_response(error, severity="FATAL"))
         except (ConnectionLost, ConnectionError, TimeoutError):
             client.close()
@@ -215,8 +217,13 @@ class Server:
             session = await self._open_session(client, negotiated)
         task = asyncio.current_task()
         assert task is not None
-        connection = Connection(client, session)
+        parameters = negotiated.parameters
+        client_log = ClientLog(
+            session.settings, session.backend_pid, parameters.user, parameters.database, parameters.remote_address
+        )
+        connection = Connection(client, session, client_log)
         self._connections[task] = connection
+        client_log.connected()
         try:
             client.on_vanished = lambda: None if connection.idle else session.cancel()
             secret = self._cancels.register(session.backend_pid, negotiated.version, self._canceller(client, session))
@@ -227,6 +234,7 @@ class Server:
         finally:
             self._connections.pop(task, None)
             self._cancels.unregister(session.backend_pid)
+            client_log.disconnected()
             await session.close()
 
     @contextlib.contextmanager

@@ -177,6 +177,21 @@ class Script:
         return session
 
 
+UNLOGGED = {
+    "application_name": "",
+    "log_connections": "off",
+    "log_disconnections": "off",
+    "log_duration": "off",
+    "log_error_verbosity": "default",
+    "log_min_duration_statement": "-1",
+    "log_min_error_statement": "error",
+    "log_min_messages": "warning",
+    "log_parameter_max_length": "-1",
+    "log_statement": "none",
+}
+"""PostgreSQL's defaults of what is logged."""
+
+
 class ScriptedSession:
     """See `frontend.connections.session_protocol.Session`."""
 
@@ -207,7 +222,13 @@ class ScriptedSession:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        return self.script.settings
+        return {**UNLOGGED, **self.script.settings}
+
+    def statement_text(self, name: str) -> str | None:
+        return self.statements.get(name)
+
+    def portal_text(self, name: str) -> str | None:
+        return self.statements.get(self.portals[name][0]) if name in self.portals else None
 
     def at_once(self, name: str) -> None:
         return None

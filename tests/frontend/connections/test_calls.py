@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from frontend.connections.channel import ClientProtocol
+from frontend.connections.client_log import ClientLog
 from frontend.connections.connection import Connection
 from tests.adapter.harness import connect, open_server
 from tests.adapter.statements.test_python_calls import Count
@@ -68,7 +69,9 @@ async def client() -> AsyncIterator[Client]:
         for number in (7, 8):
             await setup.run(f"select id, n, label from t where id = {number}")
         client = Client()
-        task = asyncio.ensure_future(Connection(client.channel, (await connect(server)).session).run())
+        session = (await connect(server)).session
+        unlogged = ClientLog(session.settings, session.backend_pid, "postgres", "postgres", None)
+        task = asyncio.ensure_future(Connection(client.channel, session, unlogged).run())
         yield client
         client.channel.eof_received()
         await task
