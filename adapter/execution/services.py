@@ -106,6 +106,8 @@ class Services:
         self.started_at = utc_now()
         self.reload: Callable[[], None] = lambda: None
         """Has the server read its configuration again."""
+        self.metric_rows: Callable[[], list[Mapping[str, Any]]] = list
+        """What this process has counted, where anybody watches."""
         self.authentication_rows: Callable[[str], Sequence[Mapping[str, Any]]] = lambda relation: ()
         """The rows of pg_hba_file_rules and pg_ident_file_mappings, by column name: what the server's files say."""
         self._temporary_oid = FIRST_TEMPORARY_OID

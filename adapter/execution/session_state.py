@@ -129,6 +129,8 @@ class SessionState:
         self.changes_by_calls = 0
         """How many statements that change rows were carried out inside functions."""
         self.waits_for_locks = True
+        self.engine_used = "none"
+        """The engine that the latest statement has used."""
         """Whether what runs waits for locks that others have; it raises WouldWait otherwise."""
         self._unsettled: asyncio.Future[Csn] | None = None
         """The session's last commit that was answered before everybody saw it."""

@@ -195,6 +195,7 @@ async def prepare_read(
                     reason="it reads by a key", paths=paths, stream=partial(batches_of, *found_rows),
                 )  # fmt: skip
     engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values.flat)
+    session.engine_used = engine.name
     stream = partial(engine.execute, query, resolved.inputs, running.params, context, extra=at_hand)
     if files:
         stream = partial(checked, stream, tuple(files.values()), running.services.file_threads)

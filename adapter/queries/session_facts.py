@@ -40,6 +40,9 @@ from storage.errors import UnknownShard
 TEMPORARY_FILES = "temporary files"
 """What pg_stat_database takes from each worker about them, in place of a relation's name."""
 
+METRICS = "metrics"
+"""What each worker is asked for to add up what they count, in place of a relation's name."""
+
 _OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
     "pg_stat_activity": ("pg_stat_activity",),
     "pg_stat_ssl": ("pg_stat_ssl",),
@@ -222,6 +225,8 @@ def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> li
     """What this process contributes to a relation whose rows are those of all workers."""
     if relation == "pg_locks":
         return lock_rows(services.locks, services.between_servers, sessions.all())
+    if relation == METRICS:
+        return services.metric_rows()
     if relation == TEMPORARY_FILES:
         return services.temporary_file_counts.rows()
     if relation == "pg_stat_progress_copy":

@@ -58,6 +58,11 @@ class Session:
         return self.state.query_text
 
     @property
+    def engine_used(self) -> str:
+        """The engine that the latest statement has used: local, spark, or none."""
+        return self.state.engine_used
+
+    @property
     def transaction_status(self) -> str:
         """ReadyForQuery's indicator: I, T or E."""
         transaction = self.state.transaction

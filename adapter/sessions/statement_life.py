@@ -203,6 +203,7 @@ class StatementLife:
             beside=beside,
         )
         self.running = running
+        state.engine_used = "none"
         state.state_changed_at = now
         if state.values.flat["statement_timeout"] != "0":
             self._timer = self._timeout(running.scope)

@@ -20,7 +20,7 @@ from frontend.authentication.host_names import confirmed_name, interfaces
 from frontend.authentication.ident import may_come_in
 from frontend.authentication.matching import Client, Surroundings, asks_for_host_name, matching_rule
 from frontend.authentication.oauth import BadToken, IssuersKeys, bearer_name
-from frontend.authentication.passwords import Channel, knows_password
+from frontend.authentication.passwords import Channel, is_password_of, knows_password
 from frontend.authentication.rules import RuleBook
 from frontend.authentication.throttle import Throttle
 from frontend.connections.addresses import IpAddress
@@ -96,6 +96,18 @@ class Authenticator:
                 await asyncio.sleep(self._throttle.failed(address, startup.user, self._clock()))
             raise _failed(rule, startup.user)
         self._throttle.succeeded(address, startup.user, self._clock())
+
+    async def knows_password(self, address: IpAddress | None, login: Login, password: str) -> bool:
+        """Whether who is at `address` knows the role's password, where no rule is asked; guessing is as slow, and ends
+        as soon, as at the protocol's own door."""
+        if self._throttle.is_refused(address, login.user, self._clock()):
+            return False
+        if await is_password_of(login, password):
+            self._throttle.succeeded(address, login.user, self._clock())
+            return True
+        self._tell(address, login.user)
+        await asyncio.sleep(self._throttle.failed(address, login.user, self._clock()))
+        return False
 
     async def _rule(self, stranger: Stranger, startup: StartupParameters, login: Login) -> Rule | None:
         rules: Sequence[Rule] = self.book.rules(guarded=login.is_guarded)

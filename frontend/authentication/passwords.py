@@ -57,7 +57,11 @@ async def knows_password(channel: Channel, login: Login, *, plain: bool, md5_all
 async def _plain(channel: Channel, login: Login) -> bool:
     channel.write(backend.AUTHENTICATION_CLEARTEXT_PASSWORD)
     await channel.flush()
-    password = _password(await channel.receive_answer("password", MAX_PASSWORD_BYTES))
+    return await is_password_of(login, _password(await channel.receive_answer("password", MAX_PASSWORD_BYTES)))
+
+
+async def is_password_of(login: Login, password: str) -> bool:
+    """Whether it is the role's password: the same work for roles that are not there, or have none."""
     verifier, doomed = _verifier(login)
     text = login.verifier if login.verifier is not None and is_md5(login.verifier) else verifier.text()
     fits = await asyncio.to_thread(is_password, text, password, role=login.user)

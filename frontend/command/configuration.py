@@ -41,6 +41,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     take_over: bool = False
     """Whether to take the listening sockets of the server that runs at the first address on the same data_dir, which
     drains once this one answers. Without one there, nothing is different."""
+    http: str | None = None
+    """host:port for HTTP: /metrics for Prometheus, /healthz, /readyz. Nothing listens there without it."""
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     """Processes that serve behind the addresses, as one server."""
     spark_master: str = "local[*]"
@@ -227,6 +229,8 @@ def load_configuration(flags: Mapping[str, Any], environment: Mapping[str, str])
             parse_address(part, merged["listen"][1])
     if configuration.take_over and addresses(configuration)[0][1] == 0:
         raise ConfigurationError(f"{merged['take_over'][1]} needs a port to listen on")
+    if configuration.http is not None:
+        parse_address(configuration.http, merged["http"][1])
     if (configuration.tls_cert is None) != (configuration.tls_key is None):
         raise ConfigurationError("tls_cert and tls_key must be given together")
     if configuration.tls_client_ca is not None and configuration.tls_cert is None:

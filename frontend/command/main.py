@@ -27,6 +27,7 @@ from frontend.command.configuration import (
     ConfigurationError,
     addresses,
     load_configuration,
+    parse_address,
     unknown_variables,
 )
 from frontend.command.options import configure_admin, configure_serve
@@ -80,14 +81,15 @@ def _run_serve(arguments: argparse.Namespace) -> int:
         unknown = unknown_variables(os.environ)
         try:
             if configuration.workers == 1:
-                return _serve(configuration, place, unknown, reload=reload)
+                return _serve(configuration, place, unknown, http=place.http, reload=reload)
             end = _supervise(configuration, place, unknown)
             if isinstance(end, int):
                 return end
-            # This is a worker, whose clients come from the supervisor.
+            # This is a worker, whose clients come from the supervisor. The first one answers HTTP for all of them.
+            http = [one.dup() for one in place.http] if end.number == 0 else []
             stack.close()
             gc.disable()
-            return _serve(configuration, None, worker=end, reload=reload)
+            return _serve(configuration, None, http=http, worker=end, reload=reload)
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
 
@@ -113,8 +115,17 @@ def _listen(
         found[name] = (host, sockets)
         for one in sockets:
             stack.callback(one.close)
+    http: dict[str, list[socket.socket]] = {}
+    if configuration.http is not None:
+        name = f"http {configuration.http}"
+        try:
+            http[name] = given.get(name) or listening(*parse_address(configuration.http))
+        except OSError as error:
+            raise OSError(f"cannot listen on {configuration.http}: {error.strerror or error}") from error
+        for one in http[name]:
+            stack.callback(one.close)
     port = found[f"{first_host}:{first_port}"][1][0].getsockname()[1]
-    place = ListeningPlace(path_of(data_dir, first_host, port), found, before)
+    place = ListeningPlace(path_of(data_dir, first_host, port), found, before, http)
     if configuration.unix_socket_dir is not None:
         folder = Path(configuration.unix_socket_dir).absolute()
         try:
@@ -155,6 +166,7 @@ def _serve(
     place: ListeningPlace | None,
     unknown: Sequence[tuple[str, str | None]] = (),
     *,
+    http: Sequence[socket.socket] = (),
     worker: WorkerEnd | None = None,
     reload: Callable[[], Configuration],
 ) -> int:
@@ -169,7 +181,7 @@ def _serve(
     from storage.errors import InvalidStore
 
     try:
-        serve(configuration, place, unknown, worker=worker, reload=reload)
+        serve(configuration, place, unknown, http=http, worker=worker, reload=reload)
     except InvalidStore as error:
         return _complain(error, EXIT_USAGE)
     except StartFailed as error:

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -44,6 +44,10 @@ from planner.errors import SqlError
 from storage.environment.named_stores import check_names
 from storage.errors import StorageError
 
+if TYPE_CHECKING:
+    from adapter.sessions.metrics import ServerMetrics
+    from frontend.server.http import HttpServer
+
 log = structlog.get_logger("frontend")
 
 
@@ -56,11 +60,12 @@ def serve(
     place: ListeningPlace | None,
     unknown_variables: Sequence[tuple[str, str | None]] = (),
     *,
+    http: Sequence[socket.socket] = (),
     worker: WorkerEnd | None = None,
     reload: Callable[[], Configuration] | None = None,
 ) -> None:
-    """Serve the clients of `place` until a signal, or until a newer server has taken it over. Warns of the
-    `unknown_variables`, each with the one that may be meant. `reload` reads the configuration again, for SIGHUP.
+    """Serve the clients of `place`, and those of HTTP, until a signal, or until a newer server has taken it over. Warns
+    of the `unknown_variables`, each with the one that may be meant. `reload` reads the configuration again, for SIGHUP.
 
     Prints a line to copy for each host once statements are answered. One worker of several says so to its supervisor
     instead, which gives it its clients. Raises InvalidStore for store names that are none, StartFailed.
@@ -79,12 +84,13 @@ def serve(
 
         loop_factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(_serve(configuration, place, worker, reload))
+        runner.run(_serve(configuration, place, http, worker, reload))
 
 
 async def _serve(
     configuration: Configuration,
     place: ListeningPlace | None,
+    http: Sequence[socket.socket],
     worker: WorkerEnd | None,
     reload: Callable[[], Configuration] | None,
 ) -> None:
@@ -121,6 +127,12 @@ async def _serve(
         await backend.close()
         raise StartFailed(str(error)) from error
     backend.services.authentication_rows = partial(shown_rules, authenticator.book, backend)
+    metrics: ServerMetrics | None = None
+    if configuration.http is not None:
+        from adapter.sessions.metrics import ServerMetrics
+
+        metrics = ServerMetrics(backend.services, backend.sessions)
+        metrics.start()
     server = Server(
         backend,
         authenticator=authenticator,
@@ -132,8 +144,10 @@ async def _serve(
         ),
         certificates=certificates,
         colleagues=backend.colleagues,
+        metrics=metrics,
     )
     closing = contextlib.ExitStack()
+    http_server: HttpServer | None = None
     orders: asyncio.Queue[Order] = asyncio.Queue()
     hang_up = partial(_reload, backend, authenticator, certificates, reload)
     backend.services.reload = partial(os.kill, os.getpid() if worker is None else os.getppid(), signal.SIGHUP)
@@ -148,14 +162,42 @@ async def _serve(
         else:
             _obey_supervisor(worker, server, orders, hang_up)
             worker.say_ready()
+        http_server = await _answer_http(http, metrics, server, backend, authenticator, certificates)
         backend.warm()
         collect_new_only()
         await _until_stopped(server.stop, backend.env.deposed, orders)
     finally:
         closing.close()
+        if metrics is not None:
+            metrics.stop()
+        if http_server is not None:
+            await http_server.stop()
         # What is frozen is never torn down, and libraries complain of that at the exit.
         gc.unfreeze()
         await backend.close()
+
+
+async def _answer_http(
+    sockets: Sequence[socket.socket],
+    metrics: ServerMetrics | None,
+    server: Server,
+    backend: sessions.Server,
+    authenticator: Authenticator,
+    certificates: Certificates | None,
+) -> HttpServer | None:
+    if metrics is None or not sockets:
+        return None
+    from frontend.server.http import HttpServer
+
+    answering = HttpServer(
+        metrics=metrics.text,
+        is_ready=lambda: not server.is_stopping,
+        logins=backend,
+        authenticator=authenticator,
+        certificates=certificates,
+    )
+    await answering.serve_on(sockets)
+    return answering
 
 
 def _offer(place: ListeningPlace, orders: asyncio.Queue[Order]) -> Callable[[], None]:

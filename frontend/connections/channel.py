@@ -19,7 +19,7 @@ import structlog
 
 from adapter.results import TlsFacts
 from frontend.connections.addresses import IpAddress, ip_address
-from frontend.connections.connection import ConnectionLost
+from frontend.connections.client_channel import ConnectionLost
 from frontend.connections.tls import ALPN, HANDSHAKE_RECORD, Certificates, PeerCertificate, TlsLayer
 from frontend.protocol.codec import Decoder, FramingError
 from frontend.protocol.messages import FrontendMessage, StartupMessage

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from msgspec import Struct
@@ -31,9 +31,10 @@ from adapter.execution.statement import select_tag
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, Empty, RecordBatch, Rows, StatementResult
 from adapter.sessions.changes_at_once import ChangeAtOnce
 from adapter.store_errors import sql_error
+from frontend.connections.client_channel import Channel, ConnectionLost
 from frontend.connections.client_log import ClientLog
 from frontend.connections.function_calls import NULL_RESULT, check_format, decode_arguments, response
-from frontend.connections.session_protocol import Session
+from frontend.connections.session_protocol import Metrics, Session
 from frontend.copy.streams import SynchronizationLost, receive_copy, send_copy
 from frontend.decoding.parameters import MANY_BYTES, MANY_PARAMS, decode_params, shown_parameters
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
@@ -80,6 +81,10 @@ OFFLOAD_CELLS = 4_096
 MAX_ENCODINGS = 64
 """Results of so many shapes are known how to be encoded, by each connection."""
 
+NOTHING = ("", "")
+AT_ONCE = "none"
+"""The engine of statements that need none."""
+
 MAX_LOGGED_CHARS = 4096
 """So much of a statement that fails by our fault is logged."""
 
@@ -91,39 +96,6 @@ _MAY_CHANGE_ENCODING = frozenset({"SET", "RESET", "DISCARD ALL", "ROLLBACK"})
 
 # NOTE: threads of our own. In the loop's default pool engines may all be waiting for us to take their batches.
 _ENCODERS = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="encode")
-
-
-class ConnectionLost(Exception):
-    """The client is gone: nothing can be told to it."""
-
-
-class Channel(Protocol):
-    """The client's end, as the connection sees it."""
-
-    async def receive(self, *, interruptible: bool = False) -> FrontendMessage | None:
-        """The next message, or None at the end of the stream. Raises FramingError, and when `interruptible` the error
-        of a cancel request."""
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Append to the output."""
-
-    async def drain(self) -> None:
-        """Hand over what has gathered, if much, and wait while the client reads too slowly. Raises ConnectionLost."""
-
-    async def flush(self) -> None:
-        """Hand over everything. Raises ConnectionLost."""
-
-    def following(self, *candidates: bytes) -> bytes | None:
-        """Which of these byte strings, each one or more whole messages, has been received next."""
-
-    def skip(self, messages: bytes) -> None:
-        """Leave out what `following` has given."""
-
-    def next_is_sync(self) -> bool:
-        """Whether a Sync is the next message already received."""
-
-    def lost(self) -> ConnectionLost:
-        """The error for a stream that ended too early."""
 
 
 class _Encoding(Struct, frozen=True, kw_only=True, eq=False):
@@ -138,10 +110,15 @@ class _Encoding(Struct, frozen=True, kw_only=True, eq=False):
 class Connection:
     """Serves one authenticated client."""
 
-    def __init__(self, channel: Channel, session: Session, client_log: ClientLog) -> None:
+    def __init__(
+        self, channel: Channel, session: Session, client_log: ClientLog, metrics: Metrics | None = None
+    ) -> None:
         self._channel = channel
         self._session = session
         self._client_log = client_log
+        self._metrics = metrics
+        self._done = NOTHING
+        """Tag and engine of the latest statement that has been answered."""
         self._given: dict[str, tuple[str | None, ...]] = {}
         """The parameters of portals as they are logged, where they are."""
         self._skip_until_sync = False
@@ -193,8 +170,13 @@ class Connection:
                 self._client_log.follow(settings)
             if self._client_log.is_active:
                 await self._handle_and_log(message)
-            else:
+            elif self._metrics is None:
                 await self._handle(message)
+            else:
+                began, self._done = time.perf_counter(), NOTHING
+                await self._handle(message)
+                if self._done is not NOTHING:
+                    self._metrics.answered(*self._done, time.perf_counter() - began)
 
     async def _handle_and_log(self, message: FrontendMessage) -> None:
         """`_handle` of a client whose statements, or their durations, are logged."""
@@ -216,9 +198,12 @@ class Connection:
             return
         if isinstance(message, Query | Execute):
             told = await self._client_log.statement(what, text, parameters)
-        began = time.perf_counter()
+        began, self._done = time.perf_counter(), NOTHING
         if await self._handle(message):
-            self._client_log.duration(what, text, time.perf_counter() - began, parameters, told=told)
+            seconds = time.perf_counter() - began
+            self._client_log.duration(what, text, seconds, parameters, told=told)
+            if self._metrics is not None and self._done is not NOTHING:
+                self._metrics.answered(*self._done, seconds)
 
     def _text_of(self, message: FrontendMessage) -> str | None:
         """The statement that a message is about."""
@@ -279,6 +264,8 @@ class Connection:
         if error.fatal:
             raise error
         self._client_log.error(error, self._text_of(message))
+        if self._metrics is not None:
+            self._metrics.failed(error.sqlstate)
         self._send_notices()
         self._channel.write(backend.error_response(error))
         await self._channel.flush()
@@ -314,6 +301,7 @@ class Connection:
                 finally:
                     await self._session.sync()
                 if tag is not None:
+                    self._done = tag, AT_ONCE
                     self._channel.write(backend.command_complete(tag))
                     await self.ready()
                     return
@@ -402,6 +390,7 @@ class Connection:
             return False
         self._channel.skip(execution)
         self._channel.write(bound)
+        self._done = tag, AT_ONCE
         self._channel.write(backend.command_complete(tag))
         await self._session.sync()
         await self.ready()
@@ -496,7 +485,7 @@ class Connection:
                 if result.tag in _MAY_CHANGE_ENCODING:
                     self._follow_encoding()
                 self._send_notices()
-                self._channel.write(backend.command_complete(result.tag))
+                self._complete(result.tag)
             case Empty():
                 self._send_notices()
                 self._channel.write(backend.EMPTY_QUERY_RESPONSE)
@@ -504,12 +493,12 @@ class Connection:
                 self._send_notices()
                 count = await send_copy(self._channel, result, self._settings(), self._offload)
                 self._send_notices()
-                self._channel.write(backend.command_complete(f"COPY {count}"))
+                self._complete(f"COPY {count}")
             case CopyIn():
                 self._send_notices()
                 count = await receive_copy(self._channel, result, self._session.settings, self._offload)
                 self._send_notices()
-                self._channel.write(backend.command_complete(f"COPY {count}"))
+                self._complete(f"COPY {count}")
 
     def _encoding(self, columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> _Encoding:
         """How results of these columns are encoded in these formats now."""
@@ -543,7 +532,13 @@ class Connection:
         if described:
             self._channel.write(encoding.description)
         self._channel.write(data)
+        self._done = "SELECT", AT_ONCE
         self._channel.write(backend.command_complete(select_tag(count)))
+
+    def _complete(self, tag: str) -> None:
+        if self._metrics is not None:
+            self._done = tag, self._session.engine_used
+        self._channel.write(backend.command_complete(tag))
 
     def _settings(self) -> FormatSettings:
         return format_settings(self._session.settings)
@@ -577,7 +572,7 @@ class Connection:
         if rows.suspended():
             self._channel.write(backend.PORTAL_SUSPENDED)
         else:
-            self._channel.write(backend.command_complete(rows.tag(count)))
+            self._complete(rows.tag(count))
 
 
 def _spread(formats: Sequence[int], count: int) -> tuple[int, ...]:

@@ -31,6 +31,11 @@ class Session(Protocol):
         ...
 
     @property
+    def engine_used(self) -> str:
+        """The engine that the latest statement has used."""
+        ...
+
+    @property
     def transaction_status(self) -> str: ...
 
     @property
@@ -96,6 +101,22 @@ class Session(Protocol):
     def cancel(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+class Metrics(Protocol):
+    """Who counts what is done for clients."""
+
+    def connected(self) -> None:
+        """A session has begun."""
+        ...
+
+    def answered(self, tag: str, engine: str, seconds: float) -> None:
+        """A statement has been answered."""
+        ...
+
+    def failed(self, sqlstate: str) -> None:
+        """A client has been told of an error."""
+        ...
 
 
 class SessionFactory(Protocol):

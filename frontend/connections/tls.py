@@ -48,7 +48,24 @@ class Certificates:
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
         """Raises BadCertificate."""
         self._files = certificate, key, client_ca
-        self.context, self.channel_binding = self._loaded()
+        self.reload()
+
+    def http_context(self) -> ssl.SSLContext:
+        """A context for HTTPS. Its connections have the certificate that is newest when they begin."""
+        context = self._bare_context()
+
+        def use_newest(connection: ssl.SSLObject, name: str | None, given: ssl.SSLContext) -> None:
+            connection.context = self._for_http
+
+        context.sni_callback = use_newest
+        return context
+
+    def _bare_context(self) -> ssl.SSLContext:
+        certificate, key, _ = self._files
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(certificate, key, password=lambda: "")
+        return context
 
     @property
     def verifies_clients(self) -> bool:
@@ -58,6 +75,7 @@ class Certificates:
     def reload(self) -> None:
         """Read the files again. Raises BadCertificate, and changes nothing."""
         self.context, self.channel_binding = self._loaded()
+        self._for_http = self._bare_context()
 
     def _loaded(self) -> tuple[ssl.SSLContext, bytes | None]:
         certificate, key, client_ca = self._files

@@ -22,9 +22,10 @@ from frontend.authentication.login import Authenticator
 from frontend.connections.addresses import ip_address
 from frontend.connections.cancel_keys import CancelRegistry
 from frontend.connections.channel import ClientProtocol
+from frontend.connections.client_channel import ConnectionLost
 from frontend.connections.client_log import ClientLog
-from frontend.connections.connection import Connection, ConnectionLost
-from frontend.connections.session_protocol import Session, SessionFactory
+from frontend.connections.connection import Connection
+from frontend.connections.session_protocol import Metrics, Session, SessionFactory
 from frontend.connections.startup import Negotiated, negotiate
 from frontend.connections.tls import Certificates
 from frontend.protocol import backend
@@ -76,9 +77,11 @@ class Server:
         limits: ServerLimits | None = None,
         certificates: Certificates | None = None,
         colleagues: Colleagues | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
-        """`colleagues`: the other workers, when this is one of several."""
+        """`colleagues`: the other workers, when this is one of several. `metrics`: who counts, if anybody does."""
         self._factory = factory
+        self._metrics = metrics
         self._limits = limits or ServerLimits()
         self._authenticator = authenticator
         self._strangers = Strangers(_STRANGERS_PER_PLACE * self._limits.max_connections)
@@ -95,6 +98,11 @@ class Server:
         self._clients: dict[asyncio.Task[None], ClientProtocol] = {}
         self._connections: dict[asyncio.Task[None], Connection] = {}
         self._stopping = False
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether nobody comes in any more."""
+        return self._stopping
 
     @property
     def connection_count(self) -> int:
@@ -221,7 +229,9 @@ class Server:
         client_log = ClientLog(
             session.settings, session.backend_pid, parameters.user, parameters.database, parameters.remote_address
         )
-        connection = Connection(client, session, client_log)
+        connection = Connection(client, session, client_log, self._metrics)
+        if self._metrics is not None:
+            self._metrics.connected()
         self._connections[task] = connection
         client_log.connected()
         try:

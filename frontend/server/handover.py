@@ -79,13 +79,19 @@ def predecessor(path: Path) -> Predecessor | None:
 
 
 class ListeningPlace:
-    """Where a server listens: its sockets under their names, and the server that had them before, if any."""
+    """Where a server listens: its sockets under their names, those for HTTP beside them, and the server that had them
+    before, if any."""
 
     def __init__(
-        self, path: Path, found: Mapping[str, tuple[str, Sequence[socket.socket]]], before: Predecessor | None
+        self,
+        path: Path,
+        found: Mapping[str, tuple[str, Sequence[socket.socket]]],
+        before: Predecessor | None,
+        http: Mapping[str, Sequence[socket.socket]] | None = None,
     ) -> None:
         self._path = path
         self._found = found
+        self._http = http or {}
         self._before = before
         self._is_given = False
 
@@ -93,6 +99,11 @@ class ListeningPlace:
     def hosts(self) -> list[tuple[str, Sequence[socket.socket]]]:
         """The hosts, and folders of Unix sockets, with their sockets."""
         return list(self._found.values())
+
+    @property
+    def http(self) -> list[socket.socket]:
+        """The sockets for HTTP."""
+        return [one for sockets in self._http.values() for one in sockets]
 
     def offer(self, leave: Callable[[], None]) -> Offer:
         """Statements are answered: let the server before leave, and offer the sockets to the next one. `leave` is
@@ -106,7 +117,8 @@ class ListeningPlace:
             self._is_given = True
             leave()
 
-        return Offer(self._path, [(name, sockets) for name, (_, sockets) in self._found.items()], given)
+        listeners = [(name, sockets) for name, (_, sockets) in self._found.items()]
+        return Offer(self._path, [*listeners, *self._http.items()], given)
 
     def remove_unless_given(self, path: Path, process: int) -> None:
         """Take the name of a Unix socket out of its folder, in the process that made it and in none that it forked;

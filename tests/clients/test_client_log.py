@@ -19,7 +19,8 @@ def logging_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tidegat
     data_dir = tmp_path_factory.mktemp("log") / "data"
     with run_server(data_dir, arguments=("--spark-start", "lazy")) as server:
         with psycopg.connect(server.dsn(), autocommit=True) as connection:
-            connection.execute("CREATE ROLE told LOGIN; CREATE TABLE t (a int PRIMARY KEY); GRANT ALL ON t TO told")
+            connection.execute("CREATE ROLE told LOGIN; CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)")
+            connection.execute("GRANT ALL ON t TO told")
         yield server
 
 
@@ -32,7 +33,7 @@ def entries(server: TidegateServer, after: int, *, application: str = "test") ->
 
 
 CASES: dict[str, tuple[dict[str, str], list[tuple[str, list[object] | None]], list[str]]] = {
-    "nothing": ({}, [("SELECT 1", None), ("INSERT INTO t VALUES (1)", None)], []),
+    "nothing": ({}, [("SELECT 1", None), ("INSERT INTO t VALUES (2)", None)], []),
     "all": (
         {"log_statement": "all"},
         [("SELECT 2; SELECT 'x'", None), ("SELECT $1 || $2", ["a b", None]), ("SELEC", None)],

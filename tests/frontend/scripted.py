@@ -210,6 +210,7 @@ class ScriptedSession:
         self.terminate = terminate
         self.transaction_status = "I"
         self.query_text = ""
+        self.engine_used = "none"
         self.changes: list[tuple[str, str]] = list(script.settings.items())
         self.notices: list[Notice] = []
         self.statements: dict[str, str] = {}
