@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from planner.errors import AmbiguousColumn, InvalidColumnReference, SqlError, SqlSyntaxError
 from planner.expressions.bind import bind_clause
@@ -31,32 +31,31 @@ class QueryTail:
         types: Sequence[SqlType],
         refusal: Callable[[int | None], SqlError],
     ) -> None:
+        self.level = level
         self.order: list[tuple[int, bool, bool]] = []
         for node in tree.sort_clause:
             item = node.sort_by
             index = _output_column(level, item.node, names)
             if index is None:
                 raise refusal(level.statement.position(tree_location(item.node)))
-            column = ColumnRef(id=0, type=types[index])
-            tuple(ordered_by(level, column))  # Refuses records.
-            descending, nulls_first = sort_direction(level, item, column)
+            descending, nulls_first = sort_direction(level, item, ColumnRef(id=0, type=types[index]))
             self.order.append((index, descending, nulls_first))
         self.count, self.offset = bind_limit(level, tree)
         self.ties = tree.limit_option == pb.LIMIT_OPTION_WITH_TIES
 
     def put_on(self, rel: Rel) -> Rel:
-        """`rel`, sorted and limited."""
+        """`rel`, sorted and limited. Raises 0A000 for an ORDER BY of records whose fields are not known."""
         if self.order:
-            keys = tuple(
-                SortKey(
-                    expr=ColumnRef(id=rel.fields[index].id, type=rel.fields[index].type),
-                    descending=descending,
-                    nulls_first=nulls_first,
-                )
-                for index, descending, nulls_first in self.order
-            )
-            rel = Sort(input=rel, keys=keys, fields=rel.fields)
+            rel = Sort(input=rel, keys=tuple(self._keys(rel)), fields=rel.fields)
         return limited(rel, self.count, self.offset, self.ties)
+
+    def _keys(self, rel: Rel) -> Iterator[SortKey]:
+        """A key for each item, and for a record one for each field of it, where NULL is larger than anything else."""
+        for index, descending, nulls_first in self.order:
+            column = ColumnRef(id=rel.fields[index].id, type=rel.fields[index].type)
+            for key in ordered_by(self.level, column):
+                first = nulls_first if key is column else descending
+                yield SortKey(expr=key, descending=descending, nulls_first=first)
 
 
 def _output_column(level: Level, node: Tree, names: Sequence[str]) -> int | None:

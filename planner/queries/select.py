@@ -81,6 +81,13 @@ class SortItem(Struct):
     index: int
     descending: bool
     nulls_first: bool
+    record: int | None = None
+    """The target of the record that this is a field of."""
+
+    @property
+    def named(self) -> int:
+        """The target that the clause names."""
+        return self.index if self.record is None else self.record
 
 
 class SelectQuery:
@@ -222,12 +229,10 @@ class SelectQuery:
         keys = list(ordered_by(self.level, expr))
         if keys == [expr]:
             return [SortItem(index, descending, nulls_first)]
-        if self.tree.distinct_clause:
-            raise FeatureNotSupported("ordering of records is not supported with DISTINCT")
         items = []
         for key in keys:
             # NULL in a record is larger than anything else in its place, wherever records that are NULL come.
-            items.append(SortItem(len(self.targets), descending, descending))
+            items.append(SortItem(len(self.targets), descending, descending, index))
             self.targets.append(Target(expr=resolve_unknown(self.level.statement, key), name="?column?", junk=True))
         return items
 
@@ -279,10 +284,10 @@ class SelectQuery:
                 if not target.junk:
                     check_groupable(self.level, self._typed(index))
             for item in self.order:
-                if self.targets[item.index].junk:
+                if self.targets[item.named].junk:
                     raise InvalidColumnReference(
                         "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
-                        position=statement.position_of(self.targets[item.index].expr),
+                        position=statement.position_of(self.targets[item.named].expr),
                     )
             return True, []
         locations: dict[int, int] = {}
@@ -294,13 +299,13 @@ class SelectQuery:
         remaining = set(indexes)
         skipped = False
         for item in self.order:
-            if item.index in indexes:
-                if skipped and item.index in remaining:
+            if item.named in indexes:
+                if skipped and item.named in remaining:
                     raise InvalidColumnReference(
                         "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
-                        position=statement.position(locations[item.index]),
+                        position=statement.position(locations[item.named]),
                     )
-                remaining.discard(item.index)
+                remaining.discard(item.named)
             else:
                 skipped = True
         if skipped and remaining:
@@ -448,8 +453,8 @@ class SelectQuery:
         keys = () if sorted_before else self._sort_keys([ColumnRef(id=each.id, type=each.type) for each in fields])
         if self.distinct:
             on = tuple(ColumnRef(id=fields[index].id, type=fields[index].type) for index in self.distinct_on)
-            if not on and isinstance(rel, Project):
-                rel, on = self._records_by_field(rel)
+            if isinstance(rel, Project):
+                rel, on = self._records_by_field(rel, on)
                 fields = rel.fields
             rel = Deduplicate(input=rel, on=on, order_by=keys if self.distinct_on else (), fields=fields)
         if keys:
@@ -474,12 +479,15 @@ class SelectQuery:
             rel = Project(input=rel, exprs=exprs, fields=tuple(final))
         return rel
 
-    def _records_by_field(self, rel: Project) -> tuple[Project, tuple[ColumnRef, ...]]:
-        """The projection of a DISTINCT, and what its rows are told apart by: its columns, where this is nothing. The
-        fields of records become further columns, at its end."""
+    def _records_by_field(self, rel: Project, named: tuple[ColumnRef, ...]) -> tuple[Project, tuple[ColumnRef, ...]]:
+        """The projection of a DISTINCT (ON the columns `named`, where there are any), and what its rows are told apart
+        by: its columns, where this is nothing. The fields of records become further columns, at its end."""
         level, statement = self.level, self.level.statement
         exprs, fields, on = list(rel.exprs), list(rel.fields), list[ColumnRef]()
+        ids = {column.id for column in named}
         for field, expr in zip(rel.fields, rel.exprs, strict=True):
+            if ids and field.id not in ids:
+                continue
             parts = told_apart_by(level, expr) if field.type.oid == RECORD else None
             if parts is None:
                 on.append(ColumnRef(id=field.id, type=field.type))
@@ -489,7 +497,7 @@ class SelectQuery:
                 fields.append(hidden)
                 on.append(ColumnRef(id=hidden.id, type=part.type))
         if len(fields) == len(rel.fields):
-            return rel, ()
+            return rel, named
         return Project(input=rel.input, exprs=tuple(exprs), fields=tuple(fields)), tuple(on)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlError, SqlSyntaxError
 from planner.ir.nodes import ColumnRef, Origin, Project, Rel, Scalar, SetOperation
@@ -21,6 +21,9 @@ from planner.types.type_names import format_type
 from planner.types.types import RECORD, UNKNOWN, SqlType
 
 _SET_OPERATIONS = {pb.SETOP_UNION: "UNION", pb.SETOP_INTERSECT: "INTERSECT", pb.SETOP_EXCEPT: "EXCEPT"}
+
+
+RecordFields: TypeAlias = tuple[tuple[str, SqlType], ...]
 
 
 class SetQuery:
@@ -124,8 +127,8 @@ class _SetNode:
         fields = tuple(statement.new_field(name, type) for name, type in zip(self.names, self.types, strict=True))
         op: Any = self.operation.lower()
         for place, field in enumerate(fields):
-            known = record_fields(self.level, _column(left, place))
-            if known is not None and known == record_fields(self.level, _column(right, place)):
+            known = _fields_of_both(*[record_fields(self.level, _column(side, place)) for side in (left, right)])
+            if known is not None:
                 statement.record_columns[field.id] = known
         if not self.all or self.operation != "UNION":
             extended = self._with_fields_of_records(left, right)
@@ -192,6 +195,16 @@ def _column(rel: Rel, place: int) -> Scalar:
     if isinstance(rel, Project):
         return rel.exprs[place]
     return ColumnRef(id=rel.fields[place].id, type=rel.fields[place].type)
+
+
+def _fields_of_both(left: RecordFields | None, right: RecordFields | None) -> RecordFields | None:
+    """The fields of the records of both sides, with types that hold the values of both; None where those differ."""
+    if left is None or right is None or left == right:
+        return left if right is not None else None
+    if [(name, type.oid) for name, type in left] != [(name, type.oid) for name, type in right]:
+        return None
+    pairs = zip(left, right, strict=True)
+    return tuple((name, unified_type([one, other], one.oid)) for (name, one), (_, other) in pairs)
 
 
 def _check_comparable(left: Sequence[Scalar], right: Sequence[Scalar]) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
 
 from planner.common_errors import MAX_TARGETS, too_many_targets
 from planner.errors import FeatureNotSupported, SqlError, SqlSyntaxError
 from planner.expressions.bind import bind
-from planner.ir.nodes import Origin, Rel, Scalar, Values
+from planner.ir.nodes import Origin, Rel, RowConstructor, Scalar, Values
 from planner.queries.query_tail import QueryTail
 from planner.queries.row_locking import clause_name
 from planner.resolution.casting import unify
-from planner.resolution.statement import Level
+from planner.resolution.statement import Level, Statement
 from planner.syntax.parse import Tree, tree_location
-from planner.types.types import SqlType
+from planner.types.types import RECORD, UNKNOWN, SqlType
 
 
 class ValuesQuery:
@@ -31,8 +33,16 @@ class ValuesQuery:
             raise too_many_targets()
         columns: list[list[Scalar]] = []
         self.types: list[SqlType] = []
+        self.records: dict[int, tuple[tuple[str, SqlType], ...]] = {}
+        """The fields of the records in a column, where all of its rows are written with the same ones."""
         for index in range(width):
             values, type = unify(statement, [row[index] for row in rows], "VALUES")
+            alike = _rows_alike(statement, values) if type.oid == RECORD else None
+            if alike is not None:
+                values = list(alike)
+                self.records[index] = tuple(
+                    (name, item.type) for name, item in zip(alike[0].names, alike[0].items, strict=True)
+                )
             columns.append(values)
             self.types.append(type)
         self.columns = columns
@@ -52,7 +62,22 @@ class ValuesQuery:
         statement = self.level.statement
         fields = tuple(statement.new_field(name, type) for name, type in zip(self.names, self.types, strict=True))
         rows = tuple(zip(*self.columns, strict=True))
+        for index, known in self.records.items():
+            statement.record_columns[fields[index].id] = known
         return self.tail.put_on(Values(rows=rows, fields=fields))
+
+
+def _rows_alike(statement: Statement, values: Sequence[Scalar]) -> list[RowConstructor] | None:
+    """The rows in a column of VALUES, each field of the same type in all of them; None where they are not all written
+    as rows with the same types of fields."""
+    rows = [value for value in values if isinstance(value, RowConstructor)]
+    shapes = {tuple(item.type.oid for item in row.items) for row in rows}
+    if len(rows) < len(values) or len(shapes) != 1 or any(oid == UNKNOWN for oid in next(iter(shapes))):
+        return None
+    if not rows[0].items:
+        return None
+    columns = [unify(statement, list(items), "VALUES")[0] for items in zip(*[row.items for row in rows], strict=True)]
+    return [replace(row, items=items) for row, items in zip(rows, zip(*columns, strict=True), strict=True)]
 
 
 def _unordered(position: int | None) -> SqlError:
