@@ -122,6 +122,11 @@ class Engines:
             )
         return self._spark_engine
 
+    @property
+    def is_spark_started(self) -> bool:
+        """Whether Spark runs for this process."""
+        return self._spark_engine is not None and self._spark_engine.is_started
+
     def warm(self, *, spark: bool) -> None:
         """Start to load behind what the first queries would wait for; with `spark`, also Spark."""
         if self._warming is None:

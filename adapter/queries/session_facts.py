@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -24,10 +24,11 @@ from adapter.materialized.view_lineage import lineage_rows
 from adapter.publishing.service import catalog_rows
 from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mappings
+from adapter.system_catalogs.relations import environment
 from adapter.transactions.snapshots import own_parts
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
-from planner.errors import UndefinedObject
+from planner.errors import InsufficientPrivilege, UndefinedObject
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
@@ -39,6 +40,12 @@ from storage.errors import UnknownShard
 
 TEMPORARY_FILES = "temporary files"
 """What pg_stat_database takes from each worker about them, in place of a relation's name."""
+
+SESSIONS = "sessions"
+"""What each worker is asked for, of the sessions that it serves, for tidegate.sessions."""
+
+_WATCHED = frozenset({"sessions", "statements", "transactions", "shards", "servers", "oracle", "engines"})
+"""Those of the server's own relations that tell what it is doing."""
 
 METRICS = "metrics"
 """What each worker is asked for to add up what they count, in place of a relation's name."""
@@ -55,6 +62,9 @@ _OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
 
 MAX_NAME_CHARS = 63
 """What pg_stat_ssl has room for of a distinguished name."""
+
+MAX_STATEMENT_CHARS = 10_000
+"""So much of a statement tidegate.sessions has."""
 
 MAX_QUERY_CHARS = 1024
 """PostgreSQL's track_activity_query_size."""
@@ -227,6 +237,9 @@ def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> li
         return lock_rows(services.locks, services.between_servers, sessions.all())
     if relation == METRICS:
         return services.metric_rows()
+    if relation == SESSIONS:
+        place = services.colleagues.place
+        return _session_rows(sessions.all(), 0 if place is None else place.memory.own)
     if relation == TEMPORARY_FILES:
         return services.temporary_file_counts.rows()
     if relation == "pg_stat_progress_copy":
@@ -314,6 +327,37 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     }
 
 
+def _session_rows(backends: Iterable[Backend], worker: int) -> list[Mapping[str, Any]]:
+    """tidegate.sessions of this process."""
+    rows: list[Mapping[str, Any]] = []
+    for backend in backends:
+        session, began_at = backend.state, backend.statement_began_at
+        transaction = session.transaction
+        block = transaction is not None and not transaction.implicit
+        snapshot = None if transaction is None else transaction.snapshot
+        rows.append(
+            {
+                "pid": session.backend_pid,
+                "usesysid": session.values.identity.authenticated,
+                "worker": worker,
+                "usename": session.session_user,
+                "datname": session.database,
+                "application_name": session.values["application_name"],
+                "client_addr": session.remote_address,
+                "began_at": session.started_at,
+                "state": "active" if began_at is not None else "idle in transaction" if block else "idle",
+                "isolation": None if transaction is None else transaction.isolation.value,
+                "transaction_began_at": None if transaction is None else transaction.started_at,
+                "snapshot_csn": None if snapshot is None else int(snapshot.csn),
+                "waits_for_lock": session.locks.owner.waiting is not None,
+                "engine": session.engine_used,
+                "statement": without_passwords(session.query_text[:MAX_STATEMENT_CHARS]),
+                "statement_began_at": began_at,
+            }
+        )
+    return rows
+
+
 _ABOUT_WAITS = ("pg_blocking_pids", "pg_isolation_test_session_is_blocked")
 """Functions that tell who waits for whom."""
 
@@ -350,10 +394,46 @@ async def _own_relations(
     if "view_lineage" in names:
         context = running.session.bind_context(catalog)
         rows["view_lineage"] = await running.services.plans.aside(lineage_rows, catalog, context)
+    if names & _WATCHED:
+        rows |= await _watched(running, catalog, names)
     if names & {"iceberg_tables", "iceberg_namespace_properties"}:
         rows |= catalog_rows(
             catalog, await publishing.published(catalog.database), env, running.session.rights(catalog)
         )
+    return rows
+
+
+async def _watched(
+    running: Running, catalog: CatalogSnapshot, names: Set[str]
+) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """What the server and the environment are doing. Of sessions of other roles, and of all else, only who may read all
+    statistics is told. Raises 42501."""
+    services, env = running.services, running.services.env
+    role = running.session.values.identity.current
+    everybodys = has_privileges_of(catalog, role, require_role(catalog, "pg_read_all_stats").oid)
+    denied = sorted(names & _WATCHED - {"sessions", "statements"})
+    if denied and not everybodys:
+        raise InsufficientPrivilege(f"permission denied for view {denied[0]}")
+    found = [*own_rows(SESSIONS, running.sessions, services), *await services.colleagues.rows(SESSIONS)]
+    if not everybodys:
+        public = ("pid", "datname")
+        found = [
+            row if has_privileges_of(catalog, role, row["usesysid"]) else {name: row[name] for name in public}
+            for row in found
+        ]
+    rows: dict[str, Sequence[Mapping[str, Any]]] = {
+        "sessions": found,
+        "statements": environment.statement_rows(found, utc_now()),
+    }
+    if denied:
+        rows |= {
+            "transactions": environment.transaction_rows(env, found),
+            "servers": list(environment.server_rows(env)),
+            "oracle": environment.oracle_rows(env),
+            "engines": environment.engine_rows({"local": True, "spark": running.engines.is_spark_started}, found),
+        }
+    if "shards" in names:
+        rows["shards"] = await environment.shard_rows(env, catalog)
     return rows
 
 

@@ -128,6 +128,11 @@ class SparkEngine:
         self._closing = False
 
     @property
+    def is_started(self) -> bool:
+        """Whether Spark runs."""
+        return self._runtime.current() is not None
+
+    @property
     def progress(self) -> str:
         """How far the start has come, in words."""
         return self._runtime.progress
