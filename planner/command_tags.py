@@ -72,6 +72,8 @@ _FIXED: dict[type, str] = {
     st.CallProcedure: "CALL",
     st.Publish: "CALL",
     st.RestoreTable: "CALL",
+    st.CloneTable: "CALL",
+    st.UndropTable: "CALL",
     st.Execute: "EXECUTE",
     ft.CreateServer: "CREATE SERVER",
     ft.AlterServer: "ALTER SERVER",

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from adapter.definitions import alter, drop, objects, owned, rename, sequences, tables
+from adapter.definitions import alter, copies, drop, objects, owned, rename, sequences, tables
 from adapter.definitions.databases import changes as databases
 from adapter.definitions.extensions import changes as extensions
 from adapter.definitions.foreign import importing, servers
@@ -45,6 +45,8 @@ _Handler = Callable[[Running, Any], Awaitable[None]]
 
 _HANDLERS: dict[type, _Handler] = {
     st.CreateTable: tables.create_table,
+    st.CloneTable: copies.clone_table,
+    st.UndropTable: copies.undrop_table,
     st.CreateView: tables.create_view,
     st.Truncate: tables.truncate,
     st.RefreshMaterializedView: refreshing.refresh,

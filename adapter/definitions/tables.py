@@ -69,11 +69,17 @@ from storage.catalog.temporary import is_temporary
 
 async def create_table(running: Running, statement: st.CreateTable) -> None:
     """CREATE TABLE."""
+    await make_table(running, statement)
+
+
+async def make_table(running: Running, statement: st.CreateTable, *, exact: bool = False) -> Relation | None:
+    """CREATE TABLE; the record of the table, None for one that was there already or that a query filled. `exact`: all
+    columns are those of the only table that it is LIKE, dropped ones among them, as that one's files have them."""
     taken_over = table_of_files(statement)
     if taken_over is not None:
         await running.session.look_up_files(taken_over.query, anew=True)
         await create_table_as(running, taken_over)
-        return
+        return None
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name, located=True, temporary=statement.temporary)
     if statement.unlogged and is_temporary(schema.oid):
@@ -82,13 +88,15 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         )
     _check_on_commit(schema, statement.on_commit)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
-        return
+        return None
     table_oid = new_oid(running, schema.oid)
     likes = [(like, find_relation(running, catalog, like.table, located=True)) for like in statement.likes]
     for _, source in likes:
         running.session.rights(catalog).require("r", source.oid, "r")
     running.transaction.rely_on(source for _, source in likes)
     definitions = _definitions(statement, likes)
+    if exact:
+        definitions = list(likes[0][1].columns)
     columns, sequences = _columns(running, statement, definitions, schema, table_oid)
     check_column_count(len(columns))
     name = statement.name.name
@@ -131,6 +139,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     name_in_parents(running, constraints)
     make_shard(running, relation)
     _at_commit(running, relation, statement.on_commit)
+    return relation
 
 
 def _check_on_commit(schema: Schema, on_commit: str) -> None:

@@ -86,7 +86,7 @@ _DEFINITIONS = (
     st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
     st.CreatePolicy, st.AlterPolicy, st.AlterGroup, st.GrantRole, st.ReassignOwned, st.DropOwned,
     st.AlterDatabase, st.RefreshCollation,
-    st.CreateExtension,
+    st.CreateExtension, st.CloneTable, st.UndropTable,
     st.AlterExtension,
     st.AlterSetting, st.CreateEnum, st.CreateComposite, st.AddEnumValue, st.RenameEnumValue,
     st.ChangeTypeOwner,

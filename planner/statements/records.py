@@ -88,12 +88,14 @@ from planner.statements.privileges import AlterDefaultPrivileges, Grant, Privile
 from planner.statements.routines import (
     AlterRoutine,
     CallProcedure,
+    CloneTable,
     CreateRoutine,
     Publish,
     RestoreTable,
     RoutineName,
     RoutineOptions,
     RoutineParameter,
+    UndropTable,
 )
 from planner.statements.settings import AlterSetting, AlterSystem, Discard, Reset, SetVariable, Show
 from planner.statements.transactions import (
@@ -204,6 +206,8 @@ UtilityStatement: TypeAlias = (
     | CallProcedure
     | Publish
     | RestoreTable
+    | CloneTable
+    | UndropTable
     | CreateRoutine
     | AlterRoutine
     | ForeignStatement
@@ -233,6 +237,7 @@ __all__ = [
     "ChangeOwner",
     "ChangeTypeOwner",
     "Checkpoint",
+    "CloneTable",
     "CloseCursor",
     "Cluster",
     "ClusterOn",
@@ -320,6 +325,7 @@ __all__ = [
     "Show",
     "TransactionModes",
     "Truncate",
+    "UndropTable",
     "Unlisten",
     "UtilityStatement",
     "Vacuum",

@@ -99,6 +99,19 @@ class RestoreTable(Struct, frozen=True, kw_only=True):
     moment: str | Parsed
 
 
+class CloneTable(Struct, frozen=True, kw_only=True):
+    """CALL tidegate.clone_table: a table `name` that is like `table`, with its rows."""
+
+    table: QualifiedName
+    name: QualifiedName
+
+
+class UndropTable(Struct, frozen=True, kw_only=True):
+    """CALL tidegate.undrop_table: the table that was called `table` when it was dropped is there again."""
+
+    table: QualifiedName
+
+
 class CallProcedure(Struct, frozen=True, kw_only=True):
     """CALL. `call` is the whole statement, `bound` what it is bound to (`planner.definitions.routines.BoundCall`)."""
 

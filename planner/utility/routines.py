@@ -174,7 +174,14 @@ def given_routine(parsed: Parsed, tree: Tree, kind: str) -> st.AlterRoutine:
 
 def _call(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if strings(tree.funccall.funcname) == (OWN_SCHEMA, "publish"):
-        return st.Publish(table=_named_table(parsed, tree.funccall))
+        (table,) = _named_tables(parsed, tree.funccall, 1)
+        return st.Publish(table=table)
+    if strings(tree.funccall.funcname) == (OWN_SCHEMA, "clone_table"):
+        table, name = _named_tables(parsed, tree.funccall, 2)
+        return st.CloneTable(table=table, name=name)
+    if strings(tree.funccall.funcname) == (OWN_SCHEMA, "undrop_table"):
+        (table,) = _named_tables(parsed, tree.funccall, 1)
+        return st.UndropTable(table=table)
     if strings(tree.funccall.funcname) == (OWN_SCHEMA, "restore_table"):
         call = past_call(parsed, tree.funccall, parsed.position(tree.funccall.location))
         if len(call.name) > 2:
@@ -184,16 +191,22 @@ def _call(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     return st.CallProcedure(call=parsed)
 
 
-def _named_table(parsed: Parsed, call: Tree) -> QualifiedName:
-    """The table that the only argument of `call` names, a string literal."""
+def _named_tables(parsed: Parsed, call: Tree, wanted: int) -> list[QualifiedName]:
+    """The tables that the arguments of `call` name, `wanted` string literals."""
     position = parsed.position(call.location)
-    if len(call.args) != 1:
+    procedure = ".".join(strings(call.funcname))
+    if len(call.args) != wanted:
         raise UndefinedFunction(
-            "procedure tidegate.publish needs one argument", hint="Write the table's name as text.", position=position
+            f"procedure {procedure} needs {'one argument' if wanted == 1 else 'two arguments'}",
+            hint="Write the table's name as text.",
+            position=position,
         )
-    (arg,) = call.args
+    return [_named_table(procedure, arg, position) for arg in call.args]
+
+
+def _named_table(procedure: str, arg: Tree, position: int | None) -> QualifiedName:
     if not (arg.HasField("a_const") and arg.a_const.HasField("sval")):
-        raise FeatureNotSupported("tidegate.publish takes the name of a table as a string literal", position=position)
+        raise FeatureNotSupported(f"{procedure} takes the name of a table as a string literal", position=position)
     parts = split_name(arg.a_const.sval.sval)
     if len(parts) > 3:
         raise InvalidName(f"improper relation name (too many dotted names): {'.'.join(parts)}", position=position)

@@ -103,7 +103,7 @@ class Committer:
         watched = txn.shards if shards is None else shards
         parts = [part for item in sealed.shards for part in item.parts]
         # The files of a prepared transaction are the environment's, whoever wrote them.
-        owners = self._parts.other_owners(parts) if phase.ends is None else frozenset()
+        owners = self._parts.other_owners(sealed.shards) if phase.ends is None else frozenset()
         promised = self._parts.unfinished(parts)
         if promised and (sealed.has_definitions or phase.prepare is not None):
             # Definitions are never staged: a reader of the catalog does not wait for somebody's upload.

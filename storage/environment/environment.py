@@ -50,6 +50,7 @@ from storage.transactions.xid_blocks import XidBlocks
 from storage.upkeep.maintenance import Maintenance
 from storage.upkeep.pruning_audit import PruningAudit
 from storage.upkeep.retention import Retention
+from storage.upkeep.shared_files import SharedFiles
 
 
 @dataclass(kw_only=True, eq=False)
@@ -75,6 +76,7 @@ class Environment:
     peers: Peers
     oracle: SwitchingOracle
     reader: ShardReader
+    sharing: SharedFiles
     keys: KeyReader
     outcomes: Outcomes
     catalog: CatalogStore

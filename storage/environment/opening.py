@@ -47,6 +47,7 @@ from storage.upkeep.maintenance import Maintenance
 from storage.upkeep.orphans import OrphanCollector
 from storage.upkeep.pruning_audit import SAMPLED_SHARE, PruningAudit
 from storage.upkeep.retention import Retention
+from storage.upkeep.shared_files import SharedFiles
 from storage.upkeep.troubles import Troubles
 
 
@@ -147,6 +148,7 @@ def _assemble(
         process=process,
         host=None if host is None else host.name,
     )
+    sharing = SharedFiles(cache=cache, handles=handles, process=process)
     staging = ParallelCommit(
         txns_shard=txns_shard,
         parts=parts,
@@ -202,6 +204,7 @@ def _assemble(
             txns_shard=txns_shard,
             handles=handles,
             leases=leases,
+            sharing=sharing,
             retention=retention,
             oracle=oracle,
         ),
@@ -232,6 +235,7 @@ def _assemble(
         peers=peers,
         oracle=oracle,
         reader=reader,
+        sharing=sharing,
         keys=keys,
         outcomes=Outcomes(
             txns_shard=txns_shard, staging=staging, xids=xids, leases=leases, watch=watch, process=process

@@ -310,8 +310,8 @@ class Leases:
         """Set the hold `name` in the state of `shard`. AsOfNotReadable when the history there is gone."""
 
         def propose(state: ShardState) -> ShardDiff | Abandon[Csn]:
-            if value is not None and value.at < state.earliest:
-                return Abandon(state.earliest)
+            if value is not None and (value.at < state.earliest or state.dropped):
+                return Abandon(state.upper if state.dropped else state.earliest)
             return ShardDiff((SetHold(name=name, hold=value),))
 
         handle = await self._handles.open(shard)

@@ -35,7 +35,7 @@ from storage.shards.indexes.definition import RUN_VERSION
 from storage.shards.indexes.durable_runs import open_run
 from storage.shards.indexes.runs import CorruptRun, version_of
 from storage.shards.indexes.runs import check as check_run
-from storage.shards.part_store import TOMBSTONE, PartStore
+from storage.shards.part_store import TOMBSTONE, PartStore, owner_of
 from storage.shards.parts import ROW_ID, Part, RunRef, read_table
 from storage.shards.shard import shard_key
 from storage.shards.shard_state import ShardState
@@ -74,6 +74,9 @@ class Fsck:
         self._problems: list[Problem] = []
         self._parts = 0
         self._bytes = 0
+        self._shared: dict[ShardId, frozenset[ShardId]] = {}
+        self._borrowed: dict[ShardId, set[ShardId]] = {}
+        """The shards that others are noted with as referring to their files, and whose files each refers to."""
 
     async def run(self, *, deep: bool = True) -> Report:
         """Check everything. `deep` reads every part; otherwise only their presence and sizes are checked."""
@@ -83,6 +86,10 @@ class Fsck:
         needed: set[str] = set()
         for shard in sorted({*txns.registered, *txns.forgotten, *txns.pending}):
             needed |= await self._check_shard(shard, txns, deep)
+        for shard, owners in self._borrowed.items():
+            for owner in sorted(owners):
+                if shard not in self._shared.get(owner, ()):
+                    self._problem(f"shard {shard}", f"it refers to files of {owner}, which does not know it")
         needed |= {
             key
             for record in txns.staged.values()
@@ -145,6 +152,8 @@ class Fsck:
             shard_state.check(state)
         except AssertionError as error:
             self._problem(where, f"its state contradicts itself: {error}")
+        self._shared[shard] = frozenset(state.shared)
+        self._borrowed[shard] = {owner_of(key) for key in shard_state.state_files(state)} - {shard}
         registration = txns.registered.get(shard)
         if registration is not None and registration.applied and durable.upper <= registration.applied:
             self._problem(where, f"writes up to {registration.applied} were retracted but are not in the shard")

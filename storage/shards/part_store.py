@@ -48,7 +48,7 @@ from storage.shards.parts import (
     with_row_ids,
 )
 from storage.shards.row_group_bytes import row_group
-from storage.shards.writes import PromisedPart
+from storage.shards.writes import PromisedPart, ShardWrites
 from storage.stores.blob import Blob, ByteRange
 
 CACHE_BYTES = share(4)
@@ -85,6 +85,12 @@ Slot: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...], tuple[str, ...
 def parts_prefix(shard: ShardId | None = None) -> str:
     """The prefix of every part's key, or of those of `shard`."""
     return "parts/" if shard is None else f"parts/{shard}/"
+
+
+def owner_of(key: str) -> ShardId:
+    """The shard that the file `key` was written for. Others may refer to it too
+    (`storage.upkeep.shared_files`)."""
+    return ShardId(key.split("/", 2)[1])
 
 
 class RunMaker(Protocol):
@@ -284,11 +290,15 @@ class PartStore:
         except (pa.ArrowException, OSError) as error:
             raise CorruptPart(f"the Parquet footer of {key} cannot be decoded: {error}") from error
 
-    def other_owners(self, parts: Iterable[Part]) -> frozenset[str]:
-        """The other processes that wrote files of `parts`, which are not committed yet."""
-        keys = [file.key for part in parts for file in _files(part)]
-        owners = {key.rsplit("/", 1)[-1].rpartition("-")[0] for key in keys}
-        return frozenset(owners - {self._process})
+    def other_owners(self, writes: Iterable[ShardWrites]) -> frozenset[str]:
+        """The other processes that wrote files of `writes`, which are not committed yet; not those of files that other
+        shards have too."""
+        found: set[str] = set()
+        for write in writes:
+            own = parts_prefix(write.shard)
+            keys = [file.key for part in write.parts for file in _files(part) if file.key.startswith(own)]
+            found.update([key.rsplit("/", 1)[-1].rpartition("-")[0] for key in keys])
+        return frozenset(found - {self._process})
 
     def discard(self, parts: Sequence[Part]) -> None:
         """These parts will not be committed."""

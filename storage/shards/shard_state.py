@@ -133,7 +133,15 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True, tag="fence"):
     """Refuse every compaction that began before: files that it uploaded may be about to go."""
 
 
-ShardOp: TypeAlias = Append | DowngradeSince | SetHold | Compact | SetRuns | Collected | Drop | Fence
+class Share(msgspec.Struct, frozen=True, kw_only=True, tag="share", omit_defaults=True):
+    """The shard `to` may refer to files of this one: `process` is about to commit that it does. None: it does no
+    more (`storage.upkeep.shared_files`)."""
+
+    to: ShardId
+    process: str | None = None
+
+
+ShardOp: TypeAlias = Append | DowngradeSince | SetHold | Compact | SetRuns | Collected | Drop | Fence | Share
 
 
 class ShardDiff(msgspec.Struct, frozen=True):
@@ -162,6 +170,8 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     dropped: bool = False
     epoch: int = 0
     """How often the shard was fenced. A compaction swaps parts only in the epoch that it began in."""
+    shared: Map[ShardId, str] = msgspec.field(default_factory=Map)
+    """The shards that may refer to files of this one, each with the process that made it."""
 
     def schema(self) -> SchemaVersion:
         """The newest schema version. Raises ValueError when the shard has none yet."""
@@ -187,10 +197,14 @@ class _StateDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     epoch: int = 0
     earliest: Csn | None = None
     history: tuple[Archive, ...] = ()
+    shared: dict[ShardId, str] = {}
 
 
 HISTORY_FORMAT = 4
 """The format (`storage.durable.state`) of what names archives."""
+
+SHARED_FORMAT = 5
+"""The format of a shard whose files others refer to. A server that does not know it would remove them."""
 
 
 def encode_schema(schema: pa.Schema) -> bytes:
@@ -213,7 +227,7 @@ def apply_diff(state: ShardState, diff: ShardDiff) -> ShardState:
 def apply_op(state: ShardState, op: ShardOp) -> ShardState:
     """The state after one operation. Raises ValueError when it does not fit."""
     replace = msgspec.structs.replace
-    if state.dropped and not isinstance(op, Collected):
+    if state.dropped and not isinstance(op, Collected | Share):
         raise ValueError(f"shard {state.shard} is dropped")
     match op:
         case Append():
@@ -239,6 +253,11 @@ def apply_op(state: ShardState, op: ShardOp) -> ShardState:
                 if key in garbage:
                     garbage = garbage.delete(key)
             return replace(state, garbage=garbage)
+        case Share():
+            known = state.shared
+            if op.process is not None:
+                return replace(state, shared=known.set(op.to, op.process))
+            return replace(state, shared=known.delete(op.to)) if op.to in known else state
         case Fence():
             return replace(state, epoch=state.epoch + 1)
         case Drop():
@@ -425,6 +444,8 @@ class ShardMachine:
         """See `storage.durable.state.Machine`."""
         parts: list[Part] = []
         for op in diff.ops:
+            if isinstance(op, Share):
+                return SHARED_FORMAT
             if isinstance(op, SetRuns):
                 return RUNS_FORMAT
             if isinstance(op, Append):
@@ -439,6 +460,8 @@ class ShardMachine:
 
     def format_of_state(self, state: ShardState) -> int:
         """See `storage.durable.state.Machine`."""
+        if state.shared:
+            return SHARED_FORMAT
         if state.earliest < state.since:
             return HISTORY_FORMAT
         return RUNS_FORMAT if any(part.runs for part in state.parts.values()) else BASE_FORMAT
@@ -461,6 +484,7 @@ class ShardMachine:
                 epoch=state.epoch,
                 earliest=None if state.earliest == state.since else state.earliest,
                 history=tuple(state.history[k] for k in sorted(state.history)),
+                shared=dict(state.shared),
             )
         )
 
@@ -482,4 +506,5 @@ class ShardMachine:
             epoch=d.epoch,
             earliest=d.since if d.earliest is None else d.earliest,
             history=Map({archive.key: archive for archive in d.history}),
+            shared=Map(d.shared),
         )

@@ -191,9 +191,9 @@ class Txn:
         self._changed(shard)
         return first
 
-    async def write_part(self, shard: ShardId, uploaded: UploadedPart) -> Part:
-        """Take over a Parquet file of new rows that an engine wrote. Returns it with its provisional ids."""
-        part = await self._writer.describe("insert", uploaded)
+    async def write_part(self, shard: ShardId, uploaded: UploadedPart | Part) -> Part:
+        """Take over a file of new rows: an engine's, or (a Part) another shard's. Returns it with provisional ids."""
+        part = uploaded if isinstance(uploaded, Part) else await self._writer.describe("insert", uploaded)
         part = msgspec.structs.replace(part, first_row_id=self._take_rows(shard, part.rows))
         if part.rows:
             buffer = self._buffer(shard)

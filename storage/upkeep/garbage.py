@@ -3,7 +3,7 @@
 A part that compaction replaced may still be read by whoever resolved a snapshot before. It is deleted in two steps.
 First the txns shard is told that readers of the shard need its state as of the compaction (`RequireTransitions`), at a
 txns upper U: everyone who reads at U or above knows. Then, once no live process reads below U, nobody can be at the old
-part or ever get there, and it goes.
+part or ever get there, and it goes. Files that copies of the shard refer to stay (`storage.upkeep.shared_files`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from storage.durable.state import Abandon
 from storage.errors import Determinate, UnknownShard
 from storage.ids import ShardId
 from storage.membership.leases import Leases
+from storage.shards.part_store import owner_of
 from storage.shards.shard import DataShard
 from storage.shards.shard_state import Collected, Drop, ShardDiff, ShardState
 from storage.stores.blob import Blob
@@ -24,6 +25,7 @@ from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import RequireTransitions
 from storage.upkeep.retention import Retention
+from storage.upkeep.shared_files import SharedFiles
 
 
 class GarbageCollector:
@@ -37,6 +39,7 @@ class GarbageCollector:
         txns_shard: TxnsShard,
         handles: ShardHandles,
         leases: Leases,
+        sharing: SharedFiles,
         retention: Retention,
         oracle: Oracle,
     ) -> None:
@@ -46,6 +49,7 @@ class GarbageCollector:
         self._cache = txns_shard.cache
         self._handles = handles
         self._leases = leases
+        self._sharing = sharing
         self._retention = retention
         self._oracle = oracle
 
@@ -72,7 +76,7 @@ class GarbageCollector:
             if registration.transitions and held >= registration.required_at:
                 garbage = handle.state.garbage.values()
                 keys = sorted(item.key for item in garbage if item.seqno <= registration.transitions)
-                removed += await self._remove_garbage(handle, keys)
+                removed += await self._remove_garbage(handle, await self._sharing.unshared(handle, keys))
             if any(item.seqno > registration.transitions for item in handle.state.garbage.values()):
                 requires.append(RequireTransitions(shard, handle.state.transitions))
         if requires:
@@ -91,7 +95,9 @@ class GarbageCollector:
 
     async def _remove_garbage(self, handle: DataShard, keys: list[str]) -> int:
         for key in keys:
-            await self._blob.delete(key)
+            # That of another shard is for that one to remove, which asks whether this one refers to it.
+            if owner_of(key) == handle.shard:
+                await self._blob.delete(key)
 
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:
             left = tuple(key for key in keys if key in state.garbage)
@@ -99,6 +105,16 @@ class GarbageCollector:
 
         await handle.update(propose)
         return len(keys)
+
+    async def _drop(self, handle: DataShard) -> bool:
+        """Drop the shard; False when somebody holds it meanwhile."""
+        expired = handle.state.holds
+
+        def propose(state: ShardState) -> ShardDiff | Abandon[None]:
+            return Abandon(None) if state.dropped or state.holds != expired else ShardDiff((Drop(),))
+
+        await handle.update(propose)
+        return handle.state.dropped
 
     async def _remove_dropped(self, limit: Csn) -> int:
         removed = 0
@@ -115,12 +131,17 @@ class GarbageCollector:
             await handle.refresh()
             if handle.live_holds():
                 continue
-            if not handle.state.dropped:
-                await handle.update(lambda s: Abandon(None) if s.dropped else ShardDiff((Drop(),)))
-            removed += await self._remove_garbage(handle, list(handle.state.garbage))
+            if not handle.state.dropped and not await self._drop(handle):
+                continue
+            removed += await self._remove_garbage(handle, await self._sharing.unshared(handle, handle.state.garbage))
+            if handle.state.garbage:
+                continue  # Copies refer to it.
             await handle.durable.roll_up()
             with contextlib.suppress(Determinate):
                 await self._consensus.truncate(handle.durable.key, SeqNo(handle.durable.seqno))
+            async for entry in self._blob.list(f"rollups/{handle.durable.key}/"):
+                if entry.key != handle.durable.rollup_key:
+                    await self._blob.delete(entry.key)
             finished.append(shard)
         if finished:
             await self._txns_shard.tidy(removed=tuple(finished))

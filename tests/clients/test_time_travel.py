@@ -71,6 +71,31 @@ def test_the_past_is_the_same_on_both_engines(server: TidegateServer, engine: st
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])
+def test_clones_and_dropped_tables_on_both_engines(server: TidegateServer, engine: str) -> None:
+    with psycopg.connect(server.dsn(), autocommit=True) as client:
+        client.execute("DROP TABLE IF EXISTS o, c")
+        client.execute("CREATE TABLE o (gone int, id int PRIMARY KEY, name text, price numeric(10, 2))")
+        client.execute("ALTER TABLE o DROP COLUMN gone")
+        client.execute("INSERT INTO o SELECT g, 'row ' || g, g * 1.25 FROM generate_series(1, 20000) g")
+        client.execute("DELETE FROM o WHERE id % 2 = 0")
+        client.execute(f"SET tidegate.engine = '{engine}'")
+        whole = "SELECT count(*), sum(id), min(name), sum(price)::text FROM {}"
+        before = client.execute(whole.format("o")).fetchone()
+        client.execute("CALL tidegate.clone_table('o', 'c')")
+        client.execute("DELETE FROM o WHERE id > 100")
+        assert client.execute(whole.format("c")).fetchone() == before
+        client.execute("UPDATE c SET name = 'changed' WHERE id = 1")
+        assert client.execute("SELECT name FROM o WHERE id = 1").fetchone() == ("row 1",)
+        client.execute("DROP TABLE o")
+        client.execute("VACUUM c")
+        assert client.execute("SELECT count(*) FROM c WHERE name LIKE 'row %'").fetchone() == (9999,)
+        client.execute("CALL tidegate.undrop_table('o')")
+        assert client.execute("SELECT count(*), max(id) FROM o").fetchone() == (50, 99)
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            client.execute("INSERT INTO o (id) VALUES (1)")
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
 def test_a_table_is_restored_on_both_engines(server: TidegateServer, engine: str) -> None:
     with psycopg.connect(server.dsn(), autocommit=True) as client:
         client.execute("DROP TABLE IF EXISTS r")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow
 
 from storage.errors import StorageError
+from tests.simulation.copies import copy_some
 from tests.simulation.definitions import define
 from tests.simulation.keyed import provide_indexes
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
@@ -68,6 +69,8 @@ async def _run(world: World) -> None:
             asyncio.ensure_future(define(world, server, plan.definitions)),
             asyncio.ensure_future(prepare_some(world, server, plan.prepares)),
         ]
+        if plan.copies:
+            working.append(asyncio.ensure_future(copy_some(world, server, plan.copies)))
         following = [asyncio.ensure_future(follow(world, server, name)) for name in (World.LISTS[0], World.BANKS[1])]
         if plan.old_readers:
             following.append(asyncio.ensure_future(grow_old(world, server)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.txns_shard import ONE_PHASE, Phase, TxnsShard
 from storage.transactions.txns_state import Prepared
 from storage.upkeep.orphans import OrphanCollector
+from storage.upkeep.shared_files import SharedFiles
 from tests.simulation import network
 from tests.simulation.network import Conditions
 from tests.simulation.run import run
@@ -60,6 +61,7 @@ def busy(seed: int) -> Plan:
         small_limits=True,
         spills=True,
         staged=True,
+        copies=0,
     )
 
 
@@ -320,6 +322,18 @@ def test_a_mistake_of_two_phases_is_found(
 ) -> None:
     mistake(monkeypatch)
     assert first_problem(pattern, prepares=8)
+
+
+def test_files_that_copies_refer_to_are_seen_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def all_of_them(sharing: SharedFiles, handle: DataShard, keys: Iterable[str]) -> list[str]:
+        """What `SharedFiles.unshared` must not be."""
+        return list(keys)
+
+    monkeypatch.setattr(SharedFiles, "unshared", all_of_them)
+    for seed in range(MAX_SEEDS):
+        if any(re.search(LOST, problem) for problem in run(seed, plan=replace(busy(seed), copies=8)).problems):
+            return
+    raise AssertionError("no seed missed a file")
 
 
 def test_what_is_published_is_seen_to_go_without_holds(monkeypatch: pytest.MonkeyPatch) -> None:

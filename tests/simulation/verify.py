@@ -20,6 +20,7 @@ from storage.ids import ShardId
 from storage.timestamps.csn import Csn
 from storage.transactions.xids import Xid
 from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
+from tests.simulation.copies import check_copies
 from tests.simulation.definitions import check_definitions
 from tests.simulation.loop import Process
 from tests.simulation.prepared import end_all
@@ -149,6 +150,9 @@ async def referenced_blobs(server: Server) -> tuple[set[str], dict[str, int]]:
         handle = await env.handles.open(ShardId(shard))
         await handle.refresh()
         parts.update(key for part in handle.state.parts.values() for key in part.files)
+        if shard in env.cache.state.forgotten:
+            # What it has replaced goes with it.
+            parts.update(handle.state.garbage)
         rollups[handle.durable.key] = int(handle.durable.oldest_rollup_seqno)
         if handle.durable.rollup_key is not None:
             parts.add(handle.durable.rollup_key)
@@ -197,6 +201,7 @@ async def _audit(world: World, server: Server) -> None:
     check_snapshots(world, committed)
     check_model(world, committed)
     await check_definitions(world, server)
+    await check_copies(world, server)
     check_history(world)
     balance = sum(row[1] for table in World.BANKS for row in final[table])
     if balance != World.ACCOUNTS * World.OPENING_BALANCE:

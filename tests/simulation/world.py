@@ -74,6 +74,8 @@ class Plan:
     """Transactions in two phases, by each process."""
     old_readers: bool = False
     """Whether readers keep a snapshot for long, and holds are moved into shards soon."""
+    copies: int = 0
+    """Statements that copy tables without copying files, look at copies and drop them, by each process."""
     published: bool = False
     """Whether processes publish the tables for others."""
     small_limits: bool = False
@@ -114,7 +116,8 @@ class Plan:
         plan = replace(plan, peers=peers, departures=departures, xids=xids, keyed=randomness.random() < 0.5)
         plan = replace(plan, prepares=1 + randomness.randrange(6) if randomness.random() < 0.5 else 0)
         plan = replace(plan, old_readers=randomness.random() < 0.4)
-        return replace(plan, published=randomness.random() < 0.25)
+        plan = replace(plan, published=randomness.random() < 0.25)
+        return replace(plan, copies=2 + randomness.randrange(8) if randomness.random() < 0.4 else 0)
 
 
 @dataclass(slots=True)
@@ -147,6 +150,16 @@ class Definition:
     created: str = "working"
     drops: list[str] = field(default_factory=list)
     """How each attempt to drop it ended."""
+
+
+@dataclass(slots=True)
+class Copy:
+    """A copy, the rows that it has to have, and what its maker knows of its making and of its end."""
+
+    shard: ShardId
+    rows: list[Row]
+    made: str = "committing"
+    dropped: str = ""
 
 
 class Server:
@@ -218,6 +231,7 @@ class World:
         """Processes by the name that the storage layer gave them."""
         self.servers: dict[str, Server] = {}
         """The servers that have opened the environment, by the name of their process."""
+        self.copies: list[Copy] = []
         self.problems: list[str] = []
         self.switches = 0
         """How often a process that was left alone was seen to take timestamps by itself again."""

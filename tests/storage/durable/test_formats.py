@@ -4,8 +4,9 @@ The files in ``golden/`` hold one value each, as hexadecimal MessagePack. A deli
 `storage.durable.state.FORMAT_VERSION`, keeps the old files with a reader for them, and adds new ones: run with
 ``TIDEGATE_REWRITE_GOLDEN=1`` to write the files that are missing. Existing ones are never rewritten.
 
-Format 3 has prepared transactions, format 2 parts with key runs. What says nothing of either is stamped as format 1 and
-read by servers that know no other: it differs from what those wrote in the length of a map's header alone.
+Format 5 has files that several shards refer to, format 4 archives, format 3 prepared transactions, format 2 parts with
+key runs. What says nothing of all that is stamped as format 1 and read by servers that know no other: it differs from
+what those wrote in the length of a map's header alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from storage.ids import ShardId
 from storage.shards.parts import RUNS_FORMAT, ColumnStats, Part, RowIdRange, RunRef
 from storage.shards.shard_state import (
     HISTORY_FORMAT,
+    SHARED_FORMAT,
     Append,
     Archive,
     Collected,
@@ -35,6 +37,7 @@ from storage.shards.shard_state import (
     SetRuns,
     ShardDiff,
     ShardMachine,
+    Share,
     apply_diff,
     schema_version,
 )
@@ -202,6 +205,16 @@ def shard_state_with_history() -> bytes:
     return machine.encode_state(state)
 
 
+def shard_state_with_copies() -> bytes:
+    machine = ShardMachine(SHARD)
+    state = apply_diff(machine.initial(), SHARED_DIFF)
+    assert machine.format_of_state(state) == SHARED_FORMAT == machine.format_of_diff(SHARED_DIFF)
+    dropped = apply_diff(state, ShardDiff((Drop(),)))
+    over = apply_diff(dropped, ShardDiff((Share(to=ShardId("scopy")),)))
+    assert (dict(state.shared), dict(over.shared)) == ({"scopy": "p0"}, {})
+    return machine.encode_state(state)
+
+
 def txns_state_with_prepared() -> bytes:
     machine = TxnsMachine()
     state = machine.initial()
@@ -233,8 +246,10 @@ VALUES: dict[str, tuple[Any, Any]] = {
         SealedTxn,
     ),
 }
+SHARED_DIFF = ShardDiff((Share(to=ShardId("scopy"), process="p0"), Share(to=ShardId("sother"))))
 NEW_VALUES: dict[str, tuple[Any, Any]] = {
     "shard_diff_runs": (RUNS_DIFF, ShardDiff),
+    "shard_diff_shared": (SHARED_DIFF, ShardDiff),
     "txns_diff_runs": (TxnsDiff(csn=Csn(20), writes=(msgspec.structs.replace(WRITE, parts=(WITH_RUNS,)),)), TxnsDiff),
     "txns_diff_prepares": (PREPARES, TxnsDiff),
     "txns_diff_ends": (ENDS, TxnsDiff),
@@ -252,6 +267,7 @@ STATES = {
 NEW_STATES = {
     "shard_state_runs": (shard_state_with_runs, ShardMachine(SHARD)),
     "shard_state_history": (shard_state_with_history, ShardMachine(SHARD)),
+    "shard_state_shared": (shard_state_with_copies, ShardMachine(SHARD)),
     "txns_state_prepared": (txns_state_with_prepared, TxnsMachine()),
 }
 
