@@ -27,6 +27,7 @@ from adapter.queries.read import execution_context
 from adapter.transactions.snapshots import resolve
 from planner.definitions.maintained.differences import increment_text
 from planner.definitions.maintained.increments import WEIGHT, before_name, change_of, delta_name
+from planner.definitions.maintained.sums import sums_of
 from planner.definitions.mutability import is_reproducible
 from planner.ir.bound import BoundQuery
 from planner.syntax.parse import split_and_parse
@@ -119,7 +120,11 @@ async def _plan(
     key = view.oid, tuple(each.table.oid for each in changed)
     known = _plans.get(key)
     if known is None or known.catalog is not catalog or known.expanded != expanded:
-        change = change_of(view.definition or "", query, names, frozenset(key[1]))
+        oids, tables = frozenset(key[1]), {oid: catalog.get(oid) for oid in names.values()}
+        relations = {oid: table for oid, table in tables.items() if isinstance(table, Relation)}
+        change = sums_of(view, _schema_of(catalog, view), query, names, oids, relations)
+        if change is None:
+            change = change_of(view.definition or "", query, names, oids)
         plan: Plan | None = None
         if change is not None:
             records = [record for each in changed for record in (each.delta, each.before)]

@@ -6,8 +6,10 @@ those that came (`WEIGHT` 1) and went (-1), and what was there *before*. In them
 - of filters, projections and inner joins: for each place in FROM where a changed table stands the query with the delta
   there, the tables before it as they are now and those behind it as they were (so a table that is joined with itself is
   taken care of by the same rule); of UNION ALL: the changes of its parts;
-- of GROUP BY and DISTINCT: what the query gives now for the groups that the change under it touches, less what it gave
-  for them before.
+- of GROUP BY with sums and counts: what `planner.definitions.maintained.sums` makes of the change under it and of the
+  stored rows;
+- of other GROUP BY and DISTINCT: what the query gives now for the groups that the change under it touches, less what it
+  gave for them before.
 
 For queries of other kinds `change_of` has no answer: they are computed anew.
 """
@@ -63,27 +65,39 @@ _NEVER = (
 def change_of(definition: str, query: BoundQuery, tables: Tables, changed: Set[int]) -> Change | None:
     """The change of the view that `definition` defines, which is bound as `query`, when `changed` are the tables that
     have changed; None for a query that has to be computed anew."""
+    branches = known_branches(definition, query)
+    if branches is None:
+        return None
+    if is_grouped(branches):
+        return _grouped(branches[0], tables, changed)
+    terms: list[str] = []
+    for branch in branches:
+        found = terms_of(branch, tables, changed, lambda select: None)
+        if found is None:
+            return None
+        terms += found
+    return Change(text=" UNION ALL ".join(terms)) if terms else None
+
+
+def known_branches(definition: str, query: BoundQuery) -> list[Tree] | None:
+    """The SELECTs whose rows together are the view's; None when something is in them that is not known here."""
     (parsed,) = split_and_parse(definition)
     if parsed.kind != "select_stmt":
         return None
     branches = _branches(parsed.tree)
     if branches is None:
         return None
-    grouped = len(branches) == 1 and _is_grouped(branches[0])
     for node in walk(query.rel):
         if isinstance(node, _NEVER) or (isinstance(node, ir.Join) and node.kind not in ("cross", "inner")):
             return None
-        if isinstance(node, (ir.Aggregate, ir.Deduplicate)) and not grouped:
+        if isinstance(node, (ir.Aggregate, ir.Deduplicate)) and not is_grouped(branches):
             return None
-    if grouped:
-        return _grouped(branches[0], tables, changed)
-    terms: list[str] = []
-    for branch in branches:
-        found = _terms(branch, tables, changed, lambda select: None)
-        if found is None:
-            return None
-        terms += found
-    return Change(text=" UNION ALL ".join(terms)) if terms else None
+    return branches
+
+
+def is_grouped(branches: Sequence[Tree]) -> bool:
+    """Whether it is one SELECT with GROUP BY or DISTINCT."""
+    return len(branches) == 1 and _is_grouped(branches[0])
 
 
 def _branches(select: Tree) -> list[Tree] | None:
@@ -113,7 +127,7 @@ def _is_plain(select: Tree) -> bool:
     )
 
 
-def _references(select: Tree) -> list[Tree] | None:
+def references_of(select: Tree) -> list[Tree] | None:
     """The RangeVars of FROM in order; None when something else than tables and inner joins of tables is there."""
     found: list[Tree] = []
 
@@ -130,10 +144,10 @@ def _references(select: Tree) -> list[Tree] | None:
     return found if all(visit(node) for node in select.from_clause) else None
 
 
-def _terms(select: Tree, tables: Tables, changed: Set[int], prepare: Callable[[Any], None]) -> list[str] | None:
+def terms_of(select: Tree, tables: Tables, changed: Set[int], prepare: Callable[[Any], None]) -> list[str] | None:
     """For each place where a changed table stands the query's text with the delta there; `prepare` edits each query
     before its weight is added."""
-    references = _references(select)
+    references = references_of(select)
     if references is None or not _is_plain(select) or _is_grouped(select) or select.HasField("having_clause"):
         return None
     oids = [tables.get((reference.schemaname, reference.relname)) for reference in references]
@@ -143,9 +157,9 @@ def _terms(select: Tree, tables: Tables, changed: Set[int], prepare: Callable[[A
     for place, oid in enumerate(oids):
         if oid not in changed:
             continue
-        copy = _copy(select)
+        copy = copy_of(select)
         del copy.sort_clause[:]
-        own = _references(copy)
+        own = references_of(copy)
         assert own is not None
         for other, (reference, known) in enumerate(zip(own, oids, strict=True)):
             assert known is not None
@@ -168,7 +182,7 @@ def _rename(reference: Tree, name: str) -> None:
     reference.relname = name
 
 
-def _copy(select: Tree) -> Any:
+def copy_of(select: Tree) -> Any:
     copy = pb.SelectStmt()
     copy.CopyFrom(select)
     return copy
@@ -182,13 +196,13 @@ def _text(select: Any) -> str:
 
 def _grouped(select: Tree, tables: Tables, changed: Set[int]) -> Change | None:
     """The change of a query with GROUP BY or DISTINCT, by the groups that are touched."""
-    references = _references(select)
+    references = references_of(select)
     if references is None or not _is_plain(select):
         return None
     keys = _keys(select)
     if keys is None:
         return None
-    under = _copy(select)
+    under = copy_of(select)
     for clause in ("group_clause", "distinct_clause", "sort_clause"):
         del getattr(under, clause)[:]
     under.ClearField("having_clause")
@@ -200,16 +214,16 @@ def _grouped(select: Tree, tables: Tables, changed: Set[int]) -> Change | None:
             target.name = f"k{number}"
             target.val.CopyFrom(key)
 
-    terms = _terms(under, tables, changed, only_keys)
+    terms = terms_of(under, tables, changed, only_keys)
     if not terms:
         return None
     names = [f"k{number}" for number in range(1, len(keys) + 1)]
     touched = f"SELECT DISTINCT {', '.join(names)} FROM ({' UNION ALL '.join(terms)}) AS touched"
-    now, before = _copy(select), _copy(select)
+    now, before = copy_of(select), copy_of(select)
     for copy in (now, before):
         del copy.sort_clause[:]
         _restrict(copy, keys)
-    own = _references(before)
+    own = references_of(before)
     assert own is not None
     # The last one is what the groups are restricted by.
     for reference in own[:-1]:
