@@ -83,12 +83,20 @@ class Collected:
         """The values as a list, NULL without any."""
         dialect = self.ctx.dialect
         if dialect.ordered_aggregates and not self._compares_by_key():
-            ordering = self._ordering()
+            arrays = self.call.distinct and element_type(self.call.args[0].type) is not None
+            ordering = self._by_value(value) if arrays else self._ordering()
             sql = f"{dialect.list_function}({self._distinct()}{value}{ordering}){self.suffix}"
             return made(sql, value, ordering, self.suffix)
         item = self.ctx.variable()
         values = dialect.transform("{0}", item, f"{item}.v")
         return fill(self.ctx, f"CASE WHEN {dialect.length('{0}')} > 0 THEN {values} END", [self._list([value])])
+
+    def _by_value(self, value: Fragment) -> Fragment:
+        """The order of distinct arrays: DuckDB orders them by nothing but what it collects, which begins with their
+        elements, as PostgreSQL compares them."""
+        key = self._keys()[0]
+        direction, nulls = "DESC" if key.descending else "ASC", "FIRST" if key.nulls_first else "LAST"
+        return made(f" ORDER BY {value} {direction} NULLS {nulls}", value)
 
     def _text(self) -> Fragment:
         value, delimiter = [self.scalars.lower(arg) for arg in self.call.args]
