@@ -62,7 +62,7 @@ from storage.bounded_map import BoundedMap
 from storage.catalog.model import Sequence
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.off_loop import AT_ONCE_ROWS
-from storage.shards.parts import NO_COLUMNS, ROW_ID, Part, UploadedPart
+from storage.shards.parts import NO_COLUMNS, ROW_ID, Part
 
 MAX_STATEMENTS = 1000
 """UPDATEs of which it is known to what they assign."""
@@ -475,7 +475,7 @@ class Change:
             names=[names for _, names in sets],
         )
         for (_, names), parts in zip(sets, written, strict=True):
-            uploads = [UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes) for part in parts]
+            uploads = [part.uploaded() for part in parts]
             if names[0] == ROW_ID:
                 for uploaded in uploads:
                     await self._txn.delete_part(target.shard, uploaded)

@@ -25,6 +25,7 @@ from planner.errors import SqlError
 from planner.ir.bound import BoundQuery
 from storage.environment.environment import Environment
 from storage.stores.blob_files import BlobFiles
+from storage.stores.object_place import ObjectPlace
 
 if TYPE_CHECKING:
     from adapter.engines.local.engine import LocalEngine
@@ -38,7 +39,7 @@ log = structlog.get_logger(__name__)
 class Engines:
     """See the module's contract. `blob_root` is the folder where engines find the blob store's files, None when they
     are in memory; `scratch` is a private folder of this process, and `worker` its place among those that share Spark
-    with it."""
+    with it. `place` is the object store that Spark's executors read and write by themselves."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Engines:
         spark_remote: str | None,
         spark_conf: Sequence[tuple[str, str]],
         worker: WorkerPlace | None = None,
+        place: ObjectPlace | None = None,
     ) -> None:
         self._env = env
         self._files = env.blob if isinstance(env.blob, BlobFiles) else None
@@ -58,6 +60,7 @@ class Engines:
         self._spark_remote = spark_remote
         self._spark_conf = spark_conf
         self._worker = worker
+        self._place = place
         self._spark_engine: SparkEngine | None = None
         self._warming: asyncio.Task[None] | None = None
         self._blob_root = blob_root
@@ -96,7 +99,7 @@ class Engines:
             tables,
             engine=values["engine"],
             fast_path_limit=number_of("fast_path_limit", values["fast_path_limit"]) * 1024,
-            spark=self.with_files(self.spark()),
+            spark=self.spark() if self._place is not None else self.with_files(self.spark()),
             local=self.local,
         )
         return route.engine, route.reason
@@ -118,6 +121,7 @@ class Engines:
                 conf=self._spark_conf,
                 directory=self._scratch / "spark" if shared is None else shared / self._scratch.name,
                 shared=shared,
+                place=self._place,
                 worker=0 if self._worker is None else self._worker.memory.own,
             )
         return self._spark_engine

@@ -76,15 +76,24 @@ class FileRows:
             return False
         return all(column.partition or (column.uniform and _is_common(column.type)) for column in table.columns)
 
-    def spark_view(self, session: Any, to_seq: Callable[[list[str]], Any], folder: Path) -> Any:
-        """A data frame of the rows; files that Spark needs besides go to `folder`. Blocks."""
+    def spark_view(
+        self,
+        session: Any,
+        to_seq: Callable[[list[str]], Any],
+        folder: Path,
+        *,
+        as_they_are: bool,
+        sent: Callable[[Path], str],
+    ) -> Any:
+        """A data frame of the rows. The files are read `as_they_are`, or copied to `folder`, from where `sent` gives
+        them to the executors, and says what these open. Blocks."""
         spark = dialect_of("spark")
         reader = session.read().option("__globPaths__", "false")
-        if not self.native:
+        if not as_they_are:
             ddl = ", ".join(f"c{number} {spark.type_name(type)}" for number, type in enumerate(self.types, 1))
             path = folder / "rows.parquet"
             self._copy(path)
-            return reader.schema(ddl).parquet(to_seq([str(path)]))
+            return reader.schema(ddl).parquet(to_seq([sent(path)]))
         columns = list(zip(self.table.columns, self.types, strict=True))
         ddl = ", ".join(f"{spark.quoted_name(column.name)} {_stored(column, type)}" for column, type in columns)
         if self.table.root is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
@@ -12,6 +13,8 @@ from adapter.workers.colleagues import WorkerPlace
 from storage.environment.named_stores import StoreNames
 from storage.errors import InvalidStore
 from storage.lake.places import Places
+from storage.stores.object_options import EXECUTOR_SCHEMES
+from storage.stores.object_place import ObjectPlace
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
@@ -37,12 +40,30 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
         """Where statements may read and write files."""
         return Places(self.allow_paths, self.stores.blob_options)
 
+    @property
+    def is_spark_here(self) -> bool:
+        """Whether Spark runs in one process on this machine."""
+        return self.spark_remote is None and self.spark_master.startswith("local")
+
+    def executors_place(self) -> ObjectPlace | None:
+        """The object store that executors on other machines use by themselves; None where they open files."""
+        if self.is_spark_here or self.stores.blob_folder is not None or self.stores.blob is None:
+            return None
+        return ObjectPlace(root=self.stores.blob, options=dict(self.stores.blob_options))
+
 
 def check_spark_reaches(options: ServerOptions) -> None:
-    """Raise InvalidStore when Spark runs where it cannot read this server's copies of an object store's objects."""
-    elsewhere = options.spark_remote or ("" if options.spark_master.startswith("local") else options.spark_master)
-    if elsewhere and options.stores.blob_folder is None:
+    """Raise InvalidStore when Spark runs where it cannot reach this server's blob store."""
+    elsewhere = options.spark_remote or ("" if options.is_spark_here else options.spark_master)
+    if not elsewhere or options.stores.blob_folder is not None:
+        return
+    if options.spark_remote is not None:
         raise InvalidStore(
-            f"Spark at {elsewhere} cannot read the blob store {options.stores.blob}: its objects are fetched to this "
-            "machine; run Spark here (spark_master local[*]), or name a blob folder that all its hosts share"
+            f"Spark Connect at {elsewhere} cannot be used with the blob store {options.stores.blob}: name a cluster's "
+            "master (spark_master spark://...), or a blob folder that all hosts share"
+        )
+    if urlsplit(options.stores.blob).scheme not in EXECUTOR_SCHEMES:
+        raise InvalidStore(
+            f"executors of Spark at {elsewhere} cannot reach the blob store {options.stores.blob}: they read and write "
+            "s3:// stores; run Spark here (spark_master local[*]), or name a blob folder that all its hosts share"
         )

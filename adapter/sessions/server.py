@@ -114,6 +114,7 @@ class Server:
             spark_remote=options.spark_remote,
             spark_conf=options.spark_conf,
             worker=options.worker,
+            place=options.executors_place(),
         )
         services = Services(
             env,

@@ -1,14 +1,15 @@
 """Reading and writing parts: encoding off the event loop, upload, footers, and a cache of decoded rows.
 
 Keys are ``parts/<shard>/<process>-<random>.parquet``, and ``.keys`` for key runs; the process in the name tells
-garbage collection whose uncommitted file it is. `in_flight` has the keys of this process that no durable state need
-refer to yet.
+garbage collection whose uncommitted file it is. What an engine writes in many tasks has more words between the random
+one and the end, ``<process>-<random>.<...>.parquet``. `in_flight` has the keys of this process that no durable
+state need refer to yet.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Set
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -130,6 +131,16 @@ class PartStore:
         self.changes += 1
         return key
 
+    def take_over(self, keys: Iterable[str]) -> None:
+        """Protect these files of an engine until their parts are committed or discarded."""
+        self.in_flight.update(keys)
+        self.changes += 1
+
+    def is_protected(self, key: str, in_flight: Set[str]) -> bool:
+        """Whether `key` is among the keys `in_flight`, or begins as one of them does whose tasks still write."""
+        folder, _, name = key.rpartition("/")
+        return key in in_flight or f"{folder}/{name.partition('.')[0]}.parquet" in in_flight
+
     async def encode(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
         """An inline part when `table` is small, else an uploaded one."""
         if arrow_bytes(table) <= 2 * INLINE_LIMIT_BYTES:
@@ -249,7 +260,7 @@ class PartStore:
             bytes=size,
             stats=parquet_stats(metadata),
             key=uploaded.key,
-            checksum=await self._checksum(uploaded.key, size),
+            checksum=uploaded.checksum or await self._checksum(uploaded.key, size),
             fingerprint=fingerprint(metadata.schema.to_arrow_schema()),
         )
 

@@ -176,12 +176,13 @@ class RunRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class UploadedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A Parquet file that somebody else (an engine) wrote under a key from `PartStore.new_key`.
 
-    `rows` and `bytes` are checked against the file where given; statistics come from its footer.
+    `rows` and `bytes` are checked where given, a `checksum` is taken as given; statistics come from the file's footer.
     """
 
     key: str
     rows: int | None = None
     bytes: int | None = None
+    checksum: str = ""
 
 
 class _Layout(msgspec.Struct, frozen=True):

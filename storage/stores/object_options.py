@@ -9,6 +9,9 @@ OBJECT_SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"})
 """Object stores that keep what they have acknowledged and decide conditional writes. The library knows more schemes,
 such as the memory of a process."""
 
+EXECUTOR_SCHEMES = frozenset({"s3", "s3a"})
+"""Those that the executors of a cluster reach by themselves."""
+
 CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
 """Options of the connection and not of the store."""
 

@@ -75,7 +75,7 @@ class OrphanCollector:
         for key in listed:
             _, shard, name = key.split("/", 2)
             process = name.rpartition("-")[0]
-            if key not in in_flight and (process == self._process or process not in alive):
+            if not self._parts.is_protected(key, in_flight) and (process == self._process or process not in alive):
                 by_shard.setdefault(ShardId(shard), []).append(key)
         removed = 0
         for shard, keys in by_shard.items():

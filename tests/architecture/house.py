@@ -65,6 +65,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "transactions",
         "engines",
         "engines.spark",
+        "engines.spark.cluster",
         "engines.local",
         "engines.common",
         "lake",

@@ -375,7 +375,7 @@ def _rows(table: pa.Table, fields: Sequence[Field], settings: FormatSettings) ->
 
 
 def _conform(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    from adapter.engines.common.result_batches import cast
+    from adapter.engines.common.arrow_casts import cast
 
     return pa.chunked_array([cast(chunk, wanted) for chunk in column.chunks], wanted)
 

@@ -105,9 +105,9 @@ def test_spark_reads_and_writes_an_object_store(servers: list[TidegateServer]) -
 
 
 def test_spark_elsewhere_cannot_read_copies(tmp_path: Path, store_options: tuple[str, ...]) -> None:
-    server = TidegateServer(tmp_path / "three", arguments=(*store_options, "--spark-master", "spark://127.0.0.1:7077"))
+    server = TidegateServer(tmp_path / "three", arguments=(*store_options, "--spark-remote", "sc://127.0.0.1:7077"))
     try:
-        with pytest.raises(RuntimeError, match="a blob folder that all its hosts share"):
+        with pytest.raises(RuntimeError, match="cannot be used with the blob store"):
             server.start()
     finally:
         server.kill()

@@ -18,7 +18,6 @@ from planner.ir.physical import arrow_type
 from planner.types.types import type_of_column
 from storage.catalog.model import Column, Relation
 from storage.catalog.temporary import is_temporary
-from storage.shards.parts import UploadedPart
 from storage.shards.widening import stored_as
 
 
@@ -65,7 +64,7 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
             names=[target.names],
         )
         for part in parts:
-            await txn.write_part(target.shard, UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes))
+            await txn.write_part(target.shard, part.uploaded())
         return sum(part.rows for part in parts)
     count = 0
     stream: Any = read.stream()

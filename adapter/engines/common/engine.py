@@ -17,6 +17,7 @@ from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from storage.catalog.model import Relation
 from storage.ids import ShardId
+from storage.shards.parts import UploadedPart
 
 RecordBatch: TypeAlias = Any
 ArrowTable: TypeAlias = Any
@@ -45,11 +46,17 @@ class TableInput(Struct, frozen=True, kw_only=True):
 
 
 class WrittenPart(Struct, frozen=True, kw_only=True):
-    """A Parquet file that an engine wrote straight to the blob store: `key` in the blob store, row count, bytes."""
+    """A Parquet file that an engine wrote straight to the blob store: `key` in the blob store, row count, bytes; its
+    checksum where the writer knows it."""
 
     key: str
     rows: int
     bytes: int
+    checksum: str = ""
+
+    def uploaded(self) -> UploadedPart:
+        """What the storage is told of it."""
+        return UploadedPart(key=self.key, rows=self.rows, bytes=self.bytes, checksum=self.checksum)
 
 
 class Engine(Protocol):

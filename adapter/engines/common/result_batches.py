@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from adapter.engines.common.arrow_casts import cast
 from adapter.engines.common.engine import RecordBatch
 from planner.ir.nodes import Field
 from planner.ir.physical import arrow_schema
@@ -40,13 +41,3 @@ class ResultShape:
             array = batch.column(index)
             arrays.append(array if array.type == field.type else cast(array, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=wanted)
-
-
-def cast(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """`array` as `type`, without losing anything; structs and lists whose parts are declared not null may become
-    nullable."""
-    if pa.types.is_struct(type) and pa.types.is_struct(array.type):
-        # flatten() carries the struct's own nulls into the fields.
-        parts = [cast(part, field.type) for part, field in zip(array.flatten(), type, strict=True)]
-        return pa.StructArray.from_arrays(parts, fields=list(type), mask=array.is_null())
-    return array.cast(type)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import structlog
 from msgspec import Struct, field
 
@@ -29,25 +27,35 @@ from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, T
 from adapter.engines.common.lowered_queries import KnownQueries
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import DeletedRows
-from adapter.engines.spark.column_ids import with_column_ids
+from adapter.engines.spark.cluster.executor_writes import FileSet, WrittenSets
+from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore
+from adapter.engines.spark.cluster.side_files import FolderFiles, SideFiles, StoredFiles
+from adapter.engines.spark.folder_writes import file_rows, move, outputs_of, write_parquet, write_sets
 from adapter.engines.spark.plans import SparkPlans
+from adapter.engines.spark.profiles import Profile, profile_for
 from adapter.engines.spark.result_size import generates_rows, size_bound
-from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, SpooledResult, result_files
+from adapter.engines.spark.result_spool import (
+    ROW_GROUP_BYTES,
+    FolderSpool,
+    SpooledResult,
+    StoredSpool,
+)
 from adapter.engines.spark.results import ResultTooLarge, collect, spark_error
-from adapter.engines.spark.runtime import Profile, Spark, SparkRuntime, SparkSettings, profile_for
+from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
 from adapter.lake.file_rows import FileRows
 from planner.common_errors import canceled
 from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, SqlError
-from planner.functions.engines.spark import used
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
+from planner.ir.physical import arrow_type
 from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment
 from storage.errors import StorageError
 from storage.ids import ShardId
+from storage.stores.object_place import ObjectPlace
 
 log = structlog.get_logger(__name__)
 
@@ -64,9 +72,6 @@ CANCEL_AGAIN_SECONDS = 0.5
 
 ABANDONED_AFTER_SECONDS = 24 * 3600
 """No statement writes for longer than this without its folder changing."""
-
-WRITTEN_ROW_GROUP_BYTES = 32 << 20
-"""Row groups of parts that executors write: what each writing task buffers of the driver's heap in local mode."""
 
 
 _groups = itertools.count(1)
@@ -89,7 +94,8 @@ class SparkEngine:
 
     `master` and `conf` as spark-submit has them (``spark.driver.memory`` is the JVM's heap); `directory` is a private
     scratch directory of this process. `shared` is the folder where the workers of a server meet that share a JVM, and
-    `worker` the number of this one. Several engines may share a `runtime`; it is then given instead.
+    `worker` the number of this one. `place` is the object store that executors read and write by themselves; without
+    it they use the blob store's folder. Several engines may share a `runtime`; it is then given instead.
     """
 
     name: EngineName = "spark"
@@ -105,6 +111,7 @@ class SparkEngine:
         shared: Path | None = None,
         worker: int = 0,
         runtime: SparkRuntime | None = None,
+        place: ObjectPlace | None = None,
     ) -> None:
         self._env = env
         self._numbers = itertools.count(1)
@@ -117,9 +124,11 @@ class SparkEngine:
             master=master,
             remote=remote,
             conf=tuple(conf),
+            place=place,
         )
         self._runtime = SparkRuntime(settings) if runtime is None else runtime
         self._settings = self._runtime.settings
+        self._store = None if self._settings.place is None else ClusterStore(self._settings.place, env.parts)
         self._deleted = DeletedRows(env.reader)
         self._known = KnownQueries("spark")
         self._kept_lock = threading.Lock()
@@ -207,7 +216,7 @@ class SparkEngine:
                             return statement.rows(few=few, keep=not extra and context.token not in statement.sql)
                         except ResultTooLarge:
                             log.info("spark.spooled", token=context.token)
-                    return self._spool(statement)
+                    return self._spool(statement, query)
 
             result = await self._step(execution, run)
             if isinstance(result, SpooledResult):
@@ -236,21 +245,56 @@ class SparkEngine:
         names: Sequence[Sequence[str]],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
+        if self._store is not None:
+            return await self._write_stored(query, tables, params, context, shard, columns, names)
         scratch = self._blob_scratch() / str(next(self._numbers))
-        outputs = [_outputs(query, *pair) for pair in zip(columns, names, strict=True)]
+        outputs = [outputs_of(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(context) as execution:
             spark = await self._runtime.ready()
             scans = await self._scans(query, tables)
 
             def run() -> list[Path]:
                 with self._statement(spark, execution, scans, query, params, context, None) as statement:
-                    return _write_sets(spark, statement.frame(), scratch, outputs)
+                    return write_sets(spark, statement.frame(), scratch, outputs)
 
             try:
                 folders = await self._step(execution, run)
                 return [await self._adopt(folder, shard) for folder in folders]
             finally:
                 await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
+
+    async def _write_stored(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        shard: ShardId,
+        columns: Sequence[tuple[int, ...]],
+        names: Sequence[Sequence[str]],
+    ) -> Sequence[Sequence[WrittenPart]]:
+        """`write` by executors that reach the object store."""
+        sets = [_file_set(query, *pair) for pair in zip(columns, names, strict=True)]
+        with self._execution(context) as execution:
+            spark = await self._runtime.ready()
+            scans = await self._scans(query, tables)
+
+            def run() -> WrittenSets:
+                with self._statement(spark, execution, scans, query, params, context, None) as statement:
+                    return self._stored(statement, sets, shard)
+
+            written = await self._step(execution, run)
+        return [
+            [WrittenPart(key=f.key, rows=f.row_count, bytes=f.byte_count, checksum=f.checksum) for f in files]
+            for files in written.sets
+        ]
+
+    def _stored(self, statement: _Statement, sets: Sequence[FileSet], shard: ShardId) -> WrittenSets:
+        """What executors write of a statement's rows."""
+        assert self._store is not None
+        needed = dict.fromkeys(name for file_set in sets for name in file_set.columns)
+        frame = statement.python_frame(list(needed))
+        return self._store.write(frame, sets, shard, lambda answers: collect(statement.spark.context, answers))
 
     async def cancel(self, token: str) -> None:
         """See `Engine.cancel`."""
@@ -299,10 +343,16 @@ class SparkEngine:
                 await self._cancel(execution)
                 await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
             if not task.cancelled() and task.exception() is None:
-                made = task.result()
-                if isinstance(made, SpooledResult):
-                    await asyncio.to_thread(made.remove)
+                await asyncio.to_thread(self._undo, task.result())
             raise
+
+    def _undo(self, made: object) -> None:
+        """Removes what a step has made that nobody takes."""
+        match made:
+            case SpooledResult():
+                made.remove()
+            case WrittenSets() if self._store is not None:
+                self._store.remove(file.key for files in made.sets for file in files)
 
     async def _cancel(self, execution: _Execution) -> None:
         execution.canceled.set()
@@ -329,7 +379,7 @@ class SparkEngine:
         views, plans = self._prepared(spark)
         single = profile is Profile.TINY and not self._folds(query, scans)
         registered: list[str] = []
-        scratch = self._shared_scratch() / f"files-{next(self._numbers)}" if query.files else None
+        scratch = self._file_scratch() / f"files-{next(self._numbers)}" if query.files else None
         try:
             spark.enter(profile, execution.group)
             try:
@@ -342,11 +392,6 @@ class SparkEngine:
                     registered.append(name)
                     sources[key] = ScanSource(name)
                 sql = self._known.of(query).text(sources, params, context).sql
-                if not self._settings.local and used(sql):
-                    raise FeatureNotSupported(
-                        f"function {min(used(sql)).removeprefix('tg_')} is not supported on a Spark cluster",
-                        detail="It runs in Python workers, which find this server's code on its own machine only.",
-                    )
                 spark.define(profile, sql)
                 size = sum(scan.inline.nbytes for scan in scans.values())
                 yield _Statement(
@@ -379,7 +424,7 @@ class SparkEngine:
         """The views and plans kept in `spark`."""
         with self._kept_lock:
             if self._kept is None or self._kept[0] is not spark:
-                views = SparkViews(spark, self._env.blob, self._shared_scratch())
+                views = SparkViews(spark, self._uri, self._side_files())
                 self._kept = (spark, views, SparkPlans(spark))
             return self._kept[1:]
 
@@ -388,14 +433,32 @@ class SparkEngine:
         between them."""
         return self._known.of(query).folds and not any(scan.plan.files for scan in scans.values())
 
-    def _spool(self, statement: _Statement) -> SpooledResult:
-        spool = SpooledResult(self._shared_scratch() / f"spool-{next(self._numbers)}")
+    def _spool(self, statement: _Statement, query: BoundQuery) -> SpooledResult:
+        if self._store is not None:
+            count = len(query.rel.fields)
+            everything = _file_set(query, tuple(range(count)), [f"c{number}" for number in range(1, count + 1)])
+            (files,) = self._stored(statement, [everything], SIDE_FILES).sets
+            return SpooledResult(StoredSpool(self._store, [file.key for file in files]))
+        directory = self._shared_scratch() / f"spool-{next(self._numbers)}"
+        spool = SpooledResult(FolderSpool(directory))
         try:
-            _write_parquet(statement.frame(), spool.directory, "snappy", ROW_GROUP_BYTES)
+            write_parquet(statement.frame(), directory, "snappy", ROW_GROUP_BYTES)
         except BaseException:
             spool.remove()
             raise
         return spool
+
+    def _file_scratch(self) -> Path:
+        """A folder for copies of files that a statement names. The executors see it, unless they use an object store,
+        to which what they need is sent."""
+        return self._shared_scratch() if self._store is None else self._settings.directory
+
+    def _uri(self, key: str) -> str:
+        """What executors open to read an object of the blob store."""
+        return self._env.blob.uri(key) if self._store is None else self._store.uri(key)
+
+    def _side_files(self) -> SideFiles:
+        return FolderFiles(self._shared_scratch()) if self._store is None else StoredFiles(self._store)
 
     # ------------------------------------------------------------ written parts
 
@@ -413,10 +476,10 @@ class SparkEngine:
     async def _adopt(self, folder: Path, shard: ShardId) -> list[WrittenPart]:
         """Makes the files that executors wrote to `folder` durable objects of the blob store."""
         parts = []
-        for path, rows in await self._runtime.run(lambda: _file_rows(folder)):
+        for path, rows in await self._runtime.run(lambda: file_rows(folder)):
             key = self._env.parts.new_key(shard)
             target = Path(self._env.blob.uri(key))
-            await self._runtime.run(lambda path=path, target=target: _move(path, target))  # type: ignore[misc]
+            await self._runtime.run(lambda path=path, target=target: move(path, target))  # type: ignore[misc]
             size = await self._env.blob.make_durable(key)
             if size is None:
                 raise IoError(f"a written part is gone: {key}")
@@ -452,49 +515,23 @@ class _Statement(Struct, frozen=True, kw_only=True):
         self.execution.check()
         return self.plans.rows(self.profile, self.sql, read_bytes=self.read_bytes, keep=keep)
 
+    def python_frame(self, columns: list[str]) -> Any:
+        """These columns of the analysed statement as PySpark's data frame."""
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        selected = self.frame().selectExpr(self.spark.jvm.PythonUtils.toSeq(columns))
+        return DataFrame(selected, self.spark.sessions[self.profile])
+
     def frame(self) -> Any:
         """The analysed statement as a Java Dataset."""
         self.execution.check()
         return self.spark.sessions[self.profile]._jsparkSession.sql(self.sql)
 
 
-def _outputs(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]) -> list[str]:
-    fields = query.rel.fields
-    return [f"c{fields[position].id} AS {name}" for position, name in zip(columns, names, strict=True)]
-
-
-def _write_sets(spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence[str]]) -> list[Path]:
-    """Writes one folder of files for each set of columns. With several, the statement runs once: its rows are kept on
-    the executors' disks in between."""
-    folders = [scratch / str(index) for index in range(len(sets))]
-    kept = len(sets) > 1
-    if kept:
-        frame = frame.persist(spark.jvm.org.apache.spark.storage.StorageLevel.DISK_ONLY())
-    try:
-        for folder, outputs in zip(folders, sets, strict=True):
-            selected = frame.selectExpr(spark.jvm.PythonUtils.toSeq(list(outputs)))
-            _write_parquet(with_column_ids(spark, selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES)
-    finally:
-        if kept:
-            frame.unpersist(False)
-    return folders
-
-
-def _write_parquet(frame: Any, folder: Path, codec: str, row_group_bytes: int) -> None:
-    writer = frame.write().option("compression", codec).option("parquet.block.size", str(row_group_bytes))
-    # Repetitive rows encode to next to nothing, so their number has to be bounded too.
-    writer.option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS)).parquet(str(folder))
-
-
-def _file_rows(folder: Path) -> list[tuple[Path, int]]:
-    """The files of `folder` that have rows, and how many."""
-    counted = [(path, pq.read_metadata(path).num_rows) for path in result_files(folder)]
-    return [(path, rows) for path, rows in counted if rows]
-
-
-def _move(path: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    os.rename(path, target)
+def _file_set(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]) -> FileSet:
+    fields = [query.rel.fields[position] for position in columns]
+    schema = pa.schema([(name, arrow_type(field.type)) for name, field in zip(names, fields, strict=True)])
+    return FileSet(columns=tuple(f"c{field.id}" for field in fields), schema=schema)
 
 
 def _spark_columns(rows: ArrowTable) -> tuple[tuple[str, str], ...]:

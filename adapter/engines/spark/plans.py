@@ -23,8 +23,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.engines.common.engine import RecordBatch
+from adapter.engines.spark.profiles import Profile
 from adapter.engines.spark.results import ResultTooLarge
-from adapter.engines.spark.runtime import MAX_RESULT_BYTES, Profile, Spark
+from adapter.engines.spark.runtime import MAX_RESULT_BYTES, Spark
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import portion
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from adapter.engines.common.engine import RecordBatch
 from planner.common_errors import canceled
-from planner.errors import OutOfMemory, SqlError
+from planner.errors import IoError, OutOfMemory, SqlError
 from planner.lowering.engine_errors import translate
 
 _TOO_LARGE = "spark.driver.maxResultSize"
+
+_STORE_TROUBLE = re.compile(r"^storage\.errors\.\w+: (.+)$", re.MULTILINE)
+"""What the object store refused a task of ours."""
 
 
 class ResultTooLarge(Exception):
@@ -52,6 +56,9 @@ def spark_error(error: BaseException) -> SqlError:
         return canceled()
     if "java.lang.OutOfMemoryError" in text:
         return OutOfMemory("out of memory", detail="Spark's memory did not suffice for the statement.")
+    trouble = _STORE_TROUBLE.search(text)
+    if trouble is not None:
+        return IoError(trouble[1])
     if isinstance(error, Py4JJavaError):
         return _java_error(error.java_exception, text)
     if isinstance(error, PySparkException):

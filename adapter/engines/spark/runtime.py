@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,11 +32,15 @@ import structlog
 from msgspec import Struct
 
 from adapter.engines.spark import gateway as spark_gateway
+from adapter.engines.spark.cluster.archive import write_archive
+from adapter.engines.spark.cluster.object_store import CONNECTOR, hadoop_settings
 from adapter.engines.spark.functions import PYTHON_PATH, define
 from adapter.engines.spark.gateway import GatewayOptions, RunningJava, SparkGateway, SparkUnavailable, kill
+from adapter.engines.spark.profiles import Profile, profile_settings
 from adapter.engines.spark.sharing import JavaFolder, JavaUse, User, is_worn, unused, wear_out
 from planner.errors import ObjectNotInPrerequisiteState
 from planner.functions.engines.spark import used
+from storage.stores.object_place import ObjectPlace
 
 log = structlog.get_logger(__name__)
 
@@ -57,44 +60,19 @@ SETTLE_LOOKS = 6
 LEAVE_SECONDS = 10.0
 """How long a worker that stops waits for another one that starts Spark or ends it."""
 
+ARCHIVE = "tidegate.zip"
+ARCHIVE_FOLDER = "tidegate-code"
+"""The archive of this code, and what executors unpack it as."""
+
 LAUNCH_SETTINGS = ("spark.jars", "spark.driver.", "spark.yarn.", "spark.kubernetes.", "spark.submit.", "spark.archives")
 """Prefixes of settings that the launch of the JVM needs; the others are given to the context."""
-
-
-class Profile(Enum):
-    """Settings for a statement, by the stored bytes of what it reads.
-
-    TINY: one task, interpreted: generating and compiling code costs more than it saves. SMALL: one wave of tasks,
-    no adaptive execution, whose re-planning costs a few jobs. MEDIUM: more and smaller partitions. LARGE: adaptive
-    execution picks partitions and join strategies by the real sizes.
-    """
-
-    TINY = "tiny"
-    SMALL = "small"
-    MEDIUM = "medium"
-    LARGE = "large"
-
-
-TINY_BYTES = 1 << 20
-TINY_ROWS = 20_000
-SMALL_BYTES = 32 << 20
-MEDIUM_BYTES = 512 << 20
-
-
-def profile_for(read_bytes: int, read_rows: int, *, generates: bool) -> Profile:
-    """The profile for a statement that reads stored parts of this size. `generates`: it makes rows of its own (a
-    set-returning function, recursion), so the size of its input says little."""
-    if read_bytes <= TINY_BYTES and read_rows <= TINY_ROWS and not generates:
-        return Profile.TINY
-    if read_bytes <= SMALL_BYTES:
-        return Profile.SMALL
-    return Profile.MEDIUM if read_bytes <= MEDIUM_BYTES else Profile.LARGE
 
 
 class SparkSettings(Struct, frozen=True, kw_only=True):
     """How to run Spark. `master`, `remote` and `conf` as spark-submit has them; `directory` is a private scratch
     directory of this process. `shared` is the folder where the workers of a server meet, and `worker` the number of
-    this one; a server of one process meets nobody. `tag` names this process's jobs, and `folders` are what else it
+    this one; a server of one process meets nobody. `place` is the object store that executors use by themselves.
+    `tag` names this process's jobs, and `folders` are what else it
     uses for them."""
 
     directory: Path
@@ -105,6 +83,7 @@ class SparkSettings(Struct, frozen=True, kw_only=True):
     master: str = "local[*]"
     remote: str | None = None
     conf: tuple[tuple[str, str], ...] = ()
+    place: ObjectPlace | None = None
 
     @property
     def memory(self) -> str:
@@ -440,22 +419,43 @@ class SparkRuntime:
         else:
             java_context = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(existing)
             conf = SparkConf(_jconf=existing.getConf())
-        context = SparkContext(
-            conf=conf, gateway=gateway.gateway, jsc=java_context, environment={"PYTHONPATH": PYTHON_PATH}
-        )
-        context.pythonExec = sys.executable
+        context = SparkContext(conf=conf, gateway=gateway.gateway, jsc=java_context, environment=self._environment())
+        self._prepare_workers(context)
         root = SparkSession(context)
         cores = int(context.defaultParallelism)
         sessions = {}
         for profile in Profile:
             session = root.newSession()
-            for name, value in _profile_settings(profile, cores).items():
+            for name, value in profile_settings(profile, cores).items():
                 if name not in given:
                     session.conf.set(name, value)
             sessions[profile] = session
         folders = tuple(map(str, (self.settings.directory, *self.settings.folders)))
         use = self._folder.use(gateway.java, User(tag=self.settings.tag, folders=folders))
         return Spark(gateway, use, self.settings.tag, context, sessions)
+
+    def _environment(self) -> dict[str, str]:
+        """Variables of Python workers: where they find this code. Elsewhere that is a folder beside their own."""
+        return {"PYTHONPATH": PYTHON_PATH if self.settings.local else ARCHIVE_FOLDER}
+
+    def _prepare_workers(self, context: Any) -> None:
+        """Let Python workers find Python, and this code. Raises SparkUnavailable without the object store's classes."""
+        if self.settings.local:
+            context.pythonExec = sys.executable
+            return
+        context.pythonExec = context.getConf().get("spark.pyspark.python") or os.environ.get(
+            "PYSPARK_PYTHON", "python3"
+        )
+        if self.settings.place is not None and not context._jvm.org.apache.spark.util.Utils.classIsLoadable(CONNECTOR):
+            raise SparkUnavailable(
+                f"executors read {self.settings.place.root} through Hadoop's file system for S3, which is not there: "
+                "name it with --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION"
+            )
+        archive = self._folder.path / ARCHIVE
+        if not archive.exists():
+            write_archive(archive.with_suffix(".new"))
+            archive.with_suffix(".new").rename(archive)
+        context.addArchive(f"{archive}#{ARCHIVE_FOLDER}")
 
     def _context_settings(self, java: RunningJava) -> dict[str, str]:
         settings = {
@@ -497,6 +497,10 @@ class SparkRuntime:
             "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
             "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
         }
+        if self.settings.place is not None:
+            settings.update(hadoop_settings(self.settings.place))
+            # Each file is asked for over the network.
+            settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "64"
         if self.settings.local:
             settings.update(
                 {
@@ -521,39 +525,6 @@ class SparkRuntime:
                 spark.context.stop()
             spark.gateway.stop()
             self._folder.running()
-
-
-def _profile_settings(profile: Profile, cores: int) -> dict[str, str]:
-    match profile:
-        case Profile.TINY:
-            return {
-                "spark.sql.adaptive.enabled": "false",
-                "spark.sql.shuffle.partitions": "1",
-                "spark.sql.leafNodeDefaultParallelism": "1",
-                "spark.sql.codegen.wholeStage": "false",
-                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-                # A broadcast is a job of its own; tiny tables are one partition each anyway.
-                "spark.sql.autoBroadcastJoinThreshold": "-1",
-            }
-        case Profile.SMALL:
-            return {
-                "spark.sql.adaptive.enabled": "false",
-                "spark.sql.shuffle.partitions": str(min(cores, 8)),
-                # Few large files are read in pieces, so that all cores end at about the same time.
-                "spark.sql.files.minPartitionNum": str(2 * cores),
-                "spark.sql.files.openCostInBytes": str(1 << 20),
-            }
-        case Profile.MEDIUM:
-            return {
-                "spark.sql.adaptive.enabled": "false",
-                "spark.sql.shuffle.partitions": str(2 * cores),
-                "spark.sql.files.minPartitionNum": str(4 * cores),
-            }
-        case Profile.LARGE:
-            return {
-                "spark.sql.adaptive.enabled": "true",
-                "spark.sql.shuffle.partitions": str(max(200, 4 * cores)),
-            }
 
 
 def _job_properties(jvm: Any, session: Any, tag: str) -> Any:

@@ -10,13 +10,13 @@ Everything but `prepare_scan` blocks and runs on a thread of the Spark runtime.
 from __future__ import annotations
 
 import itertools
-import shutil
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
@@ -34,7 +34,9 @@ from adapter.engines.common.scan_sources import (
     scan_schema,
     without_deleted,
 )
-from adapter.engines.spark.runtime import Profile, Spark
+from adapter.engines.spark.cluster.side_files import SideFiles
+from adapter.engines.spark.profiles import Profile
+from adapter.engines.spark.runtime import Spark
 from adapter.lake.file_rows import FileRows
 from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
@@ -42,7 +44,6 @@ from planner.types.types import is_wide
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import portion
 from storage.shards.parts import ROW_ID, Part
-from storage.stores.blob import Blob
 
 MAX_VIEWS = 512
 MAX_INLINE_BYTES = portion(64 << 20)
@@ -96,11 +97,12 @@ async def prepare_scan(table: TableInput, *, row_ids: bool, reader: PartReader, 
 class SparkViews:
     """The temporary views of one running Spark."""
 
-    def __init__(self, spark: Spark, blob: Blob, directory: Path) -> None:
-        """`directory` is one that the executors can read; the files of deleted row ids go there."""
+    def __init__(self, spark: Spark, uri: Callable[[str], str], side_files: SideFiles) -> None:
+        """`uri` says what the executors open to read an object of the blob store, and the files of deleted row ids go
+        to `side_files`."""
         self._spark = spark
-        self._blob = blob
-        self._directory = directory
+        self._uri = uri
+        self._side_files = side_files
         self._lock = threading.Lock()
         self._views: BoundedMap[ViewKey, str] = BoundedMap(max_entries=MAX_VIEWS, max_bytes=MAX_INLINE_BYTES)
         self._names = itertools.count()
@@ -150,12 +152,21 @@ class SparkViews:
         name = f"files{next(self._names)}"
         assert folder is not None
         session = self._spark.sessions[profile]._jsparkSession
-        rows.spark_view(session, self._spark.jvm.PythonUtils.toSeq, folder / name).createOrReplaceTempView(name)
+        files = self._side_files
+        frame = rows.spark_view(
+            session,
+            self._spark.jvm.PythonUtils.toSeq,
+            folder / name,
+            as_they_are=rows.native and files.shared,
+            sent=partial(files.sent, view=name),
+        )
+        frame.createOrReplaceTempView(name)
         return name
 
     def drop(self, name: str, profile: Profile) -> None:
         """Drops a view made by `register`."""
         self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
+        self._side_files.remove(name)
 
     def _create(self, scan: SparkScan, profile: Profile, name: str, single: bool) -> None:
         plan = scan.plan
@@ -218,7 +229,7 @@ class SparkViews:
         return self._parquet(session, ", ".join(fields), group.parts)
 
     def _parquet(self, session: Any, ddl: str, parts: tuple[Part, ...]) -> Any:
-        return self._read(session, ddl, [self._blob.uri(_key(part)) for part in parts])
+        return self._read(session, ddl, [self._uri(_key(part)) for part in parts])
 
     def _read(self, session: Any, ddl: str, uris: list[str]) -> Any:
         # Keys are plain names, but the folder above them may hold characters of a glob pattern.
@@ -227,15 +238,11 @@ class SparkViews:
 
     def _ids_file(self, name: str, helper: str, ids: Any) -> str:
         """Writes row ids where the executors can read them: as rows of a plan they would be copied at every step."""
-        folder = self._directory / "row-ids" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{helper}.parquet"
-        pq.write_table(pa.table({"id": pa.array(ids)}), path, compression="snappy", row_group_size=1 << 20)
-        return str(path)
+        return self._side_files.write(pa.table({"id": pa.array(ids)}), name, helper)
 
     def _forget(self, profile: Profile, name: str) -> None:
         self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
-        shutil.rmtree(self._directory / "row-ids" / name, ignore_errors=True)
+        self._side_files.remove(name)
 
     def _file_select(self, scan: SparkScan, group: FileGroup, profile: Profile, name: str, helpers: list[str]) -> str:
         spark = dialect_of("spark")

@@ -13,7 +13,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from adapter.engines.spark.plans import SparkPlans
-from adapter.engines.spark.runtime import Profile, Spark
+from adapter.engines.spark.profiles import Profile
+from adapter.engines.spark.runtime import Spark
 from adapter.engines.spark.views import SparkViews
 
 ROUNDS = 30

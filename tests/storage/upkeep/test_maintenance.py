@@ -437,6 +437,30 @@ async def test_abandoned_uploads_go_and_live_ones_stay() -> None:
     assert len(await read(env, shard)) == 1000
 
 
+async def test_what_tasks_write_goes_when_their_job_is_over() -> None:
+    clock = ManualClock()
+    stores = Stores(clock=clock)
+    dead, env = await stores.open("dead"), await stores.open("alive")
+    shard = await create(env)
+    written = {}
+    for process in (dead, env):
+        stem = process.parts.new_key(shard)
+        written[process.process] = stem, [stem.replace(".parquet", f".0.{number}.0.0.parquet") for number in range(2)]
+        for key in written[process.process][1]:
+            await stores.blob.put(key, b"rows")
+    stem, (kept, lost) = written[env.process]
+    await env.maintenance.orphans.collect()
+    assert len(await part_files(stores, shard)) == 4
+    env.parts.take_over([kept])
+    env.parts.release([stem])
+    await env.maintenance.orphans.collect()
+    assert await part_files(stores, shard) == {kept, *written[dead.process][1]}
+    assert lost not in await part_files(stores, shard)
+    await outlive_the_dead(env, clock)
+    await env.maintenance.orphans.collect()
+    assert await part_files(stores, shard) == {kept}
+
+
 async def test_a_start_that_others_took_for_dead_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     stores = Stores(clock=clock)

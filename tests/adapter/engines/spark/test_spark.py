@@ -23,7 +23,8 @@ from adapter.engines.spark import result_size
 from adapter.engines.spark import runtime as spark_runtime_module
 from adapter.engines.spark.engine import SparkEngine
 from adapter.engines.spark.gateway import SparkUnavailable
-from adapter.engines.spark.runtime import Profile, Spark, SparkRuntime, SparkSettings, profile_for
+from adapter.engines.spark.profiles import Profile, profile_for
+from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
 from planner.errors import DivisionByZero, InvalidParameterValue, ObjectNotInPrerequisiteState, QueryCanceled
 from planner.functions.registry import aggregates, functions, operators
 from planner.ir import nodes as ir

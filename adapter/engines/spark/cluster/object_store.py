@@ -1,0 +1,145 @@
+"""The object store of an environment as the executors of a cluster use it: by themselves, past the server.
+
+They read it through Hadoop's file system for S3, ``s3a://``, whose classes come with the cluster or by
+``spark.jars.packages``. They write it in Python tasks (`executor_writes`): Hadoop gives files their names by renaming
+them, which an object store does by copying them, and not at once.
+
+Everything that is written has a name of `PartStore.new_key` at its beginning, so that the files of a job that failed,
+or whose server died, are found and removed by whoever collects orphans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adapter.engines.spark.cluster.executor_writes import (
+    DESCRIPTION,
+    FileSet,
+    WriteJob,
+    WrittenFile,
+    WrittenSets,
+    write_files,
+)
+from storage.ids import ShardId
+from storage.shards.part_store import PartStore
+from storage.stores.object_place import ObjectFiles, ObjectPlace
+
+CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+"""The class of Hadoop's file system."""
+
+SIDE_FILES = ShardId("spark")
+"""Files beside the tables' own are kept as if they were of this shard, which there is not: nothing refers to them for
+longer than their process lives."""
+
+
+class ClusterStore:
+    """See the module's contract. All but `uri` and `settings` blocks."""
+
+    def __init__(self, place: ObjectPlace, parts: PartStore) -> None:
+        self._place = place
+        self._parts = parts
+        self._files: ObjectFiles | None = None
+
+    @property
+    def files(self) -> ObjectFiles:
+        """This process's own client."""
+        if self._files is None:
+            self._files = self._place.open()
+        return self._files
+
+    def uri(self, key: str) -> str:
+        """What executors open to read the object `key`."""
+        parts = urlsplit(self._place.root)
+        return f"s3a://{parts.netloc}{parts.path.rstrip('/')}/{key}"
+
+    def write(
+        self, frame: Any, sets: Sequence[FileSet], shard: ShardId, rows: Callable[[Any], list[pa.RecordBatch]]
+    ) -> WrittenSets:
+        """Let executors write the rows of `frame` (PySpark's) once, as files of `shard`. `rows` runs a frame and has
+        its rows. Whatever else was written is removed."""
+        stem = self._parts.new_key(shard)
+        job = WriteJob(place=self._place, stem=stem.removesuffix(".parquet"), sets=tuple(sets))
+        kept: list[WrittenFile] = []
+        try:
+            answers = rows(_written(frame, job))
+            kept = [WrittenFile(**row) for batch in answers for row in batch.to_pylist()]
+            self._parts.take_over(file.key for file in kept)
+        finally:
+            self._remove_but(job.stem, {file.key for file in kept})
+            self._parts.release([stem])
+        kept.sort(key=lambda file: (file.partition, file.number))
+        places = range(len(sets))
+        return WrittenSets(sets=tuple(tuple(file for file in kept if file.place == place) for place in places))
+
+    def put_table(self, table: pa.Table) -> str:
+        """Store `table` as a file beside the tables' own; its key."""
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="snappy", row_group_size=1 << 20)
+        key = self._parts.new_key(SIDE_FILES)
+        self.files.put_new(key, bytes(sink.getvalue().to_pybytes()))
+        return key
+
+    def put_file(self, path: Path) -> str:
+        """Store the file `path` beside the tables' own; its key."""
+        key = self._parts.new_key(SIDE_FILES)
+        self.files.put_file(key, path)
+        return key
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Remove files that nothing refers to."""
+        gone = list(keys)
+        self.files.delete(gone)
+        self._parts.release(gone)
+
+    def _remove_but(self, stem: str, kept: set[str]) -> None:
+        self.files.delete([key for key in self.files.list(stem + ".") if key not in kept])
+
+
+def _written(frame: Any, job: WriteJob) -> Any:
+    """What the tasks of `job` answer, given the rows of `frame`, as a Java Dataset."""
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    # NOTE: what DataFrame.mapInArrow does, which asks for pandas and makes no use of it.
+    udf = UserDefinedFunction(_task(job), returnType=DESCRIPTION, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    return frame._jdf.mapInArrow(udf(*[frame[name] for name in frame.columns])._jc, False, None)
+
+
+def _task(job: WriteJob) -> Any:
+    task = partial(write_files, job)
+    task.__name__ = write_files.__name__  # type: ignore[attr-defined]
+    task.__module__ = write_files.__module__
+    return task
+
+
+def hadoop_settings(place: ObjectPlace) -> dict[str, str]:
+    """Spark's settings with which Hadoop's file system reaches the bucket of `place`, and no other one."""
+    options = {name.lower().removeprefix("aws_"): value for name, value in place.options.items()}
+    bucket = f"spark.hadoop.fs.s3a.bucket.{urlsplit(place.root).netloc}."
+    endpoint = options.get("endpoint")
+    settings = {
+        "path.style.access": str(options.get("virtual_hosted_style_request") != "true").lower(),
+        **{_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS},
+    }
+    if endpoint is not None and endpoint.startswith("http://"):
+        settings["connection.ssl.enabled"] = "false"
+    if options.get("skip_signature") == "true":
+        settings["aws.credentials.provider"] = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+    return {bucket + name: value for name, value in settings.items()}
+
+
+_OPTIONS: Mapping[str, str] = {
+    "endpoint": "endpoint",
+    "region": "endpoint.region",
+    "access_key_id": "access.key",
+    "secret_access_key": "secret.key",
+    "session_token": "session.token",
+}
+"""Options of ours, and what Hadoop calls them below ``fs.s3a.bucket.<bucket>.``."""

@@ -1,0 +1,83 @@
+"""Parts that executors write as files of a folder that they share with the server, and the ids of their columns.
+
+Field ids in the Parquet files that Spark writes (`storage.shards.field_ids`).
+
+Spark takes a column's id from the metadata of its field. It has no place for the ids of a list's elements, and readers
+that go by ids would leave such a column out: a file with lists or structs gets no ids at all, and is read by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from adapter.engines.spark.result_spool import ROW_GROUP_ROWS, result_files
+from adapter.engines.spark.runtime import Spark
+from planner.ir.bound import BoundQuery
+from storage.shards.field_ids import column_id
+
+_NESTED = ("array<", "struct<", "map<")
+
+WRITTEN_ROW_GROUP_BYTES = 32 << 20
+"""Row groups of parts that executors write: what each writing task buffers of the driver's heap in local mode."""
+
+
+def with_column_ids(spark: Spark, frame: Any) -> Any:
+    """The Java Dataset `frame` with the ids of its columns, where all can have one."""
+    fields = [(str(pair._1()), str(pair._2())) for pair in frame.dtypes()]
+    ids = [column_id(name) for name, _ in fields]
+    if None in ids or any(type.lower().startswith(_NESTED) for _, type in fields):
+        return frame
+    metadata = spark.jvm.org.apache.spark.sql.types.Metadata
+    columns = [
+        # NOTE: "as" is a word of Python.
+        getattr(frame.col(name), "as")(name, metadata.fromJson(f'{{"parquet.field.id": {number}}}'))
+        for (name, _), number in zip(fields, ids, strict=True)
+    ]
+    return frame.select(spark.jvm.PythonUtils.toSeq(columns))
+
+
+def outputs_of(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]) -> list[str]:
+    """The columns of a set of parts, in Spark's SQL: those of the query's output at `columns`, called `names`."""
+    fields = query.rel.fields
+    return [f"c{fields[position].id} AS {name}" for position, name in zip(columns, names, strict=True)]
+
+
+def write_sets(spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence[str]]) -> list[Path]:
+    """Writes one folder of files for each set of columns. With several, the statement runs once: its rows are kept on
+    the executors' disks in between."""
+    folders = [scratch / str(index) for index in range(len(sets))]
+    kept = len(sets) > 1
+    if kept:
+        frame = frame.persist(spark.jvm.org.apache.spark.storage.StorageLevel.DISK_ONLY())
+    try:
+        for folder, outputs in zip(folders, sets, strict=True):
+            selected = frame.selectExpr(spark.jvm.PythonUtils.toSeq(list(outputs)))
+            write_parquet(with_column_ids(spark, selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES)
+    finally:
+        if kept:
+            frame.unpersist(False)
+    return folders
+
+
+def write_parquet(frame: Any, folder: Path, codec: str, row_group_bytes: int) -> None:
+    """Let executors write the rows of `frame` to `folder`."""
+    writer = frame.write().option("compression", codec).option("parquet.block.size", str(row_group_bytes))
+    # Repetitive rows encode to next to nothing, so their number has to be bounded too.
+    writer.option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS)).parquet(str(folder))
+
+
+def file_rows(folder: Path) -> list[tuple[Path, int]]:
+    """The files of `folder` that have rows, and how many."""
+    counted = [(path, pq.read_metadata(path).num_rows) for path in result_files(folder)]
+    return [(path, rows) for path, rows in counted if rows]
+
+
+def move(path: Path, target: Path) -> None:
+    """Give a file its name; blocks."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.rename(path, target)

@@ -1,0 +1,160 @@
+"""A Spark cluster on an object store: executors read and write it by themselves, and may be lost while they do."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from storage.stores.object_place import ObjectFiles, ObjectPlace
+from tests.storage.store_servers import S3Server
+from tests.support.postgres import start_postgres
+from tests.support.server import TidegateServer
+from tests.support.spark_cluster import SparkCluster
+
+ROWS = 20_000
+
+STATEMENTS = (
+    "CREATE TABLE t AS SELECT g AS n, 'x' || g AS text, g * 1.5 AS v, timestamp '2020-01-01' + g * interval '1 minute'"
+    f" AS ts, ARRAY[g, NULL] AS a FROM generate_series(1, {ROWS}) g",
+    "CREATE TABLE names (id int, name text)",
+    "INSERT INTO names SELECT n, 'name ' || n FROM generate_series(0, 9) n",
+    "UPDATE t SET text = 'y' WHERE n <= 9000",
+    f"INSERT INTO t SELECT n + {ROWS}, text, v, ts, a FROM t",
+    "DELETE FROM t WHERE n % 3 = 0",
+)
+
+QUERIES = (
+    "SELECT name, count(*), sum(v), max(ts), count(a[2]), count(*) FILTER (WHERE text = 'y') FROM t JOIN names"
+    " ON id = n % 10 GROUP BY name ORDER BY name",
+    # By a function in Python; and of a size that nobody knows before, so it is written by executors and read back.
+    "SELECT a.n, b.* FROM t a, t b WHERE a.n <= 2 AND b.text ~ '^x1\\d*9$' ORDER BY a.n, b.n",
+)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    """A local S3 server."""
+    server = S3Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def place(s3: S3Server) -> ObjectPlace:
+    """Where the objects of the server are."""
+    options = {"endpoint": s3.endpoint, "region": "us-east-1", "access_key_id": "test", "secret_access_key": "test"}
+    return ObjectPlace(root=f"s3://{s3.new_bucket()}/some/prefix", options=options)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A master and a worker."""
+    with SparkCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The server's folder for temporary files."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, cluster: SparkCluster, place: ObjectPlace, temporary: Path
+) -> Iterator[TidegateServer]:
+    """A server whose Spark is the cluster."""
+    options = [part for pair in place.options.items() for part in ("--blob-option", "=".join(pair))]
+    server = TidegateServer(
+        tmp_path_factory.mktemp("server") / "data",
+        arguments=(*cluster.arguments, "--set", "engine=spark", "--blob", place.root, *options),
+        environment={"TMPDIR": str(temporary)},
+    )
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+def parts(files: ObjectFiles) -> set[str]:
+    """The objects that hold rows."""
+    return {key for key in files.list("parts/") if key.endswith(".parquet")}
+
+
+def row_count(files: ObjectFiles, keys: set[str]) -> int:
+    """How many rows these objects have together."""
+    return sum(pq.read_metadata(pa.BufferReader(files.get(key))).num_rows for key in keys)
+
+
+def test_executors_read_and_write_the_object_store(server: TidegateServer, place: ObjectPlace, temporary: Path) -> None:
+    files = place.open()
+    with (
+        start_postgres() as oracle,
+        psycopg.connect(oracle.dsn(), autocommit=True) as theirs,
+        psycopg.connect(server.dsn(), autocommit=True) as ours,
+    ):
+        for statement in STATEMENTS:
+            assert ours.execute(statement).statusmessage == theirs.execute(statement).statusmessage, statement
+        for query in QUERIES:
+            assert ours.execute(query).fetchall() == theirs.execute(query).fetchall(), query
+    written_by_tasks = [key for key in parts(files) if re.search(r"-\w+(\.\d+){4}\.parquet$", key)]
+    # Spooled results are gone; and nothing has passed the server's disk.
+    assert written_by_tasks
+    assert not [key for key in written_by_tasks if key.startswith("parts/spark/")]
+    assert list(temporary.rglob("*.parquet")) == []
+
+
+def test_a_statement_that_fails_leaves_nothing(server: TidegateServer, place: ObjectPlace) -> None:
+    files = place.open()
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE bad AS SELECT g AS n, 'x' || g AS text FROM generate_series(1, {ROWS}) g")
+        connection.execute("CREATE TABLE copied (n int, text text)")
+        before = parts(files)
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute(f"INSERT INTO copied SELECT n / (n - {ROWS - 1}), text FROM bad")
+        assert connection.execute("SELECT count(*) FROM copied").fetchone() == (0,)
+    assert parts(files) == before
+
+
+def test_a_lost_executor_costs_time_and_leaves_nothing(
+    server: TidegateServer, cluster: SparkCluster, place: ObjectPlace
+) -> None:
+    files = place.open()
+    failures: list[BaseException] = []
+
+    def insert() -> None:
+        try:
+            with psycopg.connect(server.dsn(), autocommit=True) as connection:
+                connection.execute("INSERT INTO product SELECT a.n, b.n, repeat(a.text, 40) FROM few a, few b")
+        except psycopg.Error as error:
+            failures.append(error)
+
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE few AS SELECT g AS n, 'x' || g AS text FROM generate_series(1, 1200) g")
+        connection.execute("CREATE TABLE product (a int, b int, text text)")
+        before = parts(files)
+        statement = threading.Thread(target=insert)
+        statement.start()
+        # The first file of a task that writes several.
+        while statement.is_alive() and parts(files) == before:
+            time.sleep(0.02)
+        cluster.kill_executor()
+        assert statement.is_alive()
+        statement.join(timeout=120)
+        assert failures == []
+        answer = connection.execute("SELECT count(*), sum(a::bigint * b) FROM product").fetchone()
+        assert answer == (1_440_000, 720_600**2)
+    # A Python worker outlives its executor for a moment, and may end an upload that is then an orphan.
+    deadline = time.monotonic() + 60
+    while row_count(files, parts(files) - before) != 1_440_000:
+        assert time.monotonic() < deadline
+        time.sleep(1)
