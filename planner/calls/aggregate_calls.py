@@ -25,6 +25,7 @@ from planner.ir.rewrite import walk
 from planner.resolution.casting import to_boolean
 from planner.resolution.coercion import RECORDARRAY
 from planner.resolution.operators import check_groupable, check_sortable
+from planner.resolution.records import as_row
 from planner.resolution.sorting import sort_key, sort_keys
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
@@ -79,6 +80,8 @@ def aggregate_call(
                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                 position=statement.position_of(order_by[0].expr),
             )
+        if signature.name == "count":
+            args = [as_row(level, arg) for arg in args]
     condition: Scalar | None = None
     if tree.HasField("agg_filter"):
         condition = to_boolean(statement, bind_clause(level, tree.agg_filter, "FILTER"), "FILTER")

@@ -9,7 +9,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.errors import GroupingError, StatementTooComplex, TooManyColumns
-from planner.ir.nodes import ArraySubquery, ColumnRef, Exists, Field, QuantifiedSubquery, Scalar, ScalarSubquery
+from planner.ir.nodes import (
+    ArraySubquery,
+    ColumnRef,
+    Exists,
+    Field,
+    QuantifiedSubquery,
+    RowConstructor,
+    Scalar,
+    ScalarSubquery,
+)
 from planner.ir.rewrite import transform
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
@@ -32,6 +41,8 @@ class Grouping:
         self.sets: tuple[tuple[int, ...], ...] | None = None
         self.by_type: dict[type, list[int]] = {}
         self.by_target: dict[int, int] = {}
+        self.records: list[tuple[Scalar, tuple[int, ...], tuple[str, ...]]] = []
+        """Records that are grouped by their fields: the keys that these are, and their names."""
         self.outer_depth = 0
 
     def add_target(self, target: int, expr: Scalar) -> int:
@@ -40,6 +51,12 @@ class Grouping:
         if target not in self.by_target:
             self.by_target[target] = self._add(expr)
         return self.by_target[target]
+
+    def add_record(self, expr: Scalar, fields: Sequence[Scalar], names: Sequence[str]) -> list[int]:
+        """The indexes of the keys that the fields of a record are, which it is put together from again."""
+        indexes = [self.add_key(field) for field in fields]
+        self.records.append((expr, tuple(indexes), tuple(names)))
+        return indexes
 
     def add_key(self, expr: Scalar) -> int:
         """The index of a key, which is added unless an equal one is there."""
@@ -73,6 +90,10 @@ class Grouping:
         for index in self.by_type.get(type(node), ()):
             if self.keys[index] == node:
                 return self._reference(index, node)
+        for record, indexes, names in self.records:
+            if record == node:
+                items = tuple(ColumnRef(id=self.fields[i].id, type=self.fields[i].type) for i in indexes)
+                return RowConstructor(items=items, names=names, type=node.type, nullable=True)
         if isinstance(node, ColumnRef):
             if node.id in self.level.from_ids:
                 return self._ungrouped(node)

@@ -55,7 +55,7 @@ from planner.queries.row_locking import RowLocking, clause_name, passed_through
 from planner.queries.windows import bind_windows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.operators import check_groupable
-from planner.resolution.records import ordered_by, record_fields, told_apart_by
+from planner.resolution.records import fields_of, may_look_different, ordered_by, record_fields, told_apart_by
 from planner.resolution.scope import expand_item, expand_star, find_column, qualifier_of, star_items
 from planner.resolution.sorting import sort_direction
 from planner.resolution.statement import Level
@@ -254,6 +254,9 @@ class SelectQuery:
             check_groupable(level, expr, tree_location(node))
             if isinstance(expr, RowConstructor):
                 return [grouping.add_key(resolve_unknown(level.statement, item)) for item in expr.items]
+            names, fields = record_fields(level, expr) or (), fields_of(level, expr) or ()
+            if expr.type.oid == RECORD and may_look_different(fields) and all(f.type.oid != RECORD for f in fields):
+                return grouping.add_record(expr, fields, [name for name, _ in names])
             return [grouping.add_target(index, expr) if sets else grouping.add_key(expr)]
 
         grouping.sets = expand_sets(tree.group_clause, key_indexes, level.statement.position)

@@ -60,6 +60,15 @@ def told_apart_by(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
     return fields if fields is not None and may_look_different(fields) else None
 
 
+def as_row(level: Level, scalar: Scalar) -> Scalar:
+    """A record whose equal values may look different, put together from its fields, by which it is compared then; all
+    else as it is."""
+    names, fields = record_fields(level, scalar) or (), fields_of(level, scalar) or ()
+    if scalar.type.oid != RECORD or isinstance(scalar, RowConstructor) or not may_look_different(fields):
+        return scalar
+    return RowConstructor(items=fields, names=tuple(name for name, _ in names), type=scalar.type, nullable=True)
+
+
 def compared_by(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
     """The fields of a record, and of records in it; None where they are not known."""
     try:
