@@ -8,7 +8,7 @@ PROCESSES ?= 2
 CLIENT_LOCKS := dbt
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit large memory random-changes clients-basic generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo cluster bench simulate slt isolation regress crash audit large memory random-changes clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ clients-basic: setup-dev ## dbt and other tools, installed and run against Postg
 
 demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22 queries on both engines
 	$(PY) -m bench.demo $(ARGS)
+
+cluster: setup-dev ## TPC-H on a Spark cluster with an object store, and what dies in the middle
+	$(PY) -m bench.cluster $(ARGS)
 
 bench: setup-dev ## Run a benchmark against its peers: make bench NAME=reads
 	@test -n "$(NAME)" || { echo "make bench NAME=...; there are: $$(ls bench | sed -n 's/^bench_\(.*\)\.py$$/\1/p' | xargs)"; exit 2; }
