@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TypeAlias
 
 from adapter.access.ownership import may_drop, owns
-from adapter.execution.relation_names import creation_schema, kind_of, look_up, missing, plural
+from adapter.execution.relation_names import creation_schema, kind_of, look_up, look_up_visible, missing, plural
+from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import MODES_BY_NAME, Mode
@@ -21,6 +22,7 @@ from adapter.transactions.transaction import BeginAgain
 from planner.errors import SqlError, WrongObjectType
 from planner.statements import records as st
 from planner.statements.records import QualifiedName
+from planner.syntax.parse import Parsed, subtrees
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation, Sequence
 
 _Named: TypeAlias = Relation | Sequence | Index
@@ -41,6 +43,26 @@ async def lock_definition(running: Running, statement: object) -> None:
 async def lock_read(running: Running, oids: Iterable[int]) -> None:
     """Lock relations that a definition refers to. Raises as `Transaction.lock`."""
     await running.transaction.lock([(tags.relation(oid), Mode.ACCESS_SHARE) for oid in sorted(oids)])
+
+
+async def wait_for_definitions(session: SessionState, parsed: Parsed) -> bool:
+    """Wait until nobody else is changing the definition of a relation that the statement names: it could not be bound,
+    and perhaps it can be then. PostgreSQL waits before it analyses (parserOpenTable). Whether there was anything to
+    wait for. Raises what waiting for a lock raises."""
+    context = session.bind_context(session.newest_catalog())
+    locks, waited = session.locks, False
+    for tree in subtrees(parsed.tree):
+        if tree.DESCRIPTOR.name != "RangeVar":
+            continue
+        path = (tree.schemaname,) if tree.schemaname else context.search_path
+        record = look_up_visible(path, context.catalog, tree.relname)
+        if record is None:
+            continue
+        tag = tags.relation(record.oid)
+        if not locks.try_lock(tag, Mode.ACCESS_SHARE, for_session=True):
+            waited = await locks.lock(tag, Mode.ACCESS_SHARE, for_session=True) or waited
+        locks.unlock(tag, Mode.ACCESS_SHARE)
+    return waited
 
 
 async def lock_tables(running: Running, statement: st.Lock) -> None:

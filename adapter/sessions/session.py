@@ -227,7 +227,7 @@ class Session:
             reading = await self._read(text)
             text = reading.text
         try:
-            with self._life.aside() if len(text) > BRIEF_TEXT_CHARS else self._life.work:
+            with self._life.aside():
                 await statement_preparation.parse(self.state, name, text, tuple(param_oids))
         except SqlError as error:
             if reading is None:

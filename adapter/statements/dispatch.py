@@ -8,7 +8,7 @@ from adapter.changes.constraints.table_keys import table_keys
 from adapter.changes.copy import copy_dispatch
 from adapter.changes.modify_table import run_change
 from adapter.execution.guards import require_block
-from adapter.execution.relation_locks import lock_definition, lock_tables
+from adapter.execution.relation_locks import lock_definition, lock_tables, wait_for_definitions
 from adapter.execution.statement import Outcome, Running
 from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
@@ -111,7 +111,14 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         catalog = await transaction.begin_statement(env, reads=reads)
         if plan is None or plan.catalog is not catalog or running.session.expanded:
             running.session.expanded = frozenset()
-            plan = _plan(running, parsed, catalog)
+            try:
+                plan = _plan(running, parsed, catalog)
+            except SqlError:
+                if not transaction.may_renew or not await wait_for_definitions(running.session, parsed):
+                    raise
+                transaction.renew()
+                await transaction.refresh_catalog(env)
+                continue
         if plan.reads_kept:
             running.session.expanded = await stale_views(env, transaction, catalog)
             if running.session.expanded:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from adapter.execution.guards import in_failed_transaction
 from adapter.execution.portals import Portal
 from adapter.execution.prepared import PreparedStatement, check_unchanged
+from adapter.execution.relation_locks import wait_for_definitions
 from adapter.execution.session_settings import describe_show
 from adapter.execution.session_state import SessionState
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan
@@ -53,7 +54,13 @@ async def parse(session: SessionState, name: str, text: str, declared: tuple[int
             await session.look_up_past(parsed[0])
             await session.plan_ahead(parsed[0], _catalog(session), declared)
     past = await past_catalog(session, parsed[0]) if parsed else None
-    prepare(session, name, text, parsed[0] if parsed else None, declared, from_sql=False, past=past)
+    try:
+        prepare(session, name, text, parsed[0] if parsed else None, declared, from_sql=False, past=past)
+    except SqlError:
+        if not parsed or past is not None or not await wait_for_definitions(session, parsed[0]):
+            raise
+        await session.refresh_catalog()
+        prepare(session, name, text, parsed[0], declared, from_sql=False)
 
 
 def _tells_nothing_new(session: SessionState, parsed: Parsed, declared: tuple[int, ...]) -> bool:

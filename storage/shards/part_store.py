@@ -306,9 +306,10 @@ class PartStore:
         shards have too."""
         found: set[str] = set()
         for write in writes:
-            own = parts_prefix(write.shard)
-            keys = [file.key for part in write.parts for file in _files(part) if file.key.startswith(own)]
-            found.update([key.rsplit("/", 1)[-1].rpartition("-")[0] for key in keys])
+            keys = [file.key for part in write.parts for file in _files(part)]
+            if keys:
+                own = parts_prefix(write.shard)
+                found.update([key.rsplit("/", 1)[-1].rpartition("-")[0] for key in keys if key.startswith(own)])
         return frozenset(found - {self._process})
 
     def discard(self, parts: Sequence[Part]) -> None:
