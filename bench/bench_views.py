@@ -1,10 +1,11 @@
 """Materialized views over large tables: `make bench NAME=views`.
 
 Views of a filter, of groups with sums, and of groups over a join of two large tables. For each: what computing it anew
-takes, what bringing in one changed row takes (by the server's own account, and from the commit until the stored rows
-are exact), and how far the views are behind while a client changes 500 rows a second. Peers in the same run, over the
-same rows: PostgreSQL's REFRESH MATERIALIZED VIEW, which is what it has for a changed row, and DuckDB computing the
-query.
+takes on either engine, what bringing in one changed row takes (by the server's own account, and from the commit until
+the stored rows are exact), and how far the views are behind while a client changes 500 rows a second. A row is brought
+in on the local engine, while tables of this size are computed anew on Spark unless one says otherwise: the ratio in the
+table is that to the faster one, and the aim is for both. Peers in the same run, over the same rows: PostgreSQL's
+REFRESH MATERIALIZED VIEW, which is what it has for a changed row, and DuckDB computing the query.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from tests.support.postgres import start_postgres
 from tests.support.server import AS_SHIPPED, run_server
 
 GROUPS = 10_000
+ENGINES = ("local", "spark")
+AIM = 100
+"""How many times dearer computing a view anew is to be than bringing in a row, on whichever engine."""
 CHANGES_A_SECOND = 500
 WRITERS = 8
 VIEWS = {
@@ -150,7 +154,7 @@ def main() -> int:
     parser.add_argument("--changing-s", type=float, default=10.0, help="how long rows are changed")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tidegate-views-"))
-    table = [["view", "anew (ms)", "one row (ms)", "ratio", "commit to exact (ms)", "PostgreSQL (ms)", "DuckDB (ms)"]]
+    table = [["ms", *(f"anew, {engine}" for engine in ENGINES), "one row", "to exact", "PostgreSQL", "DuckDB", "ratio"]]
     ratios: dict[str, float] = {}
     counts: dict[str, int | float] = {"rows": options.rows}
     try:
@@ -164,7 +168,15 @@ def main() -> int:
                     print(name, file=sys.stderr)
                     connection.execute(f"CREATE MATERIALIZED VIEW {name}_view AS {query}".encode())
                     refresh = f"REFRESH MATERIALIZED VIEW {name}_view"
-                    anew = 1000 * times(lambda text: connection.execute(text.encode()), refresh, options.recomputations)
+                    anew = {}
+                    for engine in ENGINES:
+                        connection.execute(f"SET tidegate.engine = '{engine}'".encode())
+                        # The first one pays for the engine's start.
+                        connection.execute(refresh.encode())
+                        anew[engine] = 1000 * times(
+                            lambda text: connection.execute(text.encode()), refresh, options.recomputations
+                        )
+                    connection.execute("RESET tidegate.engine")
                     connection.execute(f"ALTER MATERIALIZED VIEW {name}_view SET (refresh = 'on commit')".encode())
                     until_exact(connection)
                     one_row(connection, f"{name}_view", 3, fresh)
@@ -172,14 +184,13 @@ def main() -> int:
                     fresh += 3 + options.rounds
                     postgres, local = (others[name][peer] * 1000 for peer in ("postgres", "duckdb"))
                     ratios |= {
-                        f"{name}: anew / one row": anew / own,
+                        **{f"{name}: anew on {engine} / one row": ms / own for engine, ms in anew.items()},
                         f"{name}: postgres refresh / one row": postgres / own,
                         f"{name}: duckdb query / one row": local / own,
                     }
-                    table.append(
-                        [name, *(f"{ms:,.1f}" for ms in (anew, own)), f"{anew / own:,.0f}"]
-                        + [f"{ms:,.1f}" for ms in (until, postgres, local)]
-                    )
+                    figures = [*anew.values(), own, until, postgres, local]
+                    ratio = f"{min(anew.values()) / own:,.1f}"
+                    table.append([name, *(f"{ms:,.1f}" for ms in figures), ratio])
                     if name != list(VIEWS)[-1]:
                         connection.execute(f"ALTER MATERIALIZED VIEW {name}_view RESET (refresh)".encode())
                 for name in VIEWS:
@@ -199,7 +210,7 @@ def main() -> int:
     print_table(table)
     print(f"\n{rate:,.0f} changes a second under all three: lag p50 {statistics.median(lags):.3f} s, p99 {p99:.3f} s\n")
     print_json("views", ratios, counts)
-    cheap = all(ratios[f"{name}: anew / one row"] >= 100 for name in VIEWS)
+    cheap = all(ratios[f"{name}: anew on {engine} / one row"] >= AIM for name in VIEWS for engine in ENGINES)
     return 0 if cheap and p99 < 1.0 else 1
 
 
