@@ -62,20 +62,26 @@ def aggregate_call(
                                   position=statement.position(level.srf_locations[start_srfs]))  # fmt: skip
     args = resolved.args
     order_by: tuple[SortKey, ...]
+    strange: list[bool] = []
     if within:
         direct = len(args) - len(within)
         order_by = tuple(sort_key(level, sort, arg) for (sort, _), arg in zip(within, args[direct:], strict=True))
         args = args[:direct]
     else:
-        order_by = tuple(
-            key for node in tree.agg_order for key in sort_keys(level, node.sort_by, bind(level, node.sort_by.node))
-        )
+        named = [bind(level, node.sort_by.node) for node in tree.agg_order]
+        sorts = [sort_keys(level, node.sort_by, expr) for node, expr in zip(tree.agg_order, named, strict=True)]
+        order_by = tuple(key for keys in sorts for key in keys)
+        # A row in ORDER BY stands for its fields, which are no arguments.
+        strange = [
+            expr not in args and (isinstance(expr, RowConstructor) or any(key.expr not in args for key in keys))
+            for expr, keys in zip(named, sorts, strict=True)
+        ]
     for key in order_by:
         check_sortable(level, key.expr)
     if tree.agg_distinct:
         for arg in args:
             check_groupable(level, arg)
-        if any(key.expr not in args for key in order_by):
+        if any(strange):
             raise InvalidColumnReference(
                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
                 position=statement.position_of(order_by[0].expr),

@@ -16,8 +16,8 @@ from planner.types.types import CIDR, INET, INTERVAL, NUMERIC, NumericShape
 _COLLECTED = both("")
 """Printed by `planner.lowering.collected`."""
 _LISTS = (
-    "array_agg(anynonarray)", "array_agg(anyarray)", "string_agg(text,text)", "json_agg(anyelement)",
-    "jsonb_agg(anyelement)", "json_object_agg(any,any)", "jsonb_object_agg(any,any)",
+    "array_agg(anynonarray)", "array_agg(anyarray)", "string_agg(text,text)", "string_agg(bytea,bytea)",
+    "json_agg(anyelement)", "jsonb_agg(anyelement)", "json_object_agg(any,any)", "jsonb_object_agg(any,any)",
 )  # fmt: skip
 _COUNT_SHAPE = NumericShape(12, 0)
 _ORDERED = [

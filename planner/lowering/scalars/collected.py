@@ -99,7 +99,13 @@ class Collected:
         return made(f" ORDER BY {value} {direction} NULLS {nulls}", value)
 
     def _text(self) -> Fragment:
-        value, delimiter = [self.scalars.lower(arg) for arg in self.call.args]
+        if self.call.args[0].type.oid != types.BYTEA:
+            return self._strung(*[self.scalars.lower(arg) for arg in self.call.args])
+        # No engine joins bytes; their hexadecimal digits are in the same order.
+        digits = [fill(self.ctx, "hex({0})", [self.scalars.lower(arg)]) for arg in self.call.args]
+        return fill(self.ctx, "unhex({0})", [self._strung(*digits)])
+
+    def _strung(self, value: Fragment, delimiter: Fragment) -> Fragment:
         dialect = self.ctx.dialect
         if dialect.ordered_aggregates and isinstance(self.scalars.constant(self.call.args[1]), str):
             ordering = self._ordering()
@@ -174,7 +180,7 @@ class Collected:
         given = self.call.args[0].type
         if element_type(given) is not None and self.ctx.dialect.ordered_aggregates:
             return False  # DuckDB fails on the lambdas that this would take: arrays are told apart by their elements.
-        return self.call.distinct and not self.scalars.compares_as_is(given)
+        return self.call.distinct and (bool(self._fields()) or not self.scalars.compares_as_is(given))
 
     def _one_of_each(self, values: Sequence[Fragment]) -> Fragment:
         """`_list` with the first of equal values only: of neighbours, when all are in order."""
@@ -227,9 +233,25 @@ class Collected:
     def _keys(self) -> tuple[ir.SortKey, ...]:
         """The ORDER BY; with DISTINCT, what PostgreSQL sorts by."""
         keys = self.call.order_by
+        if self.call.distinct and not keys and (fields := self._fields()):
+            return tuple([ir.SortKey(expr=field, descending=False, nulls_first=False) for field in fields])
         if keys or not self.call.distinct or self.call.args[0].type.oid == types.RECORD or self.name in JSON_OBJECTS:
             return keys
         return (ir.SortKey(expr=self.call.args[0], descending=False, nulls_first=False),)
+
+    def _fields(self) -> list[ir.Scalar]:
+        """What a row that is written out is compared by: its fields, those of rows in it in their place."""
+        pending: list[ir.Scalar] = [self.call.args[0]]
+        fields: list[ir.Scalar] = []
+        while pending:
+            scalar = pending.pop(0)
+            if isinstance(scalar, ir.RowConstructor):
+                pending[:0] = scalar.items
+            elif scalar.type.oid == types.RECORD:
+                return []
+            else:
+                fields.append(scalar)
+        return fields if isinstance(self.call.args[0], ir.RowConstructor) else []
 
     def _ordering(self) -> Fragment:
         """The ORDER BY clause of the engine's aggregate, or nothing."""
