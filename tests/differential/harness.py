@@ -23,6 +23,7 @@ from adapter.engines.common.scan_sources import scan_needs
 from adapter.engines.local.database import RowSource
 from adapter.engines.local.scans import ConstantColumns
 from adapter.engines.spark.functions import PYTHON_PATH, define
+from adapter.engines.spark.runtime import forget_context
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
 from planner.analyze import analyze
@@ -261,7 +262,9 @@ class Engines:
     def close(self) -> None:
         """Stops what was started."""
         if self._spark is not None:
+            gateway = self._spark.sparkContext._gateway
             self._spark.stop()
+            gateway.shutdown()
         if self._local is not None:
             self._local.close()
 
@@ -269,9 +272,12 @@ class Engines:
 def _start_spark() -> Any:
     import logging
 
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # What another module's tests have used is over, and its JVM with it.
+    forget_context(SparkContext)
     builder = SparkSession.builder.master("local[1]").appName("differential")
     for name, value in SPARK_SETTINGS.items():
         builder = builder.config(name, value)

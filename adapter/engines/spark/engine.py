@@ -40,14 +40,14 @@ from adapter.engines.spark.result_spool import (
     SpooledResult,
     StoredSpool,
 )
-from adapter.engines.spark.results import ResultTooLarge, collect, spark_error
+from adapter.engines.spark.results import ResultTooLarge, collect, spark_error, told_error
 from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
 from adapter.lake.file_rows import FileRows
 from planner.common_errors import canceled
-from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, SqlError
+from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.ir.physical import arrow_type
@@ -412,13 +412,14 @@ class SparkEngine:
                 trouble = rows.trouble(error) if isinstance(rows, FileRows) else None
                 if trouble is not None:
                     raise trouble from error
-            broken = spark.give_up_if_broken()
-            if broken and "java.lang.OutOfMemoryError" not in str(error):
+            # NOTE: asked before the JVM is given up, which knows what was wrong.
+            told, broken = told_error(error), spark.give_up_if_broken()
+            if told is None or (broken and not isinstance(told, OutOfMemory)):
                 raise ObjectNotInPrerequisiteState(
                     "the Spark engine stopped while it ran the statement",
                     hint="It is started again by the next statement.",
                 ) from error
-            raise spark_error(error) from error
+            raise told from error
 
     def _prepared(self, spark: Spark) -> tuple[SparkViews, SparkPlans]:
         """The views and plans kept in `spark`."""

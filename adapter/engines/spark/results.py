@@ -69,6 +69,16 @@ def spark_error(error: BaseException) -> SqlError:
     return translate("spark", text)
 
 
+def told_error(error: BaseException) -> SqlError | None:
+    """`spark_error`; None where the JVM is gone that knows more."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return spark_error(error)
+    except (Py4JError, OSError):
+        return None
+
+
 def _java_error(exception: Any, text: str) -> SqlError:
     """The innermost cause that has an error class says what happened; wrappers only say that a job failed."""
     condition: str | None = None

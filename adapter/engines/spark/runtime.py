@@ -407,7 +407,7 @@ class SparkRuntime:
         # PySpark logs each failed query's stack trace as JSON; the error goes to the client.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
         # A context of an earlier JVM that died is of no use, and PySpark allows one at a time.
-        _forget_context(SparkContext)
+        forget_context(SparkContext)
         given = dict(self.settings.conf)
         jvm = gateway.gateway.jvm
         if existing is None:
@@ -546,7 +546,7 @@ def _is_over(starting: Future[Spark]) -> bool:
     return starting.cancelled() or starting.exception() is not None or not starting.result().alive
 
 
-def _forget_context(context_class: Any) -> None:
+def forget_context(context_class: Any) -> None:
     """Lets PySpark forget a context whose JVM is gone; `stop` would try to reach it."""
     from pyspark.sql import SparkSession
 

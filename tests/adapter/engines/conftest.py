@@ -15,9 +15,9 @@ from adapter.engines.spark.runtime import SparkRuntime, SparkSettings
 from tests.adapter.engines.harness import World
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark_runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRuntime]:
-    """A running Spark."""
+    """A running Spark. PySpark has one at a time in a process, and other modules' tests may want theirs."""
     settings = SparkSettings(
         directory=tmp_path_factory.mktemp("spark"), master="local[2]", conf=(("spark.driver.memory", "1g"),)
     )

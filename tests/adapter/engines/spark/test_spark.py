@@ -169,6 +169,22 @@ async def test_a_jvm_with_a_statement_that_does_not_stop_is_replaced(
     assert spark_runtime.current() is not before
 
 
+async def test_a_context_that_stops_under_a_statement_is_replaced(
+    world: World, spark: SparkEngine, spark_runtime: SparkRuntime
+) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(1, "x")], as_file=True)
+    reading, tables = query(scan(table), table), {table.oid: await world.input(table)}
+    assert await world.rows(spark, reading, tables) == [(1, "x")]
+    running = spark_runtime.current()
+    assert running is not None
+    running.context.stop()
+    with pytest.raises(ObjectNotInPrerequisiteState, match="stopped while it ran the statement"):
+        await world.rows(spark, reading, tables)
+    assert await world.rows(spark, reading, tables) == [(1, "x")]
+    assert spark_runtime.current() is not running
+
+
 async def test_errors_have_postgresql_s_code(world: World, spark: SparkEngine) -> None:
     table = await world.table(
         ("a", INT8),
