@@ -151,6 +151,8 @@ async def test_a_row_that_is_to_follow_comes_just_before_the_commit(tmp_path: Pa
             deleting = asyncio.ensure_future(one.run("delete from p where id = 3"))
             await arrived.wait()
             await two.run("insert into c values (3, 3)")
+            # Known to the server of the deletion as well, whose checks from here on see it.
+            assert await (await connect(first)).rows("select p from c where id = 3") == [(3,)]
             gate.set()
             await deleting
         left = {"cascade": [], "set null": [(None,)], "set default": [(0,)]}[action]

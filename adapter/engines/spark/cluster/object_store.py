@@ -10,6 +10,7 @@ or whose server died, are found and removed by whoever collects orphans.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import structlog
 
 from adapter.engines.spark.cluster.executor_writes import (
     DESCRIPTION,
@@ -27,9 +29,12 @@ from adapter.engines.spark.cluster.executor_writes import (
     WrittenSets,
     write_files,
 )
+from storage.errors import StorageError
 from storage.ids import ShardId
 from storage.shards.part_store import PartStore
 from storage.stores.object_place import ObjectFiles, ObjectPlace
+
+log = structlog.get_logger(__name__)
 
 CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 """The class of Hadoop's file system."""
@@ -37,6 +42,11 @@ CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 SIDE_FILES = ShardId("spark")
 """Files beside the tables' own are kept as if they were of this shard, which there is not: nothing refers to them for
 longer than their process lives."""
+
+
+OUTLIVES_S = 10.0
+"""How long the Python worker of a task may go on after its job has failed or its executor was lost: Spark ends it
+within ``spark.python.task.killTimeout``, 2 s, and the upload that it is in ends before it does."""
 
 
 class ClusterStore:
@@ -63,7 +73,7 @@ class ClusterStore:
         self, frame: Any, sets: Sequence[FileSet], shard: ShardId, rows: Callable[[Any], list[pa.RecordBatch]]
     ) -> WrittenSets:
         """Let executors write the rows of `frame` (PySpark's) once, as files of `shard`. `rows` runs a frame and has
-        its rows. Whatever else was written is removed."""
+        its rows. Whatever else was written is removed, also what tasks write that outlive the job for a moment."""
         stem = self._parts.new_key(shard)
         job = WriteJob(place=self._place, stem=stem.removesuffix(".parquet"), sets=tuple(sets))
         kept: list[WrittenFile] = []
@@ -72,8 +82,11 @@ class ClusterStore:
             kept = [WrittenFile(**row) for batch in answers for row in batch.to_pylist()]
             self._parts.take_over(file.key for file in kept)
         finally:
-            self._remove_but(job.stem, {file.key for file in kept})
-            self._parts.release([stem])
+            names = {file.key for file in kept}
+            self._remove_but(job.stem, names)
+            later = threading.Timer(OUTLIVES_S, self._end_job, [stem, job.stem, names])
+            later.daemon = True
+            later.start()
         kept.sort(key=lambda file: (file.partition, file.number))
         places = range(len(sets))
         return WrittenSets(sets=tuple(tuple(file for file in kept if file.place == place) for place in places))
@@ -97,6 +110,16 @@ class ClusterStore:
         gone = list(keys)
         self.files.delete(gone)
         self._parts.release(gone)
+
+    def _end_job(self, key: str, stem: str, kept: set[str]) -> None:
+        """Remove what tasks have written since their job ended; from here on its names belong to whoever collects
+        orphans."""
+        try:
+            self._remove_but(stem, kept)
+        except StorageError as error:
+            log.warning("spark.files_not_removed", stem=stem, reason=str(error))
+        finally:
+            self._parts.release([key])
 
     def _remove_but(self, stem: str, kept: set[str]) -> None:
         self.files.delete([key for key in self.files.list(stem + ".") if key not in kept])
