@@ -43,20 +43,23 @@ _RECURSION_LIMIT = 25_000
 bound on threads whose stacks have room for it."""
 
 
-def analyze(parsed: Parsed, context: BindContext, declared_param_types: Sequence[int] = ()) -> AnyStatement:
+def analyze(
+    parsed: Parsed, context: BindContext, declared_param_types: Sequence[int] = (), most_weight: int | None = None
+) -> AnyStatement:
     """Binds a statement. `declared_param_types` are the type oids that the client gave for $1, $2, ... (0: not said).
+    With `most_weight`, TakesLong is raised for a statement that is about more columns (see `Statement.most_weight`).
 
     Raises a `SqlError`: 42P01, 42703, 42883, 42804, 22P02, 0A000, ...
     """
     if sys.getrecursionlimit() < _RECURSION_LIMIT:
         sys.setrecursionlimit(_RECURSION_LIMIT)
     try:
-        return _analyze(parsed, context, declared_param_types)
+        return _analyze(parsed, context, declared_param_types, most_weight)
     except RecursionError:
         raise too_deep() from None
 
 
-def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> AnyStatement:
+def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int], most_weight: int | None) -> AnyStatement:
     kind = parsed.kind
     if kind == "select_stmt":
         leftmost = parsed.tree
@@ -66,6 +69,7 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> A
             return _utility(parsed, context)
     if kind == "select_stmt" or kind in CHANGES:
         statement = new_statement(parsed, context, declared)
+        statement.most_weight = most_weight
         statement.with_changes = WithChanges(bind=bind_change)
         level = Level(statement, None)
         if kind in CHANGES:

@@ -35,6 +35,7 @@ from adapter.changes.change_locks import (
 from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
+from adapter.changes.constraints.table_checks import prepare_checks
 from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.constraints.view_checks import CheckedPolicies, CheckedViews
 from adapter.changes.foreign_insert import insert_into_files
@@ -81,6 +82,8 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
         running.transaction.check_writable(plan.tag.split()[0])
     await running.transaction.lock(plan.locks if running.attempt < ALONE_AFTER else against_all_writers(plan))
     running.transaction.rely_on(plan.relied_on)
+    if plan.has_many_checks and isinstance(plan.statement, BoundChange):
+        await prepare_checks(running, plan.catalog, plan.statement.relation_oid)
     change = Change(running, plan)
     if change.reads_tables_late:
         async with reading_as_before(running.transaction, [change.target.shard]):

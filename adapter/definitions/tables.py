@@ -308,14 +308,12 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
     if statement.select_into:
         # Its query has the text and place of the statement itself, under which the cache knows another plan.
         return make_plan(statement.query, running.session.bind_context(catalog), running.declared)
-    if not statement.query.is_brief:
-        await running.session.plan_ahead(statement.query, catalog, running.declared)
-    plan = running.session.plan(statement.query, catalog, running.declared)
+    plan = await running.session.planned(statement.query, catalog, running.declared)
     if isinstance(plan.statement, st.Execute):
         prepared = running.session.statements.require(plan.statement.name)
         await bind_execute_params(running, plan.statement)
         assert prepared.parsed is not None
-        plan = running.session.plan(prepared.parsed, catalog, running.declared)
+        plan = await running.session.planned(prepared.parsed, catalog, running.declared)
         if not isinstance(plan.statement, BoundQuery):
             raise WrongObjectType("prepared statement is not a SELECT")
     if not isinstance(plan.statement, BoundQuery):

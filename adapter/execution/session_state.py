@@ -26,7 +26,7 @@ from adapter.execution.prepared import PreparedStatements
 from adapter.execution.services import Services
 from adapter.lake.file_tables import READING_ROLE, looked_up
 from adapter.plans.lifted_constants import Lifted
-from adapter.plans.plan_cache import Plan
+from adapter.plans.plan_cache import Plan, make_plan, make_plan_at_once
 from adapter.results import CopyProgress, Notice, TlsFacts
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.spilling.temporary_files import TemporaryFiles
@@ -47,6 +47,7 @@ from planner.files.past_calls import past_calls
 from planner.files.read_calls import file_requests
 from planner.ir.file_rows import FileRequest, FileTable
 from planner.ir.past_rows import NO_PAST, PastTables
+from planner.resolution.statement import TakesLong
 from planner.syntax.dialects.names import POSTGRES
 from planner.syntax.parse import Parsed
 from planner.types.type_scope import TYPE_SCOPE, TypeScope
@@ -403,13 +404,16 @@ class SessionState:
         else:
             await self.transaction.refresh_catalog(self.services.env)
 
-    def plan(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> Plan:
-        """The plan of `parsed` against `catalog`, from the cache if it can be."""
+    def plan(
+        self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = (), *, at_once: bool = False
+    ) -> Plan:
+        """The plan of `parsed` against `catalog`, from the cache if it can be. Raises the binder's errors; `at_once`:
+        TakesLong for one that is to be made by `plan_ahead`."""
         context = self.bind_context(catalog)
         known = self._planned
         if known is not None and known[0] is parsed and known[2] is context and known[1] == declared:
             return known[3]
-        plan = self.services.plans.plan(parsed, context, declared)
+        plan = self.services.plans.plan(parsed, context, declared, make_plan_at_once if at_once else make_plan)
         self._planned = parsed, declared, context, plan
         return plan
 
@@ -462,17 +466,35 @@ class SessionState:
         work = partial(looked_up, self.services.lake, requests, allowed=allowed)
         self.files = await self.services.file_threads.run(work)
 
+    async def planned(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> Plan:
+        """`plan`, made on a thread where the text is long, or what it is about is wide or views of views."""
+        plan = self._plan_at_once(parsed, catalog, declared)
+        if plan is None:
+            await self.plan_ahead(parsed, catalog, declared)
+            plan = self.plan(parsed, catalog, declared)
+        return plan
+
+    def _plan_at_once(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...]) -> Plan | None:
+        """`plan`, None where it is to be made on a thread."""
+        if not parsed.is_brief:
+            return None
+        try:
+            return self.plan(parsed, catalog, declared, at_once=True)
+        except TakesLong:
+            return None
+
     async def plan_ahead(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> None:
-        """Let `plan` have its answer at hand for a statement that is not brief, made on a thread. Raises nothing:
-        `plan` says what is wrong."""
+        """Let `plan` have its answer at hand, made on a thread for a statement that is not brief, or is about much.
+        Raises nothing: `plan` says what is wrong."""
         await self.look_up_files(parsed)
         context = self.bind_context(catalog)
         known = self._planned
         if known is not None and known[0] is parsed and known[2] is context and known[1] == declared:
             return
         try:
-            plan = await self.services.plans.plan_aside(parsed, context, declared)
-            self._planned = parsed, declared, context, plan
+            if self._plan_at_once(parsed, catalog, declared) is None:
+                plan = await self.services.plans.plan_aside(parsed, context, declared)
+                self._planned = parsed, declared, context, plan
         except SqlError:
             return
 

@@ -15,13 +15,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from adapter.plans.plan_cache import PLAN_SETTINGS, Plan, PlanCache
+from adapter.plans.plan_cache import PLAN_SETTINGS, Plan, PlanCache, make_plan_at_once
 from adapter.plans.predicates import templates_of
 from planner.analyze import BindContext
 from planner.errors import SqlError
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundInsert
 from planner.ir.rewrite import walk
+from planner.resolution.statement import TakesLong
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -196,11 +197,11 @@ class Templates:
         try:
             statements = split_and_parse(split.template)
             if len(statements) == 1:
-                plan = self._plans.plan(statements[0], context, split.declared)
+                plan = self._plans.plan(statements[0], context, split.declared, make_plan_at_once)
                 if may_stand_for_text(plan, split):
                     types = plan.param_types
                     declared = tuple([type_.oid for type_ in types])
                     return _Template(catalog=context.catalog, parsed=statements[0], types=types, declared=declared)
-        except SqlError:
-            pass  # The text itself says better what is wrong with it.
+        except (SqlError, TakesLong):
+            pass  # The text itself says better what is wrong with it, or is planned on a thread.
         return _Template(catalog=context.catalog, parsed=None)

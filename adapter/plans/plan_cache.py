@@ -60,6 +60,12 @@ _Result = TypeVar("_Result")
 MAX_THREADS = 4
 """Large statements that are parsed and planned at once; others wait. Each takes time from the event loop."""
 
+MANY_CONSTRAINTS = 50
+"""So many checks are bound in 2 to 3 ms."""
+
+AT_ONCE_WEIGHT = 400
+"""Columns of tables that are bound on the event loop, a view for `VIEW_WEIGHT` of them: in 2 to 3 ms."""
+
 MAX_PLANS = 1000
 """Plans kept: the distinct statements of a busy application, a few KiB each."""
 
@@ -129,6 +135,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Why the role that it was made for may not run it; None when it may."""
     required: tuple[Required, ...] = ()
     """What the role needs to be allowed for it."""
+    has_many_checks: bool = False
+    """Whether a table that it is about has so many constraints that binding them takes long."""
     given: Mapping[int, frozenset[int]] = MappingProxyType({})
     """The columns (attnums) that it gives values to, by the oid of their table."""
     key_read: KeyRead | None = None
@@ -226,9 +234,9 @@ def describe_query(rel: ir.Rel) -> tuple[ColumnDescription, ...]:
     )
 
 
-def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
-    """Bind `parsed`. Raises the binder's errors."""
-    statement = analyze(parsed, context, declared)
+def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...], most_weight: int | None = None) -> Plan:
+    """Bind `parsed`. Raises the binder's errors, and TakesLong for more than `most_weight`."""
+    statement = analyze(parsed, context, declared, most_weight)
     if not isinstance(statement, BoundWith):
         plan = _plan_of(parsed, statement, context, declared)
         return _checked(plan, context, statement.required) if isinstance(statement, BoundStatement) else plan
@@ -314,6 +322,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         unpopulated=next((record.name for record in relied_on if _is_unpopulated(record)), None),
         reads_kept=query is None or bool(query.functions) or any(map(_is_kept_exact, relied_on)),
         locks=_locks(written, query),
+        has_many_checks=any(isinstance(r, Relation) and len(r.constraints) > MANY_CONSTRAINTS for r in relied_on),
         session_values=values,
         acts=is_acting,
         sizes=not called.isdisjoint(SIZE_FUNCTIONS),
@@ -353,6 +362,11 @@ def _locks(written: tuple[int, ...], query: BoundQuery | None) -> tuple[tuple[Ta
         modes = dict.fromkeys(query.relations, Mode.ROW_SHARE if query.locking else Mode.ACCESS_SHARE)
     modes.update(dict.fromkeys(written, Mode.ROW_EXCLUSIVE))
     return tuple((tags.relation(oid), modes[oid]) for oid in sorted(modes))
+
+
+def make_plan_at_once(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
+    """`make_plan` on the event loop. Raises TakesLong for what is to be made on a thread."""
+    return make_plan(parsed, context, declared, AT_ONCE_WEIGHT)
 
 
 class _NotKnown(Exception):

@@ -40,6 +40,7 @@ from adapter.transactions.locks.lock import WouldWait
 from planner.errors import InternalError, QueryCanceled, SerializationFailure, SqlError, StatementCompletionUnknown
 from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import Literal
+from planner.resolution.statement import TakesLong
 from planner.syntax.parse import Parsed
 from planner.types.types import SqlType, declared_as
 
@@ -295,8 +296,8 @@ def changing(
     ):
         return None
     try:
-        plan = state.plan(parsed, state.newest_catalog(), declared)
-    except SqlError:
+        plan = state.plan(parsed, state.newest_catalog(), declared, at_once=True)
+    except (SqlError, TakesLong):
         return None
     if plan.denied is not None or plan.steps or (together := together_of(plan)) is None:
         return None

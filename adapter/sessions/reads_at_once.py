@@ -24,6 +24,7 @@ from adapter.wall_clock import utc_now
 from planner.errors import SqlError
 from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import Literal
+from planner.resolution.statement import TakesLong
 from planner.syntax.parse import Parsed
 from planner.types.types import SqlType
 from storage.errors import StorageError
@@ -84,8 +85,8 @@ def reading(state: SessionState, text: str, parsed: Parsed, declared: tuple[int,
     ):
         return None
     try:
-        plan = state.plan(parsed, state.newest_catalog(), declared)
-    except SqlError:
+        plan = state.plan(parsed, state.newest_catalog(), declared, at_once=True)
+    except (SqlError, TakesLong):
         return None
     if plan.denied is not None or plan.key_read is None or plan.columns is None or plan.reg_columns or plan.steps:
         return None

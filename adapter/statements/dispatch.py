@@ -33,6 +33,7 @@ from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
 from planner.common_errors import missing_parameter
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, SqlError
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
+from planner.resolution.statement import TakesLong
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, subtrees
 from storage.catalog.model import CatalogSnapshot, Relation
@@ -69,7 +70,7 @@ async def dispatch(running: Running) -> Outcome:
         await running.session.look_up_past(parsed)
     elif parsed.kind not in WITHOUT_CATALOG:
         return await _begin_and_run(running, parsed)
-    return await run_rows(running, _plan(running, parsed))
+    return await run_rows(running, await _plan(running, parsed))
 
 
 async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
@@ -97,7 +98,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
             # Another worker may have let go of a table that it has altered; their shared memory tells at little cost.
             await env.oracle.read_ts("catalog")
         try:
-            plan = _plan(running, parsed)
+            plan = await _plan(running, parsed)
         except SqlError:
             pass  # The newest catalog may know better.
         else:
@@ -112,7 +113,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         if plan is None or plan.catalog is not catalog or running.session.expanded:
             running.session.expanded = frozenset()
             try:
-                plan = _plan(running, parsed, catalog)
+                plan = await _plan(running, parsed, catalog)
             except SqlError:
                 if not transaction.may_renew or not await wait_for_definitions(running.session, parsed):
                     raise
@@ -122,7 +123,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         if plan.reads_kept:
             running.session.expanded = await stale_views(env, transaction, catalog)
             if running.session.expanded:
-                plan = _plan(running, parsed, catalog)
+                plan = await _plan(running, parsed, catalog)
         try:
             return await run_rows(running, plan)
         except BeginAgain:
@@ -144,11 +145,11 @@ async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) ->
     session.expanded = frozenset()
     await session.look_up_files(parsed, anew=True)
     await look_up_past(running, parsed)
-    plan = _plan(running, parsed, catalog)
+    plan = await _plan(running, parsed, catalog)
     if plan.reads_kept:
         session.expanded = await stale_views(env, running.transaction, catalog)
         if session.expanded:
-            plan = _plan(running, parsed, catalog)
+            plan = await _plan(running, parsed, catalog)
     return await run_rows(running, plan)
 
 
@@ -221,12 +222,18 @@ async def _run_by_what_is_known(running: Running, plan: Plan) -> Outcome | None:
     return None
 
 
-def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = None) -> Plan:
+async def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = None) -> Plan:
+    """The plan of a statement in `catalog` (None: the one to begin with), made on a thread when that takes long."""
     session = running.session
     catalog = catalog or running.transaction.planning_catalog(running.services.env)
     if not running.params and (parsed.is_brief or parsed.kind in WITHOUT_CATALOG) and "$" in parsed.text:
         _refuse_parameters(parsed)
-    return session.plan(parsed, catalog, running.declared)
+    if parsed.is_brief:
+        try:
+            return session.plan(parsed, catalog, running.declared, at_once=True)
+        except TakesLong:
+            pass
+    return await session.planned(parsed, catalog, running.declared)
 
 
 def _refuse_parameters(parsed: Parsed) -> None:
@@ -252,9 +259,9 @@ async def run_rows(running: Running, plan: Plan) -> Outcome:
             return await _utility(running, plan)
 
 
-def _inner(running: Running, parsed: Parsed) -> Plan:
+async def _inner(running: Running, parsed: Parsed) -> Plan:
     """The plan of a statement inside a statement, at its snapshot."""
-    return _plan(running, parsed, running.transaction.catalog)
+    return await _plan(running, parsed, running.transaction.catalog)
 
 
 async def _utility(running: Running, plan: Plan) -> Outcome:
@@ -275,12 +282,13 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
         case st.Discard():
             return await settings_statements.discard(running, statement)
         case st.DeclareCursor():
-            return await cursor_statements.declare(running, statement, _inner(running, statement.query))
+            return await cursor_statements.declare(running, statement, await _inner(running, statement.query))
         case st.Fetch():
             return await cursor_statements.fetch(running, statement)
         case st.CloseCursor():
             return await cursor_statements.close(running, statement)
         case st.Prepare():
+            await session.plan_ahead(statement.query, session.newest_catalog(), statement.param_types)
             prepare(session, statement.name, running.parsed.text, statement.query, statement.param_types, from_sql=True)
             return Command(tag="PREPARE")
         case st.Execute():

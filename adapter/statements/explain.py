@@ -33,17 +33,15 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     session = running.session
     began = utc_now()
     catalog = running.transaction.catalog
-    if not statement.query.is_brief:
-        await session.plan_ahead(statement.query, catalog, running.declared)
-    plan = session.plan(statement.query, catalog, running.declared)
+    plan = await session.planned(statement.query, catalog, running.declared)
     match plan.statement:
         case st.Execute():
             prepared = session.statements.require(plan.statement.name)
             await bind_execute_params(running, plan.statement)
             assert prepared.parsed is not None
-            plan = session.plan(prepared.parsed, catalog, running.declared)
+            plan = await session.planned(prepared.parsed, catalog, running.declared)
         case st.CreateTableAs() | st.DeclareCursor():
-            plan = session.plan(plan.statement.query, catalog, running.declared)
+            plan = await session.planned(plan.statement.query, catalog, running.declared)
         case _:
             pass
     if plan.query is None:

@@ -45,14 +45,12 @@ async def parse(session: SessionState, name: str, text: str, declared: tuple[int
     if len(parsed) > 1:
         raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
     statements.check_free(name)
-    if parsed and not parsed[0].is_brief:
-        await session.look_up_past(parsed[0])
-        await session.plan_ahead(parsed[0], _catalog(session), declared)
+    if parsed:
+        await _plan_ahead(session, parsed[0], _catalog(session), declared)
     if not parsed or not _tells_nothing_new(session, parsed[0], declared):
         await session.refresh_catalog()
-        if parsed and not parsed[0].is_brief:
-            await session.look_up_past(parsed[0])
-            await session.plan_ahead(parsed[0], _catalog(session), declared)
+        if parsed:
+            await _plan_ahead(session, parsed[0], _catalog(session), declared)
     past = await past_catalog(session, parsed[0]) if parsed else None
     try:
         prepare(session, name, text, parsed[0] if parsed else None, declared, from_sql=False, past=past)
@@ -164,8 +162,15 @@ async def plan_long(session: SessionState, name: str) -> None:
     if statement is None or statement.parsed is None or statement.parsed.is_brief:
         return
     if transaction is None or transaction.state is not State.FAILED:
-        await session.look_up_past(statement.parsed)
-        await session.plan_ahead(statement.parsed, statement.past or _catalog(session), statement.param_oids)
+        await _plan_ahead(session, statement.parsed, statement.past or _catalog(session), statement.param_oids)
+
+
+async def _plan_ahead(
+    session: SessionState, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...]
+) -> None:
+    if not parsed.is_brief:
+        await session.look_up_past(parsed)
+    await session.plan_ahead(parsed, catalog, declared)
 
 
 def _revalidated(session: SessionState, statement: PreparedStatement) -> Plan | None:

@@ -330,14 +330,15 @@ class Connection:
         self._channel.write(backend.PARSE_COMPLETE)
 
     async def _bind(self, message: Bind) -> None:
-        if not message.portal and not self._client_log.is_active and await self._bound_at_once(message):
+        size = 0
+        for raw in message.params:
+            size += len(raw or b"")
+        large = size > MANY_BYTES or len(message.params) > MANY_PARAMS
+        if not (large or message.portal or self._client_log.is_active) and await self._bound_at_once(message):
             return
         types = self._session.statement_param_types(message.statement)
         with self._session.work:
-            size = 0
-            for raw in message.params:
-                size += len(raw or b"")
-            if size > MANY_BYTES or len(message.params) > MANY_PARAMS:
+            if large:
                 with self._session.aside():
                     params = await asyncio.to_thread(decode_params, message, types, self._session.settings)
             else:
@@ -351,7 +352,7 @@ class Connection:
         can be answered at once; otherwise nothing has happened."""
         execution = self._channel.following(EXECUTION, DESCRIBED_EXECUTION)
         found = None if execution is None else self._session.at_once(message.statement)
-        if execution is None or found is None or len(message.params) > MANY_PARAMS:
+        if execution is None or found is None:
             return False
         if isinstance(found, ChangeAtOnce):
             return await self._changed_at_once(message, found, execution)

@@ -33,7 +33,7 @@ from planner.resolution.query import bind_query
 from planner.resolution.required import Use, closed_schema
 from planner.resolution.row_security import readable
 from planner.resolution.scope import levels
-from planner.resolution.statement import BindContext, Level, NsColumn, NsItem, Statement
+from planner.resolution.statement import VIEW_WEIGHT, BindContext, Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
 from planner.syntax.options import boolean_value
 from planner.syntax.parse import Parsed, Tree, split_and_parse
@@ -342,6 +342,7 @@ def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> t
         return scan, outlined
     if statement.view_depth >= MAX_VIEW_DEPTH:
         raise too_deep()
+    statement.weigh(VIEW_WEIGHT)
     item_alias = alias.aliasname if alias is not None else relation.name
     live = relation.live_columns()
     names = apply_column_aliases(alias, item_alias, [column.name for column in live])

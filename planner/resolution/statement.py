@@ -251,6 +251,14 @@ class WithChanges(Struct, kw_only=True):
     bound_inside: bool = False
 
 
+class TakesLong(Exception):
+    """Binding a statement at once would take longer than was allowed for."""
+
+
+VIEW_WEIGHT = 32
+"""Binding a view takes as long as so many columns of a table: its text is parsed."""
+
+
 class Statement:
     """The state of binding one statement."""
 
@@ -301,6 +309,10 @@ class Statement:
         self.view_depth = 0
         self.outlined = False
         """Whether views are bound by their columns alone, for who asks what a query gives and not how."""
+        self.weight = 0
+        self.most_weight: int | None = None
+        """How many columns of tables may be bound, each view for `VIEW_WEIGHT`; more raise TakesLong. None: as many as
+        there are."""
         self.merge_action: Scalar | None = None
         """What merge_action() is, where it may stand."""
         self.with_changes: WithChanges | None = None
@@ -311,6 +323,12 @@ class Statement:
         self.reads_stored = False
         """Whether the text is one that was printed of a bound expression: there ``(ARRAY[...])::type[]`` converts an
         array, while a cast that somebody writes so goes to the elements."""
+
+    def weigh(self, weight: int) -> None:
+        """So much is about to be bound. Raises TakesLong."""
+        self.weight += weight
+        if self.most_weight is not None and self.weight > self.most_weight:
+            raise TakesLong
 
     def is_leakproof(self, function: int) -> bool:
         """Whether a function of a user is LEAKPROOF."""
@@ -339,6 +357,7 @@ class Statement:
 
     def new_fields(self, columns: Sequence[tuple[str, SqlType, Origin]]) -> list[Field]:
         """Fields with fresh ids for the columns (name, type, origin) of a relation."""
+        self.weigh(len(columns))
         first = self.next_id
         self.next_id = first + len(columns)
         origins = self.origins

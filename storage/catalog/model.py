@@ -1,14 +1,14 @@
 """The records that the catalog consists of, and the immutable snapshot that sessions plan against.
 
-Every object that a user can name is one frozen record with an ``oid``. A DDL statement is a list of
-`CatalogUpdate`: a retraction (-1) of the old record and an addition (+1) of the new one. A
-`CatalogSnapshot` is the sum of all updates up to its CSN, indexed for look-up.
+Every object that a user can name is one frozen record with an ``oid``. A DDL statement is a list of `CatalogUpdate`: a
+retraction (-1) of the old record and an addition (+1) of the new one. A `CatalogSnapshot` is the sum of all updates up
+to its CSN, indexed for look-up.
 
-Storage knows nothing of SQL: types are PostgreSQL's type OIDs and type modifiers, expressions (defaults,
-checks, view definitions) are SQL text.
+Storage knows nothing of SQL: types are PostgreSQL's type OIDs and type modifiers, expressions (defaults, checks, view
+definitions) are SQL text.
 
-Invariants: an oid names at most one live record; oids and a relation's attnums are never reused; within a
-schema a relation name is unique; within a relation the names of live columns are unique.
+Invariants: an oid names at most one live record; oids and a relation's attnums are never reused; within a schema a
+relation name is unique; within a relation the names of live columns are unique.
 """
 
 from __future__ import annotations
@@ -318,10 +318,8 @@ class CatalogUpdate(msgspec.Struct, frozen=True):
 
 
 class CatalogSnapshot(Struct, frozen=True, kw_only=True):
-    """The catalog as of `csn`; immutable, shared by reference.
-
-    `next_oid` is the first oid that no record up to `csn` has used.
-    """
+    """The catalog as of `csn`; immutable, shared by reference. `next_oid` is the first oid that no record up to `csn`
+    has used."""
 
     csn: Csn
     next_oid: int
@@ -591,7 +589,8 @@ def _without_constraint(oids: Map[int, tuple[int, ...]], constraint: Constraint)
 
 
 def _with(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:
-    return oids.set(key, tuple(sorted((*oids.get(key, ()), oid))))
+    found = (*oids.get(key, ()), oid)
+    return oids.set(key, found if found[-2:] <= (oid, oid) else tuple(sorted(found)))
 
 
 def _without(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:

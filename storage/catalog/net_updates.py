@@ -9,12 +9,18 @@ from storage.catalog.model import CatalogUpdate
 
 def net_updates(updates: Iterable[CatalogUpdate]) -> list[CatalogUpdate]:
     """The net effect of `updates`: a record that is added and retracted again is neither."""
-    kept: list[CatalogUpdate] = []
+    kept: list[CatalogUpdate | None] = []
+    places: dict[int, list[int]] = {}
+    """By oid, where its updates are kept."""
     for update in updates:
-        for index in range(len(kept) - 1, -1, -1):
-            if kept[index].record == update.record and kept[index].diff == -update.diff:
-                del kept[index]
+        same = places.setdefault(update.record.oid, [])
+        for place in reversed(same):
+            other = kept[place]
+            if other is not None and other.diff == -update.diff and other.record == update.record:
+                kept[place] = None
+                same.remove(place)
                 break
         else:
+            same.append(len(kept))
             kept.append(update)
-    return kept
+    return [update for update in kept if update is not None]

@@ -8,6 +8,7 @@ from adapter.execution.statement import Running
 from adapter.plans.arrow_conditions import Vector, vector_of
 from planner.definitions.row_expressions import RowConditions, bind_conditions, bind_domains
 from planner.ir.domain_faults import DomainFault
+from planner.resolution.statement import BindContext
 from planner.types.user_types import domains_beneath
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Constraint, DomainType, Relation
@@ -61,11 +62,31 @@ _kept: BoundedMap[int, TableChecks] = BoundedMap(max_entries=MAX_KEPT)
 
 def table_checks(running: Running, catalog: CatalogSnapshot, relation: Relation) -> TableChecks | None:
     """The checks that rows of `relation` have to pass, None when it has none."""
-    records = [catalog.get(oid) for oid in relation.constraints]
-    checks = [record for record in records if isinstance(record, Constraint) and record.kind == "c"]
+    checks = _records(catalog, relation)
     if not checks:
         return None
+    return _known(relation, checks) or _made(relation, checks, running.session.bind_context(catalog))
+
+
+async def prepare_checks(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> None:
+    """Let `table_checks` of a table with many have its answer at hand, made on a thread."""
+    relation = catalog.get(relation_oid)
+    assert isinstance(relation, Relation)
+    checks = _records(catalog, relation)
+    if checks and _known(relation, checks) is None:
+        context = running.session.bind_context(catalog)
+        await running.services.plans.aside(_made, relation, checks, context)
+
+
+def _records(catalog: CatalogSnapshot, relation: Relation) -> list[Constraint]:
+    """The CHECK constraints of `relation` by name."""
+    records = [catalog.get(oid) for oid in relation.constraints]
+    checks = [record for record in records if isinstance(record, Constraint) and record.kind == "c"]
     checks.sort(key=lambda check: check.name)
+    return checks
+
+
+def _known(relation: Relation, checks: list[Constraint]) -> TableChecks | None:
     known = _kept.get(relation.oid)
     if (
         known is not None
@@ -75,8 +96,12 @@ def table_checks(running: Running, catalog: CatalogSnapshot, relation: Relation)
     ):
         _kept.touch(relation.oid)
         return known
+    return None
+
+
+def _made(relation: Relation, checks: list[Constraint], context: BindContext) -> TableChecks:
     texts = [check.expression or "" for check in checks]
-    conditions = bind_conditions(relation, texts, running.session.bind_context(catalog))
+    conditions = bind_conditions(relation, texts, context)
     columns = {field.id: place for place, field in enumerate(conditions.fields)}
     found = TableChecks(
         relation=relation,

@@ -33,17 +33,15 @@ async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
 async def plan_copied(running: Running, statement: st.Copy) -> Plan:
     """The query whose rows a COPY TO takes; it has columns. 42809, 0A000."""
     catalog = running.transaction.catalog
-    if statement.query is not None and not statement.query.is_brief:
-        await running.session.plan_ahead(statement.query, catalog)
-    plan = _plan(running, catalog, statement)
+    plan = await _plan(running, catalog, statement)
     if plan.columns is None:
         raise FeatureNotSupported("COPY query must have a RETURNING clause")
     return plan
 
 
-def _plan(running: Running, catalog: CatalogSnapshot, statement: st.Copy) -> Plan:
+async def _plan(running: Running, catalog: CatalogSnapshot, statement: st.Copy) -> Plan:
     if statement.query is not None:
-        return running.session.plan(statement.query, catalog)
+        return await running.session.planned(statement.query, catalog)
     assert statement.table is not None
     relation = find_relation(running, catalog, statement.table)
     if relation.kind != "r":
@@ -55,4 +53,4 @@ def _plan(running: Running, catalog: CatalogSnapshot, statement: st.Copy) -> Pla
     assert isinstance(schema, Schema)
     names = ", ".join(quote_identifier(column.name) for column in columns)
     text = f"SELECT {names} FROM {quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
-    return running.session.plan(split_and_parse(text)[0], catalog)
+    return await running.session.planned(split_and_parse(text)[0], catalog)

@@ -149,9 +149,7 @@ def _replaced(running: Running, view: Relation, *, populated: bool) -> Relation:
 async def source_plan(running: Running, catalog: CatalogSnapshot, view: Relation) -> Plan:
     """The plan of the view's query."""
     parsed = parse_view(view.definition or "")
-    if not parsed.is_brief:
-        await running.session.plan_ahead(parsed, catalog)
-    plan = running.session.plan(parsed, catalog)
+    plan = await running.session.planned(parsed, catalog)
     assert isinstance(plan.statement, BoundQuery)
     return plan
 
