@@ -39,6 +39,7 @@ from adapter.definitions.constraints.generation import (
 )
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, referring, with_not_null
 from adapter.definitions.foreign.tables import alter_foreign_table, check_foreign_action
+from adapter.definitions.indexes.building import build_indexes
 from adapter.definitions.indexes.copies import constraint_from_index, keep_comments
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
 from adapter.definitions.indexes.marks import set_clustered, set_replica_identity
@@ -144,6 +145,8 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
             assert isinstance(current, Relation)
             await _apply(running, current, action, rules)
     await check_existing_rows(running, record.oid, rules)
+    if rules.keys:
+        await build_indexes(running, record.oid)
     if is_published(record):
         altered = own_catalog(running).get(record.oid)
         assert isinstance(altered, Relation)

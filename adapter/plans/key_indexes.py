@@ -260,6 +260,20 @@ def expression_columns(indexes: Sequence[UsableIndex]) -> tuple[ExpressionColumn
     return tuple({column.attnum: column for index in indexes for column in index.expressions}.values())
 
 
+def kept_indexes(
+    catalog: CatalogSnapshot, table: Relation, values: Callable[[], RowValues]
+) -> Sequence[IndexDefinition]:
+    """The indexes of `table` that its files get key runs of. `values` gives what computes expressions, when an index
+    needs it."""
+    with types_of(catalog, ()):
+        keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
+        found = [replace(constraint_index(table, key), id=key.oid) for key in keys]
+        indexes = catalog.indexes(table.oid)
+        kept = [index for index in indexes if index.enforced or readable_part(table, index) is not None]
+        found.extend(index_definition(table, index, values()) for index in kept)
+        return found
+
+
 class ShardIndexes:
     """The indexes that the files of a shard get key runs of: those of its table, as the newest catalog has them."""
 
@@ -298,16 +312,7 @@ class ShardIndexes:
         table = self._tables.get(shard)
         if table is None:
             return ()
-        with types_of(catalog, ()):
-            return self._of_table(catalog, table)
-
-    def _of_table(self, catalog: CatalogSnapshot, table: Relation) -> Sequence[IndexDefinition]:
-        keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
-        found = [replace(constraint_index(table, key), id=key.oid) for key in keys]
-        indexes = catalog.indexes(table.oid)
-        kept = [index for index in indexes if index.enforced or readable_part(table, index) is not None]
-        found.extend(index_definition(table, index, self._values()) for index in kept)
-        return found
+        return kept_indexes(catalog, table, self._values)
 
 
 def _key_column(relation: Relation, attnum: int) -> KeyColumn:

@@ -43,13 +43,16 @@ class Indexer:
         was written to them or not."""
         return self._keys.changed()
 
-    async def index(self, shard: ShardId) -> int:
-        """Make the runs that files of `shard` lack. Returns how many parts have others now.
+    async def index(self, shard: ShardId, definitions: Sequence[IndexDefinition] | None = None) -> int:
+        """Make the runs that files of `shard` lack. Returns how many parts have others now. With `definitions`: for
+        these indexes, which are to be those of the shard once a transaction has committed; if it does not, what was
+        made goes again.
 
         Raises MissingBlob and CorruptPart when a part cannot be read.
         """
         handle = await self._handles.open(shard)
-        definitions = self._keys.definitions_of(shard)
+        if definitions is None:
+            definitions = self._keys.definitions_of(shard)
         changed = 0
         for part in [part for part in handle.state.parts.values() if _is_due(part, definitions)]:
             changed += await self._index(handle, part, definitions)
@@ -76,19 +79,6 @@ class Indexer:
         epoch = handle.state.epoch
         runs: dict[int, RunRef] = {}
         new: list[str] = []
-        for definition in definitions:
-            ref = None if definition.id in anew else durable_run(part, definition)
-            if ref is None:
-                source = self._keys.sources.runs
-                run = await (source.make if definition.id in anew else source.load)(part, definition)
-                key = self._parts.new_key(handle.shard, "keys")
-                new.append(key)
-                data = await asyncio.to_thread(encode, definition, run, part_tag(part))
-                await self._parts.add_file(key, data)
-                ref = run_ref(definition, part, data, key)
-            runs[definition.id] = ref
-        if runs == part.runs:
-            return False
 
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:
             # NOTE: in another epoch the others may have taken this process for dead, and its new files for orphans.
@@ -96,10 +86,22 @@ class Indexer:
                 return Abandon(None)
             return ShardDiff((SetRuns(part=part.id, runs=runs),))
 
-        done = await handle.update(propose)
-        # Named by the state now, or by nothing for ever.
-        self._parts.release(new)
-        return done
+        try:
+            for definition in definitions:
+                ref = None if definition.id in anew else durable_run(part, definition)
+                if ref is None:
+                    source = self._keys.sources.runs
+                    run = await (source.make if definition.id in anew else source.load)(part, definition)
+                    key = self._parts.new_key(handle.shard, "keys")
+                    new.append(key)
+                    data = await asyncio.to_thread(encode, definition, run, part_tag(part))
+                    await self._parts.add_file(key, data)
+                    ref = run_ref(definition, part, data, key)
+                runs[definition.id] = ref
+            return runs != part.runs and await handle.update(propose)
+        finally:
+            # Named by the state now, or by nothing for ever.
+            self._parts.release(new)
 
 
 def _is_file(part: Part) -> bool:

@@ -1,8 +1,8 @@
 """CREATE INDEX.
 
 An index is there from its commit on. Rows that are written get key runs of it with their files; files that are there
-already get theirs in the background, and whoever needs one before makes it from the file. A unique index is named in
-its table's record, so that a change of rows by whoever did not know of it cannot commit.
+already get theirs before the commit (`building`). A unique index is named in its table's record, so that a change of
+rows by whoever did not know of it cannot commit.
 
 Source of the rules and their order: PostgreSQL's DefineIndex and ComputeIndexAttrs.
 """
@@ -19,6 +19,7 @@ from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.storage_parameters import checked_parameters
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
 from adapter.definitions.constraints.keys import taken_names
+from adapter.definitions.indexes.building import build_indexes
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
@@ -147,10 +148,12 @@ async def add_index(running: Running, relation: Relation, index: Index) -> None:
     if not index.unique:
         running.transaction.rely_on([relation])
         change(running, added=[index])
+        await build_indexes(running, relation.oid)
         return
     changed = replace(relation, constraints=(*relation.constraints, index.oid))
     change(running, removed=[relation], added=[changed, index])
     await check_existing_rows(running, relation.oid, NewRules(keys=[index.oid]))
+    await build_indexes(running, relation.oid)
 
 
 def _table(running: Running, statement: st.CreateIndex) -> Relation:
