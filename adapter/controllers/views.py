@@ -23,6 +23,7 @@ from msgspec import Struct
 from adapter.access.roles import role_name
 from adapter.materialized.freshness import digest_of_inputs, inputs_of
 from adapter.materialized.journal import last_refresh
+from adapter.materialized.views_read import exact_views, is_behind
 from adapter.results import StartupParameters
 from planner.errors import SqlError
 from planner.syntax.identifiers import quote_identifier
@@ -48,6 +49,9 @@ IDLE_S = 0.5
 
 LONGEST_PAUSE_S = 10.0
 """How often views are looked at though nothing has changed: a process may have ended."""
+
+LONGEST_WAIT_S = 5.0
+"""How long a view waits for the views that it reads to be refreshed before it."""
 
 MAX_AT_ONCE = 2
 """Refreshes of one process at a time: sessions of users want the machine too."""
@@ -75,10 +79,12 @@ OpenSession = Callable[[StartupParameters], Awaitable[Client]]
 
 
 class _State(Struct):
-    """What this process remembers of a view: not before when it is refreshed again, and how often that has failed."""
+    """What this process remembers of a view: not before when it is refreshed again, how often that has failed, and
+    since when it is due but waits for views that it reads."""
 
     not_before: float = 0.0
     failures: int = 0
+    waits_since: float | None = None
 
 
 class ViewKeeper:
@@ -153,6 +159,9 @@ class ViewKeeper:
             wait_s = await self._due_in(catalog, view)
             if wait_s is None:
                 continue
+            if await self._waits(catalog, view, state):
+                pause_s = min(pause_s, LONGEST_WAIT_S)
+                continue
             wait_s = max(wait_s, state.not_before - self._env.clock.monotonic())
             if wait_s > 0:
                 pause_s = min(pause_s, wait_s)
@@ -176,6 +185,22 @@ class ViewKeeper:
             for table in inputs_of(catalog, view)
         )
         return 0.0 if changed else None
+
+    async def _waits(self, catalog: CatalogSnapshot, view: Relation, state: _State) -> bool:
+        """Whether views that this one reads are to be refreshed first, from whose changes its own then follows. It does
+        not wait for long: their refreshes may fail."""
+        how, env = view.materialized, self._env
+        assert how is not None
+        below = exact_views(catalog, view) if how.refresh == "on commit" else ()
+        if below:
+            now = max(Csn(env.cache.upper - 1), catalog.csn)
+            last = await last_refresh(env, how.journal, now)
+            if last is not None and any([await is_behind(env, catalog, each, now, last.frontier) for each in below]):
+                clock_s = env.clock.monotonic()
+                state.waits_since = clock_s if state.waits_since is None else state.waits_since
+                return clock_s < state.waits_since + LONGEST_WAIT_S
+        state.waits_since = None
+        return False
 
     async def _refresh(self, catalog: CatalogSnapshot, view: Relation, state: _State) -> None:
         clock = self._env.clock

@@ -71,8 +71,8 @@ def digest_of_inputs(catalog: CatalogSnapshot, view: Relation) -> str:
         match catalog.get(oid):
             case Relation() as record:
                 columns = [(c.attnum, c.type_oid, c.typmod, c.missing) for c in record.live_columns()]
-                kept_here = record.materialized is None or record.materialized.refresh != "on commit"
-                seen.append((oid, record.definition, record.shard if kept_here else None, columns))
+                is_exact = record.materialized is not None and record.materialized.refresh == "on commit"
+                seen.append((oid, record.definition, record.shard, is_exact, columns))
             case Function() as record:
                 seen.append((oid, record.body, record.sql_body))
             case record:

@@ -29,13 +29,18 @@ JOURNAL_SCHEMA = pa.schema([
 UNKNOWN = ""
 """`Refresh.inputs` of rows that are of no moment: the transaction had changed what it read."""
 
+_READ_AT = "@"
+"""Stands in the last column between `inputs` and `read_at`."""
+
 MAX_KEPT = 1000
 """Journals whose newest row is at hand."""
 
 
 class Refresh(Struct, frozen=True, kw_only=True):
     """What a refresh left. `at_us` is when it ended (microseconds since 1970), `cost_ms` how long it took, `changes`
-    the rows that it wrote and deleted, `how` what it did, and `inputs` which definitions it read (`freshness`)."""
+    the rows that it wrote and deleted, `how` what it did, and `inputs` which definitions it read (`freshness`).
+    `read_at`, when it is not 0, is the CSN at which it read the stored rows of other views; they were of the frontier.
+    """
 
     frontier: Csn
     at_us: int
@@ -43,6 +48,7 @@ class Refresh(Struct, frozen=True, kw_only=True):
     changes: int
     how: str
     inputs: str
+    read_at: Csn = Csn(0)
     row_id: int = -1
 
 
@@ -65,9 +71,10 @@ async def last_refresh(env: Environment, journal: ShardId, as_of: Csn) -> Refres
         table = await env.reader.read_part(part, [ROW_ID, *JOURNAL_SCHEMA.names])
         for row in table.to_pylist():
             if row[ROW_ID] not in deleted and (found is None or row[ROW_ID] > found.row_id):
+                inputs, _, read_at = row["c6"].partition(_READ_AT)
                 found = Refresh(
                     frontier=Csn(row["c1"]), at_us=row["c2"], cost_ms=row["c3"], changes=row["c4"], how=row["c5"],
-                    inputs=row["c6"], row_id=row[ROW_ID],
+                    inputs=inputs, read_at=Csn(int(read_at or 0)), row_id=row[ROW_ID],
                 )  # fmt: skip
     if last_write <= as_of and env.reader.last_write(journal) == last_write:
         _kept.put(journal, (last_write, found))
@@ -82,6 +89,7 @@ def write_refresh(txn: Txn, journal: ShardId, refresh: Refresh, before: Refresh 
 
 
 def _row(refresh: Refresh) -> pa.Table:
-    values = (refresh.frontier, refresh.at_us, refresh.cost_ms, refresh.changes, refresh.how, refresh.inputs)
+    inputs = f"{refresh.inputs}{_READ_AT}{refresh.read_at}" if refresh.read_at else refresh.inputs
+    values = (refresh.frontier, refresh.at_us, refresh.cost_ms, refresh.changes, refresh.how, inputs)
     columns = [pa.array([value], field.type) for value, field in zip(values, JOURNAL_SCHEMA, strict=True)]
     return pa.table(columns, schema=JOURNAL_SCHEMA)

@@ -22,14 +22,16 @@ from adapter.engines.common.scan_sources import conform, scan_columns
 from adapter.execution.statement import Running
 from adapter.materialized.freshness import digest_of_inputs, has_changed, has_row_security, inputs_of
 from adapter.materialized.journal import UNKNOWN, Refresh
+from adapter.materialized.views_read import are_of, common_moment, exact_views, is_exact
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.read import execution_context
 from adapter.transactions.snapshots import resolve
 from planner.definitions.maintained.differences import increment_text
-from planner.definitions.maintained.increments import WEIGHT, before_name, change_of, delta_name
+from planner.definitions.maintained.increments import WEIGHT, before_name, change_of, delta_name, names_in
 from planner.definitions.maintained.sums import sums_of
 from planner.definitions.mutability import is_reproducible
 from planner.ir.bound import BoundQuery
+from planner.queries.relations import parse_view
 from planner.syntax.parse import split_and_parse
 from planner.types import types as t
 from storage.bounded_map import BoundedMap
@@ -61,13 +63,33 @@ class _Changed(Struct, frozen=True, kw_only=True):
     table: Relation
     delta: Relation
     before: Relation
+    since: Csn
     rows: pa.Table
+
+
+class Increment(Struct, frozen=True, kw_only=True):
+    """What has to be done to the stored rows so that they are of the moment `frontier`: batches of whether a row is
+    added, its row id when it is not, and its columns. `read_at` is as in `Refresh`."""
+
+    batches: Sequence[Any]
+    frontier: Csn
+    read_at: Csn
+
+
+class _Span(Struct, frozen=True, kw_only=True):
+    """From when until when the view is to be brought. The stored rows of the views that it reads are of `after` at the
+    CSN `views_after`, and of `until` at `views_until`."""
+
+    after: Csn
+    until: Csn
+    views_after: Csn
+    views_until: Csn
 
 
 async def changed_rows(
     running: Running, catalog: CatalogSnapshot, view: Relation, plan: Plan, last: Refresh
-) -> list[Any] | None:
-    """Batches of whether a row is added, its row id when it is not, and its columns. See the module's contract."""
+) -> Increment | None:
+    """The change of the view's rows since its `last` refresh. See the module's contract."""
     transaction = running.transaction
     snapshot = transaction.snapshot
     assert snapshot is not None
@@ -79,26 +101,60 @@ async def changed_rows(
     inputs = inputs_of(catalog, view)
     if has_row_security(catalog, inputs):
         return None
+    below = exact_views(catalog, view)
     written = transaction.created_shards | (frozenset() if transaction.txn is None else transaction.txn.shards)
-    if not written.isdisjoint({table.shard for table in inputs}) or view.shard in written:
+    if not written.isdisjoint({table.shard for table in (*inputs, *below)}) or view.shard in written:
         return None
-    names = {(_schema_of(catalog, table), table.name): table.oid for table in inputs}
+    known = {(_schema_of(catalog, table), table.name): table for table in (*inputs, *below)}
+    named = names_in(view.definition or "")
+    if not named <= known.keys():
+        return None
+    read = {name: known[name] for name in sorted(named)}
+    views = [table for table in read.values() if is_exact(table)]
     # NOTE: no hold on the history. What retention keeps is there; what it does not is computed anew.
     try:
-        changed = await _changes(running, inputs, last.frontier, snapshot.csn)
-        if changed is None:
+        span = await _span(running, catalog, view, views, last)
+        changed = None if span is None else await _changes(running, list(read.values()), span)
+        if span is None or changed is None:
             return None
-        found = await _plan(running, catalog, view, plan.query, names, changed)
-        return None if found is None else await _read(running, found, changed, last.frontier)
+        batches: list[Any] | None = []
+        if changed:
+            names = {name: table.oid for name, table in read.items()}
+            found = await _plan(running, catalog, view, plan.query, names, changed)
+            batches = None if found is None else await _read(running, found, list(read.values()), changed, span)
     except (AsOfNotReadable, UnknownShard):
         return None
+    if batches is None:
+        return None
+    return Increment(batches=batches, frontier=span.until, read_at=snapshot.csn if views else Csn(0))
+
+
+async def _span(
+    running: Running, catalog: CatalogSnapshot, view: Relation, views: Sequence[Relation], last: Refresh
+) -> _Span | None:
+    """How far the view can be brought by what has changed; None when the stored rows of the `views` that it reads do
+    not tell, or not as far as whoever reads the view may expect."""
+    env, snapshot = running.services.env, running.transaction.snapshot
+    assert snapshot is not None
+    assert view.materialized is not None
+    if not views:
+        return _Span(after=last.frontier, until=snapshot.csn, views_after=last.frontier, views_until=snapshot.csn)
+    until = await common_moment(env, catalog, views, snapshot.csn)
+    if until is None or until <= last.frontier:
+        return None
+    if until < snapshot.csn and not is_exact(view):
+        # Its stored rows are what is shown: REFRESH is to bring them to its own snapshot.
+        return None
+    began = last.read_at or last.frontier
+    if not await are_of(env, catalog, views, began, last.frontier):
+        return None
+    return _Span(after=last.frontier, until=until, views_after=began, views_until=snapshot.csn)
 
 
 class _Known(Struct, frozen=True, kw_only=True):
     """The plan of a view's change in `catalog`, None when there is none."""
 
     catalog: CatalogSnapshot
-    expanded: frozenset[int]
     plan: Plan | None
 
 
@@ -115,11 +171,15 @@ async def _plan(
     changed: Sequence[_Changed],
 ) -> Plan | None:
     """The plan of the view's change when these tables have changed; None when that has to be computed anew."""
-    own = running.session.bind_context(catalog)
-    expanded = own.expanded - {view.oid}
+    # Of views that are refreshed on commit the stored rows are read, whichever moment they are of.
+    own = replace(running.session.bind_context(catalog), expanded=frozenset())
     key = view.oid, tuple(each.table.oid for each in changed)
     known = _plans.get(key)
-    if known is None or known.catalog is not catalog or known.expanded != expanded:
+    if known is None or known.catalog is not catalog:
+        if running.session.expanded:
+            stored = await running.services.plans.aside(make_plan, parse_view(view.definition or ""), own, ())
+            assert stored.query is not None
+            query = stored.query
         oids, tables = frozenset(key[1]), {oid: catalog.get(oid) for oid in names.values()}
         relations = {oid: table for oid, table in tables.items() if isinstance(table, Relation)}
         change = sums_of(view, _schema_of(catalog, view), query, names, oids, relations)
@@ -129,10 +189,10 @@ async def _plan(
         if change is not None:
             records = [record for each in changed for record in (each.delta, each.before)]
             overlay = catalog.apply([CatalogUpdate(record=record, diff=1) for record in records], catalog.csn)
-            context = replace(own, catalog=overlay, numbered=view.oid, expanded=expanded)
+            context = replace(own, catalog=overlay, numbered=view.oid)
             (parsed,) = split_and_parse(increment_text(view, _schema_of(catalog, view), change))
             plan = await running.services.plans.aside(make_plan, parsed, context, ())
-        known = _Known(catalog=catalog, expanded=expanded, plan=plan)
+        known = _Known(catalog=catalog, plan=plan)
         _plans.put(key, known)
     return known.plan
 
@@ -143,12 +203,13 @@ def _schema_of(catalog: CatalogSnapshot, relation: Relation) -> str:
     return schema.name
 
 
-async def _changes(running: Running, inputs: Sequence[Relation], after: Csn, until: Csn) -> list[_Changed] | None:
+async def _changes(running: Running, inputs: Sequence[Relation], span: _Span) -> list[_Changed] | None:
     """The tables among `inputs` that have changed; None when that is too much, or not to be had."""
     env = running.services.env
     found: list[_Changed] = []
     for table in inputs:
         assert table.shard is not None
+        after, until = (span.views_after, span.views_until) if is_exact(table) else (span.after, span.until)
         if not await has_changed(env, table.shard, after, until):
             continue
         changes = await env.reader.changes(table.shard, after, until)
@@ -161,7 +222,7 @@ async def _changes(running: Running, inputs: Sequence[Relation], after: Csn, unt
                         definition=None, depends_on=(), materialized=None)  # fmt: skip
         delta = replace(known, columns=(*table.columns, weight))
         before = replace(known, oid=oid + 1, name=before_name(table.oid))
-        found.append(_Changed(table=table, delta=delta, before=before, rows=rows))
+        found.append(_Changed(table=table, delta=delta, before=before, since=after, rows=rows))
     return found
 
 
@@ -186,8 +247,10 @@ async def _delta(running: Running, table: Relation, changes: ShardChanges) -> pa
     return pa.concat_tables(tables)
 
 
-async def _read(running: Running, plan: Plan, changed: Sequence[_Changed], frontier: Csn) -> list[Any] | None:
-    """The rows of `plan`; None when a row that went is not among the stored ones."""
+async def _read(
+    running: Running, plan: Plan, read: Sequence[Relation], changed: Sequence[_Changed], span: _Span
+) -> list[Any] | None:
+    """The rows of `plan`, which reads `read`; None when a row that went is not among the stored ones."""
     assert plan.query is not None
     local = running.engines.local
     if not local.knows(plan.query):
@@ -196,15 +259,23 @@ async def _read(running: Running, plan: Plan, changed: Sequence[_Changed], front
     if local.unsupported(plan.query) is not None:
         return None
     scanned = frozenset(template.relation_oid for template in plan.templates)
+    env = running.services.env
+    past: dict[int, TableInput] = {}
+    for table in read:
+        assert table.shard is not None
+        if not is_exact(table) and await has_changed(env, table.shard, span.until, span.views_until):
+            then = await env.reader.snapshot(table.shard, span.until)
+            name = f"{table.shard}@{span.until}"
+            past[table.oid] = _input(table, name, inserts=then.inserts, deletes=then.deletes)
     resolved = await resolve(
-        running.services.env, running.transaction, plan.catalog, scanned, plan.templates, running.params, record=False
+        env, running.transaction, plan.catalog, scanned, plan.templates, running.params, record=False, past=past
     )
     tables: dict[int, TableInput] = dict(resolved.inputs)
     for each in changed:
-        tables[each.delta.oid] = _input(each.delta, f"{each.table.shard}+{frontier}", rows=each.rows)
+        tables[each.delta.oid] = _input(each.delta, f"{each.table.shard}+{each.since}", rows=each.rows)
         assert each.table.shard is not None
-        then = await running.services.env.reader.snapshot(each.table.shard, frontier)
-        name = f"{each.table.shard}@{frontier}"
+        then = await env.reader.snapshot(each.table.shard, each.since)
+        name = f"{each.table.shard}@{each.since}"
         tables[each.before.oid] = _input(each.before, name, inserts=then.inserts, deletes=then.deletes)
     batches: list[Any] = []
     stream: Any = local.execute(plan.query, tables, (), execution_context(running, plan.catalog))

@@ -19,7 +19,7 @@ from adapter.definitions.common.catalog_changes import change, forget_shard, new
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard, physical_schema
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
-from adapter.definitions.materialized.increments import changed_rows
+from adapter.definitions.materialized.increments import Increment, changed_rows
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, look_up, missing
 from adapter.execution.statement import Running
@@ -175,6 +175,7 @@ def _note(
     changes: int,
     began: float,
     how: str,
+    increment: Increment | None = None,
 ) -> None:
     """Write what the refresh did into the view's journal."""
     transaction = running.transaction
@@ -184,13 +185,15 @@ def _note(
     # What the transaction has changed itself is in the rows, and is not of the snapshot.
     written = txn.shards | transaction.created_shards
     own = any(record.shard in written for record in inputs_of(catalog, view))
+    frontier = transaction.snapshot.csn if increment is None else increment.frontier
     refresh = Refresh(
-        frontier=Csn(0) if own else transaction.snapshot.csn,
+        frontier=Csn(0) if own else frontier,
         at_us=int(utc_now().timestamp() * 1_000_000),
         cost_ms=(running.services.env.clock.monotonic() - began) * 1000,
         changes=changes,
         how=how,
         inputs=UNKNOWN if own else digest_of_inputs(catalog, view),
+        read_at=Csn(0) if own or increment is None else increment.read_at,
     )
     write_refresh(txn, view.materialized.journal, refresh, before)
 
@@ -204,10 +207,10 @@ async def _update(
     await transaction.lock(plan.locks)
     transaction.rely_on(plan.relied_on)
     transaction.rely_on([view])
-    increments = None if before is None else await changed_rows(running, catalog, view, plan, before)
+    increment = None if before is None else await changed_rows(running, catalog, view, plan, before)
     changes = 0
-    if increments is not None:
-        for batch in increments:
+    if increment is not None:
+        for batch in increment.batches:
             changes += await _write(running, view, batch.columns[1], batch.columns[2:])
     else:
         stream: Any = (await _differences(running, catalog, view)).stream()
@@ -220,8 +223,8 @@ async def _update(
             await check_existing_rows(running, view.oid, NewRules(keys=keys, known=set(keys)))
         except UniqueViolation as error:
             raise _duplicate(error) from error
-    how = "recomputed" if increments is None else "incremental"
-    _note(running, catalog, view, before, changes=changes, began=began, how=how)
+    how = "recomputed" if increment is None else "incremental"
+    _note(running, catalog, view, before, changes=changes, began=began, how=how, increment=increment)
 
 
 async def _differences(running: Running, catalog: CatalogSnapshot, view: Relation) -> PreparedRead:

@@ -17,6 +17,7 @@ For queries of other kinds `change_of` has no answer: they are computed anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -60,6 +61,14 @@ _NEVER = (
     ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery,
 )  # fmt: skip
 """What makes more of rows than `change_of` knows."""
+
+
+@lru_cache(maxsize=1000)
+def names_in(definition: str) -> frozenset[tuple[str, str]]:
+    """The schema and name of every relation that stands in a FROM of the definition."""
+    (parsed,) = split_and_parse(definition)
+    nodes = (node for node in subtrees(parsed.tree) if node.DESCRIPTOR.name == "RangeVar")
+    return frozenset((node.schemaname, node.relname) for node in nodes)
 
 
 def change_of(definition: str, query: BoundQuery, tables: Tables, changed: Set[int]) -> Change | None:

@@ -14,6 +14,8 @@ VIEWS = {
     "copied": "select id, v from items where v <> 3",
     "grouped": "select v, count(*) as n, sum(id) as s from items group by v",
     "joined": "select a.id, b.id as other from items a join items b on a.v = b.v and a.id < b.id",
+    "above": "select g.v, g.s, i.id from grouped g join items i on i.v = g.v where g.n > 3",
+    "above_twice": "select v, count(*) as n, sum(id) as s from above group by v",
 }
 
 
