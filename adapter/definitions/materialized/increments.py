@@ -30,6 +30,7 @@ from planner.definitions.maintained.differences import increment_text
 from planner.definitions.maintained.increments import WEIGHT, before_name, change_of, delta_name, names_in
 from planner.definitions.maintained.sums import sums_of
 from planner.definitions.mutability import is_reproducible
+from planner.errors import DataException
 from planner.ir.bound import BoundQuery
 from planner.queries.relations import parse_view
 from planner.syntax.parse import split_and_parse
@@ -123,6 +124,9 @@ async def changed_rows(
             found = await _plan(running, catalog, view, plan.query, names, changed)
             batches = None if found is None else await _read(running, found, list(read.values()), changed, span)
     except (AsOfNotReadable, UnknownShard):
+        return None
+    except DataException:
+        # Of a row, perhaps, that came and went meanwhile. If it is there, the whole query fails as well.
         return None
     if batches is None:
         return None

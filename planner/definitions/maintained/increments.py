@@ -6,6 +6,9 @@ those that came (`WEIGHT` 1) and went (-1), and what was there *before*. In them
 - of filters, projections and inner joins: for each place in FROM where a changed table stands the query with the delta
   there, the tables before it as they are now and those behind it as they were (so a table that is joined with itself is
   taken care of by the same rule); of UNION ALL: the changes of its parts;
+- for a place that a LEFT or RIGHT JOIN may lack, or in a subquery of WHERE (EXISTS, IN, op ANY and ALL): what the query
+  gives with the table as it is now, less what it gives with the table as it was, both for the rows alone that a change
+  there can reach (`planner.definitions.maintained.places`);
 - of GROUP BY with sums and counts: what `planner.definitions.maintained.sums` makes of the change under it and of the
   stored rows;
 - of other GROUP BY and DISTINCT: what the query gives now for the groups that the change under it touches, less what it
@@ -16,13 +19,14 @@ For queries of other kinds `change_of` has no answer: they are computed anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from planner.definitions.deparse import expression_text, query_text
+from planner.definitions.maintained.places import Place, add_condition, guard_condition, places_of
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
@@ -58,7 +62,7 @@ Tables = Mapping[tuple[str, str], int]
 
 _NEVER = (
     ir.Window, ir.Limit, ir.ProjectSet, ir.FunctionScan, ir.Values, ir.With, ir.CteScan, ir.SystemScan, ir.LockRows,
-    ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery,
+    ir.ScalarSubquery, ir.ArraySubquery,
 )  # fmt: skip
 """What makes more of rows than `change_of` knows."""
 
@@ -96,11 +100,14 @@ def known_branches(definition: str, query: BoundQuery) -> list[Tree] | None:
     branches = _branches(parsed.tree)
     if branches is None:
         return None
+    groupings, has_subqueries = 0, False
     for node in walk(query.rel):
-        if isinstance(node, _NEVER) or (isinstance(node, ir.Join) and node.kind not in ("cross", "inner")):
+        if isinstance(node, _NEVER) or (isinstance(node, ir.Join) and node.kind == "full"):
             return None
-        if isinstance(node, (ir.Aggregate, ir.Deduplicate)) and not is_grouped(branches):
-            return None
+        groupings += isinstance(node, (ir.Aggregate, ir.Deduplicate))
+        has_subqueries |= isinstance(node, (ir.Exists, ir.QuantifiedSubquery))
+    if groupings and (not is_grouped(branches) or (has_subqueries and groupings > 1)):
+        return None
     return branches
 
 
@@ -132,57 +139,72 @@ def _is_plain(select: Tree) -> bool:
         and not select.window_clause
         and not select.locking_clause
         and not select.values_lists
-        and not any(node.DESCRIPTOR.name in ("SubLink", "WindowDef", "GroupingSet") for node in subtrees(select))
+        and not any(node.DESCRIPTOR.name in ("WindowDef", "GroupingSet") for node in subtrees(select))
     )
 
 
-def references_of(select: Tree) -> list[Tree] | None:
-    """The RangeVars of FROM in order; None when something else than tables and inner joins of tables is there."""
-    found: list[Tree] = []
-
-    def visit(node: Tree) -> bool:
-        kind = node.WhichOneof("node")
-        if kind == "range_var":
-            found.append(node.range_var)
-            return True
-        if kind != "join_expr":
-            return False
-        join = node.join_expr
-        return join.jointype == pb.JOIN_INNER and visit(join.larg) and visit(join.rarg)
-
-    return found if all(visit(node) for node in select.from_clause) else None
-
-
 def terms_of(select: Tree, tables: Tables, changed: Set[int], prepare: Callable[[Any], None]) -> list[str] | None:
-    """For each place where a changed table stands the query's text with the delta there; `prepare` edits each query
-    before its weight is added."""
-    references = references_of(select)
-    if references is None or not _is_plain(select) or _is_grouped(select) or select.HasField("having_clause"):
+    """For each place where a changed table stands the text of the query for the change that comes from there; `prepare`
+    edits each query before its weight is added."""
+    places = places_of(select)
+    if places is None or not _is_plain(select) or _is_grouped(select) or select.HasField("having_clause"):
         return None
-    oids = [tables.get((reference.schemaname, reference.relname)) for reference in references]
-    if any(oid is None for oid in oids):
+    found = [tables.get((place.reference.schemaname, place.reference.relname)) for place in places]
+    oids = [oid for oid in found if oid is not None]
+    if len(oids) < len(found):
         return None
+    bare = copy_of(select)
+    del bare.sort_clause[:]
     terms = []
     for place, oid in enumerate(oids):
-        if oid not in changed:
-            continue
-        copy = copy_of(select)
-        del copy.sort_clause[:]
-        own = references_of(copy)
-        assert own is not None
-        for other, (reference, known) in enumerate(zip(own, oids, strict=True)):
-            assert known is not None
-            if other == place:
-                _rename(reference, delta_name(known))
-            elif other > place and known in changed:
-                _rename(reference, before_name(known))
-        prepare(copy)
-        weight = copy.target_list.add().res_target
-        weight.name = WEIGHT
-        for part in (own[place].alias.aliasname, WEIGHT):
-            weight.val.column_ref.fields.add().string.sval = part
-        terms.append(_text(copy))
+        if oid in changed:
+            one_place = _linear if places[place].guard is None else _guarded
+            for copy, weight in one_place(bare, oids, changed, place):
+                prepare(copy)
+                target = copy.target_list.add().res_target
+                target.name = WEIGHT
+                target.val.CopyFrom(weight)
+                terms.append(_text(copy))
     return terms
+
+
+def _linear(select: Tree, oids: Sequence[int], changed: Set[int], place: int) -> Iterator[tuple[Any, Any]]:
+    copy = _at(select, oids, changed, place, delta_name(oids[place]))
+    weight = pb.Node()
+    for part in (_places(copy)[place].reference.alias.aliasname, WEIGHT):
+        weight.column_ref.fields.add().string.sval = part
+    yield copy, weight
+
+
+def _guarded(select: Tree, oids: Sequence[int], changed: Set[int], place: int) -> Iterator[tuple[Any, Any]]:
+    with_delta = _places(_at(select, oids, changed, place, delta_name(oids[place])))
+    guard = with_delta[place].guard
+    assert guard is not None
+    condition = guard_condition(guard)
+    for weight, name in ((1, None), (-1, before_name(oids[place]))):
+        copy = _at(select, oids, changed, place, name)
+        add_condition(copy, condition)
+        (parsed,) = split_and_parse(f"SELECT {weight}")
+        yield copy, parsed.tree.target_list[0].res_target.val
+
+
+def _at(select: Tree, oids: Sequence[int], changed: Set[int], place: int, name: str | None) -> Any:
+    """`select` with the relation `name` (None: the table as it is now) at the place, the tables before it as they are
+    now and those behind it as they were."""
+    copy = copy_of(select)
+    for other, (own, oid) in enumerate(zip(_places(copy), oids, strict=True)):
+        if other == place and name is not None:
+            _rename(own.reference, name)
+        elif other > place and oid in changed:
+            _rename(own.reference, before_name(oid))
+    return copy
+
+
+def _places(select: Tree) -> list[Place]:
+    """The places of a copy of a query that is known to have them."""
+    places = places_of(select)
+    assert places is not None
+    return places
 
 
 def _rename(reference: Tree, name: str) -> None:
@@ -205,8 +227,7 @@ def _text(select: Any) -> str:
 
 def _grouped(select: Tree, tables: Tables, changed: Set[int]) -> Change | None:
     """The change of a query with GROUP BY or DISTINCT, by the groups that are touched."""
-    references = references_of(select)
-    if references is None or not _is_plain(select):
+    if places_of(select) is None or not _is_plain(select):
         return None
     keys = _keys(select)
     if keys is None:
@@ -229,17 +250,14 @@ def _grouped(select: Tree, tables: Tables, changed: Set[int]) -> Change | None:
     names = [f"k{number}" for number in range(1, len(keys) + 1)]
     touched = f"SELECT DISTINCT {', '.join(names)} FROM ({' UNION ALL '.join(terms)}) AS touched"
     now, before = copy_of(select), copy_of(select)
+    for place in _places(before):
+        oid = tables.get((place.reference.schemaname, place.reference.relname))
+        if oid in changed:
+            assert oid is not None
+            _rename(place.reference, before_name(oid))
     for copy in (now, before):
         del copy.sort_clause[:]
         _restrict(copy, keys)
-    own = references_of(before)
-    assert own is not None
-    # The last one is what the groups are restricted by.
-    for reference in own[:-1]:
-        oid = tables.get((reference.schemaname, reference.relname))
-        if oid in changed:
-            assert oid is not None
-            _rename(reference, before_name(oid))
     text = f"SELECT rows.*, 1 FROM {_text(now)} AS rows UNION ALL SELECT rows.*, -1 FROM {_text(before)} AS rows"
     return Change(text=text, steps=((AFFECTED, touched),))
 
@@ -268,11 +286,4 @@ def _restrict(select: Any, keys: Sequence[Tree]) -> None:
     ]
     (parsed,) = split_and_parse(f"SELECT FROM {quote_identifier(AFFECTED)} WHERE {' AND '.join(texts)}")
     select.from_clause.add().CopyFrom(parsed.tree.from_clause[0])
-    condition = pb.Node()
-    condition.bool_expr.boolop = pb.AND_EXPR
-    if select.HasField("where_clause"):
-        condition.bool_expr.args.add().CopyFrom(select.where_clause)
-    condition.bool_expr.args.add().CopyFrom(parsed.tree.where_clause)
-    if len(condition.bool_expr.args) == 1:
-        condition.CopyFrom(parsed.tree.where_clause)
-    select.where_clause.CopyFrom(condition)
+    add_condition(select, parsed.tree.where_clause)

@@ -27,9 +27,9 @@ from planner.definitions.maintained.increments import (
     copy_of,
     is_grouped,
     known_branches,
-    references_of,
     terms_of,
 )
+from planner.definitions.maintained.places import references_of
 from planner.ir.bound import BoundQuery
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.names import strings
