@@ -36,6 +36,7 @@ from adapter.sessions.statement_life import StatementLife
 from adapter.sessions.upgrade import give_password, upgrade
 from adapter.settings.identity import Identity
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
+from adapter.store_errors import sql_error
 from adapter.wall_clock import utc_now
 from adapter.workers.colleagues import Colleagues
 from planner.common_errors import missing_database, shut_down
@@ -52,6 +53,7 @@ from storage.catalog.access import Role
 from storage.catalog.model import CatalogSnapshot, Database, Setting
 from storage.environment.environment import Environment
 from storage.environment.named_stores import open_environment
+from storage.errors import StorageError
 
 
 class Server:
@@ -181,10 +183,19 @@ class Server:
         """What the newest catalog says of a role as which a client wants to come in."""
         if self._closing:
             raise CannotConnectNow("the database system is shutting down", fatal=True)
-        await self.env.oracle.read_ts("catalog")
-        catalog = self.env.catalog.current()
+        catalog = await self._newest_catalog()
         now_us = int(utc_now().timestamp() * 1_000_000)
         return Login(user=user, role=role_called(catalog, user), catalog=catalog, now_us=now_us)
+
+    async def _newest_catalog(self) -> CatalogSnapshot:
+        """The newest catalog of all servers. Raises (fatal) what the store says."""
+        try:
+            await self.env.oracle.read_ts("catalog")
+        except StorageError as error:
+            failure = sql_error(error)
+            failure.fatal = True
+            raise failure from error
+        return self.env.catalog.current()
 
     @property
     def is_guarded(self) -> bool:
@@ -208,8 +219,7 @@ class Server:
         """
         if self._closing:
             raise CannotConnectNow("the database system is shutting down", fatal=True)
-        await self.env.oracle.read_ts("catalog")
-        catalog = self.env.catalog.current()
+        catalog = await self._newest_catalog()
         role = role_called(catalog, startup.user)
         if role is None:
             raise InvalidAuthorizationSpecification(f'role "{startup.user}" does not exist', fatal=True)

@@ -154,6 +154,11 @@ class CountingConsensus:
         self.counts.calls["list_keys"] += 1
         return await self.inner.list_keys()
 
+    @property
+    def is_low(self) -> bool:
+        """See `Consensus.is_low`."""
+        return self.inner.is_low
+
     async def watch(self, key: str, seqno: SeqNo) -> None:
         """See `Consensus.watch`."""
         self.counts.calls["watch"] += 1

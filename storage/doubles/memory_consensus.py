@@ -9,6 +9,9 @@ from storage.stores.watchers import Watchers
 class MemoryConsensus:
     """`Consensus` in dictionaries. Every operation takes effect at once, without yielding to other tasks."""
 
+    is_low = False
+    """See `Consensus.is_low`."""
+
     def __init__(self) -> None:
         self._diffs: dict[str, list[VersionedData]] = {}
         self._watchers = Watchers()

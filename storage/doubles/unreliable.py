@@ -162,6 +162,11 @@ class UnreliableConsensus:
         """See `Consensus.list_keys`."""
         return await self.faults.call("list_keys", self.inner.list_keys, writes=False)
 
+    @property
+    def is_low(self) -> bool:
+        """See `Consensus.is_low`."""
+        return self.inner.is_low
+
     async def watch(self, key: str, seqno: SeqNo) -> None:
         """See `Consensus.watch`."""
         await self.inner.watch(key, seqno)

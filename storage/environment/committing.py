@@ -14,16 +14,17 @@ import structlog
 
 from storage.catalog.store import CatalogStore
 from storage.clock import Clock
-from storage.errors import Determinate, Indeterminate, PartPrevented, part_not_stored
+from storage.errors import Determinate, Indeterminate, PartPrevented, StoreFull, part_not_stored
 from storage.ids import ShardId
 from storage.membership.leases import Leases
 from storage.shards.part_store import PartStore
+from storage.stores.consensus import Consensus
 from storage.timestamps.csn import Csn
 from storage.timestamps.oracle import Oracle
 from storage.transactions.applier import Applier
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txn import Txn
+from storage.transactions.txn import SealedTxn, Txn
 from storage.transactions.txns_shard import ONE_PHASE, CommitResult, Committed, Phase, TxnsShard, UpperMismatch
 
 log = structlog.get_logger(__name__)
@@ -47,6 +48,7 @@ class Committer:
         leases: Leases,
         applier: Applier,
         clock: Clock,
+        consensus: Consensus,
     ) -> None:
         self._txns_shard = txns_shard
         self._staging = staging
@@ -57,6 +59,7 @@ class Committer:
         self._leases = leases
         self._applier = applier
         self._clock = clock
+        self._consensus = consensus
 
     async def commit(
         self,
@@ -76,8 +79,8 @@ class Committer:
         `recorded` is called once the txns shard names the transaction, before its last uploads are waited for.
 
         Raises CatalogConflict (definitions changed since the snapshot they were worked out from), UnknownShard
-        (a table was dropped meanwhile), NotPrepared, PreparedAlready, Determinate (nothing happened), Indeterminate
-        (cannot be known).
+        (a table was dropped meanwhile), StoreFull (also while there is little room left and the transaction adds
+        data), NotPrepared, PreparedAlready, Determinate (nothing happened), Indeterminate (cannot be known).
         """
         self._leases.check_not_deposed()
         # NOTE: a caller that is cancelled must not leave a commit half finished in this process.
@@ -93,6 +96,9 @@ class Committer:
         phase: Phase,
     ) -> CommitResult:
         sealed = await txn.seal()
+        if self._consensus.is_low and _adds_data(sealed) and phase.ends is None:
+            txn.unseal()
+            raise StoreFull("the room that is left is kept for what frees some")
         catalog = None
         if sealed.catalog_updates and phase.prepare is None:
             expected = sealed.catalog_expected
@@ -166,3 +172,10 @@ class Committer:
                 await self._clock.sleep(delay)
             else:
                 return
+
+
+def _adds_data(sealed: SealedTxn) -> bool:
+    """Whether the store has less room afterwards; who drops something may add what that takes."""
+    if any(item.drop for item in sealed.shards):
+        return False
+    return any(item.parts or item.create for item in sealed.shards)

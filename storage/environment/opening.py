@@ -253,6 +253,7 @@ def _assemble(
             leases=leases,
             applier=applier,
             clock=clock,
+            consensus=consensus,
         ),
         background=Background(
             cache=cache,

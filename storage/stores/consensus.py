@@ -51,6 +51,11 @@ class VersionedData(Struct, frozen=True, kw_only=True):
 class Consensus(Protocol):
     """A linearizable store of numbered diffs. See the module's contract."""
 
+    @property
+    def is_low(self) -> bool:
+        """Whether there is so little room left that only what frees some should be written."""
+        ...
+
     async def head(self, key: str) -> VersionedData | None:
         """The newest diff of `key`; None when the key was never written."""
         ...

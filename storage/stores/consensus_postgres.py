@@ -65,6 +65,9 @@ _CONNECTION_LOST = ("08000", "08003", "08006", "40003", "57P01", "57P02", "57P03
 class PostgresConsensus:
     """`Consensus` in the schema `schema` of the database `dsn`. Make one with `open`."""
 
+    is_low = False
+    """See `Consensus.is_low`: its disk is the database's business."""
+
     def __init__(self, dsn: str, schema: str, clock: Clock) -> None:
         if _SCHEMA.fullmatch(schema) is None:
             raise ValueError(f"not a plain schema name: {schema!r}")

@@ -8,6 +8,8 @@ connections, and never wait for the writer.
 Processes share the file through SQLite's own locks. Each notices the others' writes by polling SQLite's
 ``data_version`` (a look at shared memory) for as long as somebody watches a key.
 
+A disk that is full leaves room for what frees some (`storage.stores.disk_reserve`): the file ``<path>.reserve``.
+
 On disk: table ``diff(key, seqno, data)``; ``application_id`` marks the file as ours and ``user_version`` is the
 format. A crash leaves a WAL that the next open replays.
 """
@@ -43,6 +45,7 @@ from storage.errors import (
 )
 from storage.stores.answering import answered
 from storage.stores.consensus import SeqNo, VersionedData, check_key, check_set, check_truncate
+from storage.stores.disk_reserve import DiskReserve
 from storage.stores.watchers import Watchers
 
 APPLICATION_ID = 0x54474154
@@ -64,6 +67,9 @@ MAX_CHECKED_BYTES = 1 << 30
 
 POLL_INTERVAL_S = 0.02
 """How soon a watcher sees another process's write."""
+
+RESERVE_INTERVAL_S = 5.0
+"""How often it is tried to have room kept again, while there is none."""
 
 _T = TypeVar("_T")
 
@@ -87,6 +93,10 @@ class SqliteConsensus:
         self.grouped_writes = 0
         """Writes in those transactions; `grouped_writes / groups` is the mean size of a group."""
         self._clock = clock
+        self._reserve = DiskReserve(path.with_name(f"{path.name}.reserve"))
+        self.is_low = False
+        """See `Consensus.is_low`."""
+        self._reserve_due = 0.0
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="consensus-read")
         self._local = threading.local()
@@ -108,6 +118,7 @@ class SqliteConsensus:
         """
         store = SqliteConsensus(path, clock or SystemClock())
         await asyncio.to_thread(_prepare, path)
+        await asyncio.to_thread(store._keep_reserve)
         store._writer.start()
         return store
 
@@ -266,7 +277,23 @@ class SqliteConsensus:
             self._deliver(group, self._run_group(connection, group))
 
     def _run_group(self, connection: Any, group: list[_Write]) -> list[Any]:
-        """Carry out `group` in one transaction; the outcome of each, an exception where it failed."""
+        """Carry out `group` in one transaction, in the room that was kept when there is no other; the outcome of each,
+        an exception where it failed."""
+        outcomes = self._carried_out(connection, group)
+        if isinstance(outcomes[0], StoreFull):
+            self.is_low = True
+            if self._reserve.release():
+                outcomes = self._carried_out(connection, group)
+        elif self.is_low and self._clock.monotonic() >= self._reserve_due:
+            self._keep_reserve()
+        return outcomes
+
+    def _keep_reserve(self) -> None:
+        self._reserve.set_up()
+        self.is_low = not self._reserve.is_there
+        self._reserve_due = self._clock.monotonic() + RESERVE_INTERVAL_S
+
+    def _carried_out(self, connection: Any, group: list[_Write]) -> list[Any]:
         try:
             connection.execute("BEGIN IMMEDIATE")
         except apsw.Error as error:

@@ -193,6 +193,11 @@ class NetworkConsensus:
         """See `Consensus.list_keys`."""
         return await self._network.call("list_keys", self._inner.list_keys, writes=False)
 
+    @property
+    def is_low(self) -> bool:
+        """See `Consensus.is_low`."""
+        return self._inner.is_low
+
     async def watch(self, key: str, seqno: SeqNo) -> None:
         """See `Consensus.watch`."""
         await self._inner.watch(key, seqno)

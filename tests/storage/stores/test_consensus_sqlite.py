@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
+from storage.doubles.clock import ManualClock
 from storage.errors import (
     CorruptState,
     Determinate,
@@ -24,7 +25,8 @@ from storage.errors import (
 )
 from storage.stores import consensus_sqlite
 from storage.stores.consensus import SeqNo, VersionedData
-from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.stores.consensus_sqlite import RESERVE_INTERVAL_S, SqliteConsensus
+from storage.stores.disk_reserve import RESERVE_BYTES
 
 
 def diff(seqno: int, data: bytes = b"x") -> VersionedData:
@@ -212,3 +214,46 @@ async def _read_everything(path: Path) -> None:
             await store.scan(f"k{n}", SeqNo(0))
     finally:
         await store.close()
+
+
+def _is_low(store: SqliteConsensus) -> bool:
+    return store.is_low
+
+
+class FullUntil:
+    """A connection on a disk that is full for as long as `reserve` is there."""
+
+    def __init__(self, inner: apsw.Connection, reserve: Path) -> None:
+        self._inner, self._reserve = inner, reserve
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._inner.in_transaction
+
+    def execute(self, statement: str, *args: Any) -> object:
+        if statement == "COMMIT" and self._reserve.exists():
+            raise apsw.FullError("database or disk is full")
+        return self._inner.execute(statement, *args)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+async def test_the_room_that_is_kept_is_used_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = tmp_path / "c.sqlite.reserve"
+    clock = ManualClock()
+    connect = consensus_sqlite._connect
+    store = await SqliteConsensus.open(tmp_path / "c.sqlite", clock=clock)
+    assert reserve.stat().st_size == RESERVE_BYTES
+    assert not _is_low(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(consensus_sqlite, "_connect", lambda path: FullUntil(connect(path), reserve))
+        assert await store.compare_and_set("k", None, diff(1))
+        assert _is_low(store)
+        assert not reserve.exists()
+    # There is room again.
+    clock.advance(int(RESERVE_INTERVAL_S * 1000) + 1)
+    assert await store.compare_and_set("k", SeqNo(1), diff(2))
+    assert not _is_low(store)
+    assert reserve.exists()
+    await store.close()
