@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.calls.aggregate_calls import aggregate_call, rows_as_json
+from planner.calls.hypothetical_sets import HYPOTHETICAL_SETS, hypothetical_set
 from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.set_returning import set_returning
 from planner.calls.user_calls import user_call
@@ -35,6 +36,8 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     location = tree.location
     names = strings(tree.funcname)
+    if tree.agg_within_group and names[-1] in HYPOTHETICAL_SETS and names[:-1] in ((), ("pg_catalog",)):
+        return hypothetical_set(level, tree, names[-1])
     args: list[Scalar] = []
     arg_names: list[str | None] = []
     windowed = tree.HasField("over")
