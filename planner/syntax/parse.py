@@ -198,7 +198,8 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     """
     result = parse_tree(text)
     is_ascii = text.isascii()
-    reads_past = _READS_PAST.search(text) is not None
+    # The plain search first: the expression goes through a constant of megabytes letter by letter.
+    reads_past = "tidegate" in text.lower() and _READS_PAST.search(text) is not None
     encoded = b"" if is_ascii else text.encode()
     statements = []
     for raw in result.stmts:
