@@ -35,6 +35,7 @@ _TROUBLES: dict[TroubleKind, type[SqlError]] = {
     "unreadable": IoError,
     "exists": sql.DuplicateFile,
     "column": sql.UndefinedColumn,
+    "unsupported": sql.FeatureNotSupported,
 }
 
 log = structlog.get_logger(__name__)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
-from adapter.lake.foreign_files import ForeignFiles, flag, format_of_table, pattern_of
+from adapter.lake.foreign_files import ForeignFiles, flag, format_of_snapshots, format_of_table, pattern_of
 from adapter.plans.plan_cache import Plan
 from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.results import Command
@@ -121,13 +121,19 @@ def _writer(
     server, options = plan.catalog.get(relation.foreign.server), relation.foreign.options
     assert isinstance(server, ForeignServer)
     path = pattern_of(server, options)
+    snapshots = format_of_snapshots(options)
+    if snapshots is not None:
+        raise FeatureNotSupported(
+            f'cannot insert into foreign table "{relation.name}"',
+            detail=f"Tables of format {snapshots[0]} are written by others.",
+        )
     if format_of_table(options).name != "parquet":
         raise FeatureNotSupported(f'cannot insert into foreign table "{relation.name}": its files are not Parquet')
     if any(char in path for char in "*?[") or format_of(path):
         raise FeatureNotSupported(
             f'cannot insert into foreign table "{relation.name}"', detail=f'"{path}" is not a folder.'
         )
-    places = files.below(server, role).places
+    places = files.below(server, role).files.places
     partitions: tuple[str, ...] = ()
     try:
         there = places.files((path,), SUFFIXES["parquet"])

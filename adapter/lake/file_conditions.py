@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from adapter.plans.predicates import Conjunction, bind_templates, mask_of, scans_in
+from adapter.plans.predicates import Conjunction, bind_templates, mask_of, may_match, scans_in
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.file_rows import FILE_ROWS
+from storage.shards.parts import Part
 
 
 def file_conditions(query: BoundQuery, params: Sequence[ir.Literal]) -> Mapping[int, tuple[Conjunction, ...]]:
@@ -22,10 +24,19 @@ def file_conditions(query: BoundQuery, params: Sequence[ir.Literal]) -> Mapping[
     return bind_templates(found, params)
 
 
-def files_needed(conjunctions: Sequence[Conjunction], files: pa.Table) -> Sequence[bool] | None:
-    """Which rows of `files`, a row for each, may satisfy one of `conjunctions`; None: all."""
-    masks: list[Any] = [mask_of(files, conjunction) for conjunction in conjunctions]
-    if any(mask is None for mask in masks):
-        return None
-    needed: list[bool] = functools.reduce(pc.or_, masks).to_pylist()
-    return needed
+class FilesNeeded(Struct, frozen=True):
+    """Which files may have rows that satisfy one of `conjunctions`."""
+
+    conjunctions: tuple[Conjunction, ...]
+
+    def by_folders(self, files: pa.Table) -> Sequence[bool] | None:
+        """Which rows of `files`, a row of the values of its folders for each, may; None: all."""
+        masks: list[Any] = [mask_of(files, conjunction) for conjunction in self.conjunctions]
+        if any(mask is None for mask in masks):
+            return None
+        needed: list[bool] = functools.reduce(pc.or_, masks).to_pylist()
+        return needed
+
+    def by_statistics(self, file: Part) -> bool:
+        """Whether `file` may."""
+        return may_match(file, self.conjunctions)

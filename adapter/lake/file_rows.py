@@ -1,14 +1,14 @@
 """Rows of files for engines: in place of an Arrow table, an Arrow dataset or the files themselves.
 
 Both engines see the columns ``c1``, ``c2``, ... in the physical types of the columns' SQL types. The local engine scans
-the dataset, and hands its conditions and the columns that it needs on to Arrow. Spark reads Parquet files of the
+datasets, and hands its conditions and the columns that it needs on to Arrow. Spark reads Parquet files of the
 server's file systems itself; what it would read in another way than Arrow does (text files, some types, objects of a
 store) Arrow copies to Parquet files first.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ from planner.ir.physical import arrow_type
 from planner.types.types import SqlType
 from storage.lake.formats import malformed
 from storage.lake.places import is_url
-from storage.lake.tables import LakeColumn, LakeTable
+from storage.lake.snapshots.tables import SnapshotTable
+from storage.lake.tables import LakeColumn, LakeTable, Piece
 from storage.lake.troubles import FileTrouble
 
 COPY_ROWS = 1 << 16
@@ -37,7 +38,7 @@ class FileRows:
     """The rows of one table of files."""
 
     def __init__(self, table: FileTable) -> None:
-        self.table: LakeTable = table.content
+        self.table: LakeTable | SnapshotTable = table.content
         self.types: tuple[SqlType, ...] = tuple(type for _, type in table.columns)
 
     @property
@@ -47,20 +48,28 @@ class FileRows:
 
     # ------------------------------------------------------------ the local engine
 
-    def dataset(self) -> Any:
-        """What the local engine scans, by the files' own names and types."""
-        return self.table.dataset()
+    def pieces(self) -> tuple[Piece, ...]:
+        """What the local engine scans, by the files' own names and types. Blocks, and raises what looking at files
+        raises."""
+        try:
+            return self.table.pieces()
+        except FileTrouble as trouble:
+            raise sql_error(trouble) from trouble
 
-    def local_select(self, name: str) -> str:
-        """A FROM item over the dataset that is known as `name`."""
+    def local_select(self, known: Sequence[tuple[str, Piece]]) -> str:
+        """A FROM item over the pieces, each with the name by which it is known."""
         local = dialect_of("local")
-        items = []
-        for number, (column, type) in enumerate(zip(self.table.columns, self.types, strict=True), 1):
-            read = local.quoted_name(column.name)
-            if column.type != arrow_type(type):
-                read = local.cast(read, type)
-            items.append(f"{read} AS c{number}")
-        return f"(SELECT {', '.join(items)} FROM {name})"
+        selects = []
+        for source, piece in known:
+            items = []
+            columns = zip(piece.names, self.table.columns, self.types, strict=True)
+            for number, (name, column, type) in enumerate(columns, 1):
+                read = local.quoted_name(name)
+                if column.type != arrow_type(type):
+                    read = local.cast(read, type)
+                items.append(f"{read} AS c{number}")
+            selects.append(f"SELECT {', '.join(items)} FROM {source}")
+        return f"({' UNION ALL '.join(selects)})"
 
     # ------------------------------------------------------------ Spark
 
@@ -68,7 +77,7 @@ class FileRows:
     def native(self) -> bool:
         """Whether Spark reads the files as they are."""
         table = self.table
-        if not table.files:
+        if not table.files or (isinstance(table, SnapshotTable) and not table.plain):
             return False
         if table.format.name != "parquet" or any(is_url(file.path) or not file.size for file in table.files):
             return False
@@ -122,6 +131,12 @@ class FileRows:
         for batch in self.table.batches():
             arrays = [_converted(array, type) for array, type in zip(batch.columns, types, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names)
+        self.check()
+
+    def check(self) -> None:
+        """Raises what reading files has run into: rows that were read are not all there are then."""
+        if self.table.opened.trouble is not None:
+            raise sql_error(self.table.opened.trouble)
 
     # ------------------------------------------------------------ what goes wrong
 
@@ -141,7 +156,7 @@ class FileRows:
                 for _ in fragment.to_batches(schema=table.schema):
                     pass
             except (pa.ArrowException, OSError) as broken:
-                return sql_error(malformed(path, broken))
+                return sql_error(table.opened.trouble or malformed(path, broken))
         return None
 
 

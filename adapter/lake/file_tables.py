@@ -13,6 +13,7 @@ from planner.errors import InsufficientPrivilege, SqlError
 from planner.files.arrow_types import sql_type
 from planner.ir.file_rows import FileRequest, FileTable
 from storage.lake.formats import FileFormat
+from storage.lake.snapshots.tables import SnapshotTable
 from storage.lake.tables import LakeTable, LakeTables
 from storage.lake.troubles import FileTrouble
 
@@ -45,7 +46,7 @@ def _looked_up(tables: LakeTables, request: FileRequest, *, allowed: bool) -> Fi
         return error
 
 
-def file_table(table: LakeTable) -> FileTable:
+def file_table(table: LakeTable | SnapshotTable) -> FileTable:
     """`table` as statements see it. Raises 0A000 for a column of a type that there is not."""
     columns = tuple((column.name, sql_type(column.type, column.name)) for column in table.columns)
     return FileTable(columns=columns, bytes=table.bytes, content=table)

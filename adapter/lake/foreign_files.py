@@ -6,11 +6,14 @@ Everything that looks at files blocks, and runs on a thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
+from adapter.lake.file_conditions import FilesNeeded
 from adapter.lake.file_tables import file_table
 from adapter.store_errors import sql_error
 from planner.errors import FeatureNotSupported, InvalidParameterValue
@@ -23,7 +26,9 @@ from storage.catalog.model import CatalogSnapshot, Relation
 from storage.catalog.outside import ForeignServer, Options
 from storage.lake.formats import SUFFIXES, FileFormat
 from storage.lake.places import is_url
-from storage.lake.tables import LakeTables
+from storage.lake.snapshots.listings import SnapshotTables, TableFormat, WhichSnapshot
+from storage.lake.snapshots.tables import SnapshotTable
+from storage.lake.tables import LakeTable, LakeTables
 from storage.lake.troubles import FileTrouble
 
 MAX_PLACES = 64
@@ -42,8 +47,16 @@ STORE_OPTIONS = frozenset(
 )
 SERVER_OPTIONS = STORE_OPTIONS | {"path"}
 _CSV_OPTIONS = frozenset({"header", "delimiter", "quote", "escape", "null"})
-TABLE_OPTIONS = _CSV_OPTIONS | {"path", "format", "hive_partitioning"}
+_SNAPSHOT_OPTIONS = frozenset({"snapshot_id", "as_of"})
+TABLE_OPTIONS = _CSV_OPTIONS | _SNAPSHOT_OPTIONS | {"path", "format", "hive_partitioning"}
 COLUMN_OPTIONS = frozenset({"column_name"})
+
+
+class Below(Struct, frozen=True):
+    """What is below the path of a server: files, and tables that say themselves which files they have."""
+
+    files: LakeTables
+    snapshots: SnapshotTables
 
 
 class ForeignFiles:
@@ -52,10 +65,10 @@ class ForeignFiles:
     def __init__(self, operators: LakeTables) -> None:
         self._operators = operators
         self._lock = threading.Lock()
-        self._known: BoundedMap[tuple[tuple[str, str], ...], LakeTables] = BoundedMap(max_entries=MAX_PLACES)
+        self._known: BoundedMap[tuple[tuple[str, str], ...], Below] = BoundedMap(max_entries=MAX_PLACES)
 
-    def below(self, server: ForeignServer, role: int) -> LakeTables:
-        """The files below the path of `server`, as `role` sees them. Raises FileTrouble."""
+    def below(self, server: ForeignServer, role: int) -> Below:
+        """What is below the path of `server`, as `role` sees them. Raises FileTrouble."""
         mapping = server.mapping(role) or server.mapping(0)
         options = dict(server.options)
         root = options.pop("path")
@@ -65,7 +78,8 @@ class ForeignFiles:
         with self._lock:
             known = self._known.get(key)
         if known is None:
-            known = LakeTables(self._operators.places.within(root, options, SECRETS))
+            places = self._operators.places.within(root, options, SECRETS)
+            known = Below(LakeTables(places), SnapshotTables(places))
             with self._lock:
                 self._known.put(key, known)
         elif not is_url(root):
@@ -84,19 +98,17 @@ class ForeignFiles:
 
     def check_table(self, server: ForeignServer, options: Options, role: int) -> None:
         """Raises 42501 for files that are not below the path of the server, and 22023 for options that do not fit."""
-        format_of_table(options)
+        if format_of_snapshots(options) is None:
+            format_of_table(options)
         try:
-            self.below(server, role).places.check(pattern_of(server, options))
+            self.below(server, role).files.places.check(pattern_of(server, options))
         except FileTrouble as trouble:
             raise sql_error(trouble) from trouble
 
     def inferred(self, server: ForeignServer, options: Options, role: int) -> FileTable:
         """The columns that the files of a table have. Raises what looking at files raises."""
         try:
-            tables = self.below(server, role)
-            return file_table(
-                tables.table((pattern_of(server, options),), format_of_table(options), hive=_is_hive(options))
-            )
+            return file_table(self._table(server, options, role))
         except FileTrouble as trouble:
             raise sql_error(trouble) from trouble
 
@@ -105,10 +117,10 @@ class ForeignFiles:
         catalog: CatalogSnapshot,
         read: ForeignRead,
         role: int,
-        needed: Callable[[pa.Table], Sequence[bool] | None] | None = None,
+        needed: FilesNeeded | None = None,
     ) -> FileTable:
-        """The files of a foreign table that `role` reads, as the columns that were declared; `needed` says, of the
-        values of folders, which have to be read. Raises what looking at files raises."""
+        """The files of a foreign table that `role` reads, as the columns that were declared; `needed` says which have
+        to be read. Raises what looking at files raises."""
         relation = catalog.get(read.oid)
         assert isinstance(relation, Relation)
         assert relation.foreign is not None
@@ -117,18 +129,34 @@ class ForeignFiles:
         options = relation.foreign.options
         declared = [pa.field(name, arrow_type(type)) for name, type in read.columns]
         try:
-            table = self.below(server, role).table(
-                (pattern_of(server, options),),
-                format_of_table(options),
-                hive=_is_hive(options),
-                declared=declared,
-                needed=needed,
-            )
+            table = self._table(server, options, role, declared, needed)
         except FileTrouble as trouble:
             error = sql_error(trouble)
             error.where = f'foreign table "{relation.name}"'
             raise error from trouble
         return FileTable(columns=read.columns, bytes=table.bytes, content=table, name=relation.name)
+
+    def _table(
+        self,
+        server: ForeignServer,
+        options: Options,
+        role: int,
+        declared: Sequence[pa.Field] | None = None,
+        needed: FilesNeeded | None = None,
+    ) -> LakeTable | SnapshotTable:
+        below, pattern = self.below(server, role), pattern_of(server, options)
+        snapshots = format_of_snapshots(options)
+        if snapshots is not None:
+            format, which = snapshots
+            wanted = None if needed is None else needed.by_statistics
+            return below.snapshots.table(pattern, format, which, declared=declared, wanted=wanted)
+        return below.files.table(
+            (pattern,),
+            format_of_table(options),
+            hive=_is_hive(options),
+            declared=declared,
+            needed=None if needed is None else needed.by_folders,
+        )
 
 
 def pattern_of(server: ForeignServer, options: Options) -> str:
@@ -146,7 +174,7 @@ def format_of_table(options: Options) -> FileFormat:
     """How the files of a table with these options are read. Raises 22023 and 0A000."""
     given = dict(options)
     name: Any = table_format(options)
-    if name in ("orc", "avro", "iceberg", "delta"):
+    if name in ("orc", "avro"):
         raise FeatureNotSupported(f'foreign tables of format "{name}" are not supported')
     if name not in SUFFIXES:
         if "format" in given:
@@ -164,6 +192,37 @@ def format_of_table(options: Options) -> FileFormat:
     if "header" in of_csv:
         of_csv["header"] = flag(given, "header", default=True)
     return FileFormat(name=name, **of_csv)
+
+
+def format_of_snapshots(options: Options) -> tuple[TableFormat, WhichSnapshot] | None:
+    """The format of a table that says itself which files it has, and which state of it is read; None for files. Raises
+    22023."""
+    given = dict(options)
+    name: Any = given.get("format", "").lower()
+    if name not in ("iceberg", "delta"):
+        for key in _SNAPSHOT_OPTIONS & given.keys():
+            raise InvalidParameterValue(f'option "{key}" is for the formats "iceberg" and "delta" alone')
+        return None
+    for key in (_CSV_OPTIONS | {"hive_partitioning"}) & given.keys():
+        raise InvalidParameterValue(f'option "{key}" is not for format "{name}"')
+    number, as_of = given.get("snapshot_id"), given.get("as_of")
+    if number is not None and as_of is not None:
+        raise InvalidParameterValue('options "snapshot_id" and "as_of" exclude each other')
+    if number is not None and not (number.isdecimal() and int(number) < 2**63):
+        raise InvalidParameterValue(f'invalid value for option "snapshot_id": {number}')
+    return name, WhichSnapshot(
+        number=None if number is None else int(number), as_of=None if as_of is None else _moment(as_of)
+    )
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidParameterValue(
+            f'invalid value for option "as_of": {text}', hint="Write it as 2026-01-31 12:00:00+00."
+        ) from error
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _is_hive(options: Options) -> bool:

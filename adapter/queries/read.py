@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from adapter.access.looking_back import check_access_now
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
-from adapter.lake.file_conditions import file_conditions, files_needed
+from adapter.lake.file_conditions import FilesNeeded, file_conditions
 from adapter.lake.file_rows import checked, rows_of_files
 from adapter.materialized.freshness import record_inputs
 from adapter.plans.constant_rows import constant_batch
@@ -225,7 +225,7 @@ async def _with_foreign_files(running: Running, catalog: CatalogSnapshot, query:
         id: await running.services.file_threads.run(
             partial(
                 known.found, catalog, read, current if read.role is None else read.role,
-                partial(files_needed, conditions.get(id, ((),))),
+                FilesNeeded(conditions.get(id, ((),))),
             )
         )
         for id, read in query.foreign.items()

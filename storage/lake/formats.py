@@ -51,11 +51,11 @@ class FileFormat(Struct, frozen=True, kw_only=True):
     null: str = ""
 
     def schema(self, path: str, files: Any, size: int) -> pa.Schema | None:
-        """The columns of a file of the file system `files`, None for a text file without any content. Raises
+        """The columns of a file of the `OpenedFiles`, None for a text file without any content. Raises
         FileTrouble (malformed and what opening raises)."""
         if self.name != "parquet" and not size:
             return None
-        with reading(path), files.open_input_file(path) as file:
+        with reading(path), files.open(path) as file:
             if self.name == "parquet":
                 import pyarrow.parquet as pq
 

@@ -1,6 +1,10 @@
 """Listed files as a file system of Arrow's: each is opened only while it is the file that was listed.
 
 Counts the files opened and, of objects, the bytes read.
+
+Arrow reads with threads of its own. An exception of Python's that one of them meets can stop every thread of Python: it
+takes the interpreter's lock to say what it is, under a lock of its own (arrow::util::AsyncTaskScheduler). So to Arrow a
+file that cannot be opened or read is one that ends; `trouble` says why, and who reads asks for it.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
         self.bytes_read = 0
         """Bytes asked of object stores."""
         self.trouble: FileTrouble | None = None
-        """The first that a read has run into: a library that reads may tell its own caller less."""
+        """The first that a read has run into. Rows that were read are not all there are then."""
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -65,9 +69,22 @@ class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> Any:
-        """See FileSystemHandler. Raises FileTrouble."""
+        """See FileSystemHandler. Raises nothing: see `trouble`."""
+        try:
+            with self.noted():
+                return self._open(real_path(path), ends_in_trouble=True)
+        except FileTrouble:
+            return pa.BufferReader(b"")
+
+    def open(self, path: str) -> Any:
+        """A file to be read by who is asked for it. Raises FileTrouble, as its reads do."""
         with self.noted():
-            return self._open(real_path(path))
+            return self._open(path, ends_in_trouble=False)
+
+    def check(self) -> None:
+        """Raises the FileTrouble that a read has run into."""
+        if self.trouble is not None:
+            raise self.trouble
 
     @contextmanager
     def noted(self) -> Iterator[None]:
@@ -78,12 +95,12 @@ class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
             self.trouble = self.trouble or trouble
             raise
 
-    def _open(self, path: str) -> Any:
+    def _open(self, path: str, *, ends_in_trouble: bool) -> Any:
         file = self._files[path]
         self.opened.add(path)
         if is_url(path):
             store, key = self._places.store(path)
-            return pa.PythonFile(_Object(self, store, key, file), mode="r")
+            return pa.PythonFile(_Object(self, store, key, file, ends_in_trouble=ends_in_trouble), mode="r")
         try:
             opened = pa.OSFile(path)
         except OSError as error:
@@ -91,7 +108,8 @@ class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
                 raise FileTrouble("missing", f'file "{path}" has vanished while it was read') from error
             raise trouble_of(path, error) from error
         found = os.fstat(opened.fileno())
-        if f"{found.st_mtime_ns}-{found.st_ino}" != file.version or found.st_size != file.size:
+        version = file.version and f"{found.st_mtime_ns}-{found.st_ino}"
+        if version != file.version or found.st_size != file.size:
             opened.close()
             raise changed(path)
         return opened
@@ -111,7 +129,8 @@ def changed(path: str) -> FileTrouble:
 class _Object:
     """An object as a file of Python's, read in ranges of one version."""
 
-    def __init__(self, counts: OpenedFiles, store: Any, key: str, file: LakeFile) -> None:
+    def __init__(self, counts: OpenedFiles, store: Any, key: str, file: LakeFile, *, ends_in_trouble: bool) -> None:
+        self._ends_in_trouble = ends_in_trouble
         self._counts = counts
         self._store = store
         self._key = key
@@ -144,8 +163,13 @@ class _Object:
         length = left if length is None or length < 0 else min(length, left)
         if length <= 0:
             return b""
-        with self._counts.noted():
-            data = self._range(self._place, length)
+        try:
+            with self._counts.noted():
+                data = self._range(self._place, length)
+        except FileTrouble:
+            if not self._ends_in_trouble:
+                raise
+            return b""
         self._place += len(data)
         self._counts.bytes_read += len(data)
         return data

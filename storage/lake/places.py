@@ -38,11 +38,11 @@ _MAGIC = re.compile(r"[*?\[]")
 
 class LakeFile(Struct, frozen=True, kw_only=True):
     """A file as it was listed. `path` is absolute, or an object's URL; `version` changes when its content does: the
-    time of the last change and the inode of a file, the entity tag of an object."""
+    time of the last change and the inode of a file, the entity tag of an object; empty for one that never changes."""
 
     path: str
     size: int
-    version: str
+    version: str = ""
 
 
 class Places:
@@ -95,6 +95,30 @@ class Places:
         store, key = self.store(file.path)
         found = _asked(file.path, lambda: store.head(key))
         return _object(file.path, found)
+
+    def content(self, path: str) -> bytes:
+        """All of a file. Raises FileTrouble (missing, forbidden, relative, unreachable, unreadable)."""
+        if is_url(path):
+            store, key = self.store(path)
+            return bytes(_asked(path, lambda: store.get(key).bytes()))
+        resolved = self._allow(path)
+        try:
+            return Path(resolved).read_bytes()
+        except OSError as error:
+            raise trouble_of(path, error) from error
+
+    def has_folder(self, path: str) -> bool:
+        """Whether there is anything in the folder. Raises FileTrouble (forbidden, relative, unreachable)."""
+        if not is_url(path):
+            return os.path.isdir(self._allow(path))
+        store, key = self.store(path)
+        inside = key.rstrip("/") + "/"
+        return _asked(path, lambda: next(iter(store.list(prefix=inside, chunk_size=1)), None)) is not None
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options of object stores."""
+        return self._options
 
     def check_unchanged(self, file: LakeFile) -> None:
         """Raises FileTrouble unless the file is still the one that was listed."""

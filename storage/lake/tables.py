@@ -49,6 +49,14 @@ class LakeColumn(Struct, frozen=True, kw_only=True):
     uniform: bool = True
 
 
+class Piece(Struct, frozen=True, kw_only=True, eq=False):
+    """Some of a table's rows. `source` is an Arrow dataset, or whatever gives an Arrow stream of them anew each time;
+    it has the table's columns, in their types, under `names`."""
+
+    source: Any
+    names: tuple[str, ...]
+
+
 class LakeTable:
     """Files of one format as a table, as they were listed."""
 
@@ -82,6 +90,10 @@ class LakeTable:
         fragments = [fragment for _, fragment in self.fragments()]
         format = self._dataset_format()
         return ds.FileSystemDataset(fragments, self.schema, format, fs.PyFileSystem(self.opened))
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """All rows, for who scans them by columns and conditions."""
+        return (Piece(source=self.dataset(), names=tuple(column.name for column in self.columns)),)
 
     def _dataset_format(self) -> Any:
         own = [pa.field(column.name, column.type) for column in self.columns if not column.partition]
@@ -202,7 +214,7 @@ def _united(
                     "mismatch",
                     f'column "{field.name}" of file "{file.path}" differs only in case from "{name}" of "{first}"',
                 )
-            type = _plain(field.type)
+            type = plain_type(field.type)
             known = types.get(field.name)
             held[field.name] = held.get(field.name, 0) + 1
             if known is None:
@@ -338,18 +350,18 @@ def _is_value(text: str, type: pa.DataType) -> bool:
     return _is_date(text) if type == pa.date32() else pa.types.is_string(type)
 
 
-def _plain(type: pa.DataType) -> pa.DataType:
+def plain_type(type: pa.DataType) -> pa.DataType:
     """`type` without what only says how values are laid out."""
     if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
-        return _plain(type.value_type)
+        return plain_type(type.value_type)
     if pa.types.is_large_string(type) or type == pa.string_view():
         return pa.string()
     if pa.types.is_large_binary(type) or type == pa.binary_view():
         return pa.binary()
     if pa.types.is_large_list(type):
-        return pa.list_(_plain(type.value_type))
+        return pa.list_(plain_type(type.value_type))
     if pa.types.is_list(type):
-        return pa.list_(_plain(type.value_type))
+        return pa.list_(plain_type(type.value_type))
     return type
 
 

@@ -17,11 +17,13 @@ TroubleKind: TypeAlias = Literal[
     "unreadable",
     "exists",
     "column",
+    "unsupported",
 ]
 """forbidden: the place may not be used. relative: a path that begins nowhere. missing: nothing is there. changed: the
 file is not the one that was listed. malformed: its content is not of the format. mismatch: its columns are not those of
 the other files. unreachable: the object store does not answer. unreadable: the system refuses. exists: there is
-something where a new file was to be. column: no file has a column that was declared."""
+something where a new file was to be. column: no file has a column that was declared. unsupported: it has what cannot be
+read yet."""
 
 
 class FileTrouble(StorageError):

@@ -28,7 +28,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
-from storage.publishing.memory_files import MemoryOutput
+from storage.lake.snapshots.memory_files import MemoryOutput
 from storage.shards.parts import ColumnStats, Part, comparable_bound
 
 MOST_MANIFESTS = 32

@@ -25,12 +25,12 @@ from pyiceberg.manifest import ManifestContent, read_manifest_list
 from storage.clock import Clock, Randomness
 from storage.errors import UnknownShard, missing_blob
 from storage.ids import ShardId, random_text
+from storage.lake.snapshots.memory_files import MemoryFiles, MemoryInput
 from storage.membership.leases import Leases
 from storage.publishing import deletes as position_deletes
 from storage.publishing.columns import PublishableTable
 from storage.publishing.deletes import NO_DELETES, Deletes
 from storage.publishing.manifests import Entry, Manifest, Writing, advanced, data_file, written_list
-from storage.publishing.memory_files import MemoryFiles, MemoryInput
 from storage.publishing.metadata import Totals, next_metadata, parsed, with_schema
 from storage.publishing.record import Publications, PublishedSnapshot, PublishedTable, publications
 from storage.publishing.schemas import iceberg_schema, name_mapping

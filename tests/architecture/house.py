@@ -139,6 +139,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "membership",
         "transactions",
         "catalog",
+        "lake.snapshots",
         "lake",
         "shards.indexes.reading",
         "shards.indexes",

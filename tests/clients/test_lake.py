@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from tests.clients.test_psql import psql
 from tests.clients.test_readme import pattern, tour
@@ -26,6 +27,8 @@ def make_lake(folder: Path) -> None:
         pq.write_table(pa.table(rows), below / "part-0.parquet")
     with gzip.open(folder / "people.csv.gz", "wt") as file:
         file.write("id;name;born\n1;Ada;1815-12-10\n2;Grace;1906-12-09\n")
+    write_deltalake(f"{folder}/orders", pa.table({"id": pa.array([1, 2, 3], pa.int32()), "amount": [10, 20, 30]}))
+    DeltaTable(f"{folder}/orders").delete("id = 2")
     (folder / "events.jsonl").write_text('{"kind": "click"}\n{"kind": "view", "ms": 7}\n{"kind": "click"}\n')
 
 

@@ -15,8 +15,8 @@ from pyiceberg.manifest import DataFileContent, read_manifest_list
 from pyiceberg.table.snapshots import Snapshot
 
 from storage.errors import StorageError
+from storage.lake.snapshots.memory_files import MemoryFiles, MemoryInput
 from storage.publishing.columns import PublishableTable, PublishedColumn
-from storage.publishing.memory_files import MemoryFiles, MemoryInput
 from storage.publishing.metadata import parsed
 from storage.publishing.publisher import OvertakenPublication, Publisher
 from storage.publishing.record import Publications, publications

@@ -85,7 +85,7 @@ def _decoded(
     opened: OpenedFiles, file: LakeFile, packing: str | None, decoder: Decoder, progress: CopyProgress
 ) -> Iterator[RecordBatch]:
     before = progress.bytes_processed
-    with reading(file.path), opened.open_input_file(file.path) as raw:
+    with reading(file.path), opened.open(file.path) as raw:
         stream = raw if packing is None else pa.CompressedInputStream(raw, packing)
         while data := stream.read(BLOCK_BYTES):
             decoder.add(data)

@@ -1,7 +1,7 @@
 """IMPORT FOREIGN SCHEMA: foreign tables for what is in a folder below the path of a server.
 
-Each folder with files of one format is a table, and so is each file; they are called as the folder, or as the file
-without what its format ends in.
+Each folder with files of one format is a table, and so is each Iceberg or Delta table in one, and each file; they are
+called as the folder, or as the file without what its format ends in.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from planner.syntax.file_names import format_of, without_suffix
 from planner.syntax.qualified_names import QualifiedName
 from storage.catalog.outside import ForeignServer
 from storage.lake.formats import SUFFIXES
+from storage.lake.places import Places
 from storage.lake.tables import LakeTables
 from storage.lake.troubles import FileTrouble
 
@@ -38,8 +39,8 @@ async def import_foreign_schema(running: Running, statement: ft.ImportForeignSch
     options = dict(checked_names(statement.options, TABLE_OPTIONS - {"path", "format"}))
     role = running.session.values.identity.current
     try:
-        tables = await running.services.file_threads.run(partial(running.services.foreign_files.below, server, role))
-        found = await running.services.file_threads.run(partial(_tables_in, tables, server, statement.remote))
+        below = await running.services.file_threads.run(partial(running.services.foreign_files.below, server, role))
+        found = await running.services.file_threads.run(partial(_tables_in, below.files, server, statement.remote))
     except FileTrouble as trouble:
         raise sql_error(trouble) from trouble
     for name, paths in sorted(found.items()):
@@ -74,13 +75,29 @@ def _tables_in(tables: LakeTables, server: ForeignServer, folder: str) -> Mappin
             raise
         raise InvalidSchemaName(f'folder "{folder}" of foreign server "{server.name}" has no files') from trouble
     found: dict[str, dict[tuple[str, str], None]] = {}
+    own: dict[str, str | None] = {}
     for file in files:
         inside = file.path.removeprefix(root.removeprefix("file://")).lstrip("/")
         first, slash, _ = inside.partition("/")
+        if slash and first not in own:
+            own[first] = _own_format(tables.places, f"{root}/{first}")
         if first:
             name = first if slash else without_suffix(first)
-            found.setdefault(name, {})[below + first, format_of(inside)] = None
+            found.setdefault(name, {})[below + first, own.get(first) or format_of(inside)] = None
     return {name: list(paths) for name, paths in found.items()}
+
+
+def _own_format(places: Places, folder: str) -> str | None:
+    """The format of the table in `folder`, if it says itself which files it has."""
+    if places.has_folder(f"{folder}/_delta_log"):
+        return "delta"
+    try:
+        places.files((f"{folder}/metadata/*.metadata.json",), ())
+    except FileTrouble as trouble:
+        if trouble.kind != "missing":
+            raise
+        return None
+    return "iceberg"
 
 
 def _only(name: str, paths: Sequence[tuple[str, str]]) -> tuple[str, str]:

@@ -407,10 +407,12 @@ class LocalEngine:
             for key, rows in (extra or {}).items():
                 name = f"extra{next(_extra_names)}"
                 if isinstance(rows, FileRows):
-                    cursor.register(name, rows.dataset())
-                    execution.resources.callback(cursor.unregister, name)
                     execution.files.append(rows)
-                    tables[key] = ScanSource(rows.local_select(name))
+                    pieces = [(f"{name}_{number}", piece) for number, piece in enumerate(rows.pieces())]
+                    for source, piece in pieces:
+                        cursor.register(source, piece.source)
+                        execution.resources.callback(cursor.unregister, source)
+                    tables[key] = ScanSource(rows.local_select(pieces))
                     continue
                 cursor.register(name, rows.rename_columns([f"c{index + 1}" for index in range(rows.num_columns)]))
                 execution.resources.callback(cursor.unregister, name)
@@ -444,6 +446,8 @@ class LocalEngine:
             try:
                 batch = execution.reader.read_next_batch()
             except StopIteration:
+                for rows in execution.files:
+                    rows.check()
                 self._end(execution)
                 return batches, False
             batches.append(batch)

@@ -1,0 +1,238 @@
+"""Iceberg tables (format versions 1 to 3) read by their metadata: https://iceberg.apache.org/spec/.
+
+pyiceberg reads metadata and manifests; what it opens are files of the places that are allowed, and no others. Columns
+are known by their field ids, whatever a file calls them. Position deletes and deletion vectors are
+applied; equality deletes are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.conversions import from_bytes
+from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
+from pyiceberg.table.puffin import PuffinFile
+from pyiceberg.transforms import IdentityTransform
+
+from storage.lake.formats import malformed, reading
+from storage.lake.places import LakeFile, Places, is_url
+from storage.lake.snapshots.memory_files import MemoryInput
+from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, statistics
+from storage.lake.tables import plain_type
+from storage.lake.troubles import FileTrouble
+from storage.shards.parts import stat_value
+
+if TYPE_CHECKING:
+    from pyiceberg.table import FileScanTask
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
+
+_SUFFIX = ".metadata.json"
+_NUMBER = re.compile(r"v?(\d+)")
+
+MAX_DELETE_FILES = 64
+"""Delete files of one reading of a table that are kept in memory, decoded."""
+
+
+def newest_metadata(places: Places, path: str) -> str:
+    """The metadata file of the table at `path`: the path itself where it names one, else the newest one there is in its
+    folder ``metadata``. Raises FileTrouble (missing)."""
+    if path.endswith(_SUFFIX):
+        return path
+    folder = f"{path.rstrip('/')}/metadata"
+    try:
+        found = places.files((f"{folder}/*{_SUFFIX}",), ())
+    except FileTrouble as trouble:
+        if trouble.kind != "missing":
+            raise
+        raise FileTrouble("missing", f'"{path}" is no Iceberg table: it has no metadata') from trouble
+    return max(found, key=_age).path
+
+
+def _age(file: LakeFile) -> tuple[int, str]:
+    number = _NUMBER.match(file.path.rpartition("/")[2])
+    return (int(number[1]) if number else -1, file.path)
+
+
+def iceberg_listing(
+    places: Places, where: str, metadata_file: str, *, snapshot_id: int | None = None, as_of: datetime | None = None
+) -> SnapshotListing:
+    """The table of a metadata file as its newest snapshot has it, as `snapshot_id` has it, or as it was at `as_of`;
+    `where` is what the table is called. Raises FileTrouble."""
+    io = _PlacesIO(places)
+    with _understood(metadata_file):
+        metadata = FromInputFile.table_metadata(io.new_input(metadata_file))
+    snapshot = _snapshot(metadata, where, snapshot_id, as_of)
+    past = snapshot_id is not None or as_of is not None
+    schema = metadata.schema()
+    if past and snapshot is not None and snapshot.schema_id is not None:
+        schema = next((each for each in metadata.schemas if each.schema_id == snapshot.schema_id), schema)
+    ids = {field.name: field.field_id for field in schema.fields}
+    arrow = schema_to_pyarrow(schema, include_field_ids=False)
+    arrow = pa.schema([pa.field(field.name, plain_type(field.type)) for field in arrow])
+    with _understood(metadata_file):
+        tasks = () if snapshot is None else _planned(io, metadata, snapshot)
+        deletes = _Deletes(io)
+        files = tuple(_file(task, metadata, ids, arrow, deletes) for task in tasks)
+    return SnapshotListing(where=where, schema=arrow, files=files, field_ids=ids)
+
+
+def _snapshot(metadata: TableMetadata, where: str, snapshot_id: int | None, as_of: datetime | None) -> Snapshot | None:
+    if snapshot_id is not None:
+        found = metadata.snapshot_by_id(snapshot_id)
+        if found is None:
+            raise FileTrouble("missing", f'table "{where}" has no snapshot {snapshot_id}')
+        return found
+    if as_of is not None:
+        limit = int(as_of.timestamp() * 1000)
+        current = [entry for entry in metadata.snapshot_log if entry.timestamp_ms <= limit]
+        found = metadata.snapshot_by_id(current[-1].snapshot_id) if current else None
+        if found is None:
+            raise FileTrouble("missing", f'table "{where}" has no snapshot of {as_of.astimezone(UTC).isoformat(" ")}')
+        return found
+    return metadata.current_snapshot()
+
+
+def _planned(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> Iterable[FileScanTask]:
+    from pyiceberg.table import ManifestGroupPlanner
+
+    return ManifestGroupPlanner(metadata, io).plan_files(snapshot.manifests(io))
+
+
+def _file(
+    task: FileScanTask, metadata: TableMetadata, ids: Mapping[str, int], schema: pa.Schema, deletes: _Deletes
+) -> SnapshotFile:
+    data = task.file
+    path = located(data.file_path)
+    if data.file_format != FileFormat.PARQUET:
+        raise FileTrouble("unsupported", f'file "{path}" is of format {data.file_format.value}, which is not supported')
+    types: dict[int, Any] = {field.field_id: field.field_type for each in metadata.schemas for field in each.fields}
+    lows, highs, nulls = data.lower_bounds or {}, data.upper_bounds or {}, data.null_value_counts or {}
+    stats = {}
+    for name, number in ids.items():
+        low, high = (
+            stat_value(from_bytes(types[number], bounds[number])) if bounds.get(number) is not None else None
+            for bounds in (lows, highs)
+        )
+        if number in lows or number in nulls:
+            stats[name] = statistics(schema.field(name).type, low, high, nulls.get(number))
+    return SnapshotFile(
+        file=LakeFile(path=path, size=data.file_size_in_bytes),
+        rows=data.record_count,
+        stats=stats,
+        values=_identities(data, metadata, ids),
+        deleted=partial(deletes.of, data.file_path, tuple(task.delete_files)) if task.delete_files else None,
+    )
+
+
+def _identities(data: DataFile, metadata: TableMetadata, ids: Mapping[str, int]) -> tuple[tuple[str, Any], ...]:
+    """The columns by whose very values the table is partitioned: the file has one each, and may leave them out."""
+    names = {number: name for name, number in ids.items()}
+    found = []
+    for place, field in enumerate(metadata.specs()[data.spec_id].fields):
+        name = names.get(field.source_id)
+        if name is not None and isinstance(field.transform, IdentityTransform):
+            found.append((name, data.partition[place]))
+    return tuple(found)
+
+
+class _Deletes:
+    """The rows that delete files name, by data file."""
+
+    def __init__(self, io: _PlacesIO) -> None:
+        self._io = io
+        self._read: dict[str, Mapping[str, Positions]] = {}
+
+    def of(self, data_file: str, delete_files: tuple[DataFile, ...]) -> Positions:
+        """The places of the deleted rows of `data_file`. Raises FileTrouble."""
+        found = [self._of_file(file).get(data_file) for file in delete_files]
+        return np.concatenate([np.empty(0, np.int64), *(each for each in found if each is not None)])
+
+    def _of_file(self, file: DataFile) -> Mapping[str, Positions]:
+        key = file.file_path
+        known = self._read.get(key)
+        if known is None:
+            path = located(key)
+            data = self._io.places.content(path)
+            with _understood(path), reading(path):
+                known = _vectors(data) if file.file_format == FileFormat.PUFFIN else _positions(path, file, data)
+            if len(self._read) >= MAX_DELETE_FILES:
+                self._read.clear()
+            self._read[key] = known
+        return known
+
+
+def _vectors(data: bytes) -> Mapping[str, Positions]:
+    return {
+        vector.referenced_data_file: np.asarray(vector.to_vector().combine_chunks(), np.int64)
+        for vector in deletion_vectors_from_puffin_file(PuffinFile(data))
+    }
+
+
+def _positions(path: str, file: DataFile, data: bytes) -> Mapping[str, Positions]:
+    if file.file_format != FileFormat.PARQUET:
+        what = f'delete file "{path}" is of format {file.file_format.value}, which is not supported'
+        raise FileTrouble("unsupported", what)
+    table = pq.read_table(pa.BufferReader(data), columns=["file_path", "pos"]).combine_chunks()
+    by_file = table.column("file_path").combine_chunks().dictionary_encode()
+    indices = np.asarray(by_file.indices)
+    places = np.asarray(table.column("pos").combine_chunks(), np.int64)
+    return {name: places[indices == number] for number, name in enumerate(by_file.dictionary.to_pylist())}
+
+
+# ---------------------------------------------------------------- files
+
+
+def located(location: str) -> str:
+    """The path or object that Iceberg's `location` names, as `Places` knows it."""
+    if location.startswith(("s3a://", "s3n://")):
+        return "s3://" + location[6:]
+    if location.startswith("file:"):
+        return unquote(urlsplit(location).path) if "%" in location else urlsplit(location).path
+    return location if is_url(location) else location.removeprefix("file://")
+
+
+class _PlacesIO(FileIO):
+    """Files of the places that are allowed, to be read."""
+
+    def __init__(self, places: Places) -> None:
+        super().__init__({})
+        self.places = places
+
+    def new_input(self, location: str) -> InputFile:
+        """See `FileIO.new_input`. Raises FileTrouble."""
+        return MemoryInput(location, self.places.content(located(location)))
+
+    def new_output(self, location: str) -> OutputFile:
+        """Refused."""
+        raise PermissionError(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Refused."""
+        raise PermissionError(str(location))
+
+
+@contextmanager
+def _understood(path: str) -> Iterator[None]:
+    """Turns what pyiceberg raises about metadata into FileTrouble."""
+    try:
+        yield
+    except (FileTrouble, pa.ArrowException, OSError):
+        raise
+    except Exception as error:
+        if "equality deletes" in str(error):
+            raise FileTrouble("unsupported", f'table "{path}" has equality deletes, which are not supported') from error
+        raise malformed(path, error) from error
