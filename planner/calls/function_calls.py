@@ -6,7 +6,6 @@ from functools import cache
 
 from msgspec import Struct
 
-from planner.catalog_data.content import columns
 from planner.errors import FeatureNotSupported, UndefinedFunction
 from planner.functions import registry
 from planner.functions.routines import routines
@@ -63,29 +62,10 @@ def _signatures() -> dict[int, Signature]:
 
 
 def _expression(signature: Signature) -> str | None:
-    """The call; where only an operator or a cast that the function makes exists here, that one."""
     known = registry.functions(signature.name) + session_signatures(signature.name)
-    if any(candidate.oid == signature.oid for candidate in known):
-        params = [f"${number}" for number in range(1, len(signature.args) + 1)]
-        if signature.variadic:
-            params[-1] = f"VARIADIC {params[-1]}"
-        return f"pg_catalog.{quote_identifier(signature.name)}({', '.join(params)})"
-    symbol = _operators().get(signature.oid)
-    if symbol is not None and any(candidate.args == signature.args for candidate in registry.operators(symbol)):
-        operands = ["$1", "$2"] if len(signature.args) == 2 else ["", "$1"]
-        return f" OPERATOR(pg_catalog.{symbol}) ".join(operands)
-    if (signature.oid, signature.args) in _casts():
-        return f"CAST($1 AS {format_type(signature.result)})"
-    return None
-
-
-@cache
-def _operators() -> dict[int, str]:
-    data = columns("pg_operator")
-    return dict(zip(data["oprcode"], data["oprname"], strict=True))
-
-
-@cache
-def _casts() -> frozenset[tuple[int, tuple[int, ...]]]:
-    data = columns("pg_cast")
-    return frozenset((oid, (source,)) for oid, source in zip(data["castfunc"], data["castsource"], strict=True))
+    if all(candidate.oid != signature.oid for candidate in known):
+        return None
+    params = [f"${number}" for number in range(1, len(signature.args) + 1)]
+    if signature.variadic:
+        params[-1] = f"VARIADIC {params[-1]}"
+    return f"pg_catalog.{quote_identifier(signature.name)}({', '.join(params)})"

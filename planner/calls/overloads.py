@@ -20,7 +20,9 @@ from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
 from planner.errors import AmbiguousFunction, DatatypeMismatch, UndefinedFunction
 from planner.functions import own, registry
+from planner.functions.behind import CAST
 from planner.ir.nodes import ArrayConstructor, Literal, Param, RowConstructor, Scalar
+from planner.ir.written import FunctionCall
 from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown, with_like_arrays
 from planner.resolution.coercion import (
     ANY,
@@ -35,7 +37,7 @@ from planner.resolution.coercion import (
     pathway,
     resolve_polymorphic,
 )
-from planner.resolution.operators import column_type_of_array
+from planner.resolution.operators import column_type_of_array, make_operator
 from planner.resolution.required import closed_schema
 from planner.resolution.session_values import session_signatures
 from planner.resolution.statement import Level, Statement
@@ -108,7 +110,8 @@ def resolve_call(
     variadic: bool = False,
     ordered: bool = False,
 ) -> Resolved | Scalar:
-    """The call that `names(args)` means; a `Scalar` when it is a cast written as a function (``int4(x)``)."""
+    """The call that `names(args)` means; a `Scalar` when it is a cast or an operator written as a function
+    (``int4(x)``, ``int4eq(x, y)``)."""
     statement = level.statement
     found = overloads(level, names, location)
     if any(map(_is_output, args)):
@@ -149,7 +152,7 @@ def resolve_call(
             hint=_AGGREGATE_HINT if ordered else _HINT,
             position=statement.position(location),
         )
-    return _apply(level, chosen, args)
+    return _apply(level, chosen, args, location)
 
 
 def _is_output(arg: Scalar) -> bool:
@@ -186,7 +189,7 @@ def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -
     return explicit_cast(level.statement, arg, column_type(target), location)
 
 
-def _apply(level: Level, chosen: Candidate, args: list[Scalar]) -> Resolved:
+def _apply(level: Level, chosen: Candidate, args: list[Scalar], location: int) -> Resolved | Scalar:
     statement = level.statement
     declared, given = chosen.args, tuple(args)
     record = None
@@ -213,12 +216,28 @@ def _apply(level: Level, chosen: Candidate, args: list[Scalar]) -> Resolved:
     signature = chosen.signature
     if record is not None:
         return _of_user(statement, record, chosen, bound, (declared, actual, concrete, result), given)
+    if signature.means:
+        return _operation(level, signature, bound, location)
     signature = concrete_signature(signature, concrete, result)
     constants = tuple(arg.value if isinstance(arg, Literal) else None for arg in bound)
     type = registry.result_type(signature, [arg.type for arg in bound], constants)
     if signature.volatility is Volatility.VOLATILE:
         statement.volatile = True
     return Resolved(signature, bound, type)
+
+
+def _operation(level: Level, function: Signature, args: list[Scalar], location: int) -> Scalar:
+    """What a call of a function behind an operator or a cast does."""
+    statement = level.statement
+    if function.means == CAST:
+        result = explicit_cast(statement, args[0], column_type(function.result), location)
+    else:
+        left, right = (None, *args)[-2:]
+        assert right is not None
+        result = make_operator(level, ("pg_catalog", function.means), left, right, location)
+    if statement.written is not None:
+        statement.written_as(result, FunctionCall(name=function.name, args=tuple(args)))
+    return result
 
 
 def _of_user(

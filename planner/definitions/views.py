@@ -76,7 +76,7 @@ def define_query(
 
 def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:
     """The text of a query or a change of rows in which every name is qualified, every `*` written out and functions of
-    users are called by their oids; and the oids of the relations and functions that it names."""
+    users are called by their oids; and the oids of the relations, sequences and functions that it names."""
     # A tree of its own, because names are written into it.
     copy = split_and_parse(query_text(_as_node(query)))[0]
     statement = new_statement(copy, context)
@@ -101,7 +101,7 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:
     keep_functions(copy.tree, notes.functions)
     _Qualified(context).visit(copy.tree, frozenset())
     used = _with_what_views_read(context, statement.relations)
-    return query_text(_as_node(copy)), used.union(oid for _, oid in notes.functions)
+    return query_text(_as_node(copy)), used.union(notes.sequences, (oid for _, oid in notes.functions))
 
 
 def keep_functions(tree: Tree, functions: Sequence[tuple[Tree, int]]) -> None:

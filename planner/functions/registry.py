@@ -1,6 +1,7 @@
 """The function registry: which PostgreSQL functions, operators, aggregates and window functions exist here.
 
-A routine exists when a family (planner.functions.<family>) gives it a form on at least one engine; its OID,
+A routine exists when a family (planner.functions.<family>) gives it a form on at least one engine, and a function also
+when it is what an operator or a cast that exists does (`planner.functions.behind`); its OID,
 strictness, volatility and defaults are PostgreSQL 15's own (planner.catalog_data.content). Families name routines as
 ``name(type,type)`` with pg_type's names, ``variadic`` left out: ``left(text,int4)``, ``+(int4,int4)``, ``-(NULL,int4)``
 is written ``-(int4)``.
@@ -18,6 +19,7 @@ from functools import cache
 from msgspec import Struct
 
 from planner.functions import own
+from planner.functions.behind import functions_behind
 from planner.functions.forms.form import Form
 from planner.functions.routines import Routine, routines
 from planner.types.numeric_shapes import numeric_result
@@ -114,6 +116,11 @@ def _registry() -> _Registry:
         if routine.columns is not None:
             columns[signature.oid] = routine.columns
     forms.update({(False, signature.oid): given for signature, given in own.FORMS.items()})
+    operators = {name: overloads for (group, name), overloads in named.items() if group == "operator"}
+    exists = frozenset(oid for is_operator, oid in forms if not is_operator)
+    for signature in functions_behind(catalog, operators):
+        if signature.oid not in exists:
+            named.setdefault(("function", signature.name), []).append(signature)
     return _Registry({name: tuple(overloads) for name, overloads in named.items()}, forms, columns)
 
 

@@ -244,6 +244,8 @@ def _sequence(level: Level, found: Sequence, tree: Tree, alias: Tree | None) -> 
     names = apply_column_aliases(alias, item_alias, [name for name, _, _ in template])
     fields = statement.new_fields(template)
     level.own_all(fields, item_alias, names)
+    if statement.definition is not None:
+        statement.definition.sequences.add(found.oid)
     use = statement.required.use(found.oid, "r")
     use.offering(level.references, {item.id: [number] for number, item in enumerate(fields, 1)})
     row: tuple[Scalar, ...] = (

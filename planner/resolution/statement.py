@@ -238,6 +238,8 @@ class DefinitionNotes(Struct):
     """By tree location: the constants of enums, as position and the oid of the type's record."""
     functions: list[tuple[Any, int]] = field(default_factory=list)
     """The calls (FuncCall) of functions of users, with the oids of these."""
+    sequences: set[int] = field(default_factory=set)
+    """The sequences that are read as tables."""
 
 
 class WithChanges(Struct, kw_only=True):

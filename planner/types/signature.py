@@ -53,6 +53,9 @@ class Signature(Struct, frozen=True, kw_only=True):
     """In a call with VARIADIC: the last argument is an array, whose elements are the last arguments."""
     acts: bool = False
     """Of a function of a user: it is carried out statement by statement, by whoever runs the query that calls it."""
+    means: str = ""
+    """Of a function behind an operator (pg_operator.oprcode) its symbol, of one behind a cast (pg_cast.castfunc)
+    `CAST`: a call of it is that operation."""
 
     def __str__(self) -> str:
         return f"{self.name}({','.join(map(str, self.args))})"

@@ -48,12 +48,12 @@ def cast(ctx: Context, value: Fragment, source: SqlType, target: SqlType, *, exp
 
 
 def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
-    """The template of a cast without type modifiers."""
+    """The template of a cast; of the type modifiers only those of numeric are in it."""
     if source.dimensioned or target.dimensioned:
         between = _between_arrays(ctx, source, target)
         if between is not None:
             return between
-    if source.oid == target.oid and source.shape == target.shape:
+    if source.oid == target.oid and source.shape == target.shape and not _is_narrower(source, target):
         return "{0}"
     if target.oid == types.RECORD:
         return text_template(ctx, source)
@@ -143,6 +143,11 @@ def _between_arrays(ctx: Context, source: SqlType, target: SqlType) -> str | Non
             return "{0}"
         items, dims = items.replace("{0}", "({0}).items"), "({0}).dims"
     return f"CASE WHEN {{0}} IS NOT NULL THEN {dialect.dimensioned(items, dims)} END"
+
+
+def _is_narrower(source: SqlType, target: SqlType) -> bool:
+    """Whether both are numerics that are held as text, of which the target has a precision that the source has not."""
+    return is_wide(target) and target.typmod >= 0 and target.typmod != source.typmod
 
 
 _PLAIN_NUMBER = "(0|-?[1-9][0-9]*|-?0[.][0-9]*[1-9][0-9]*|-?[1-9][0-9]*[.][0-9]+|0[.]0+)"

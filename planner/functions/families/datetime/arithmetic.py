@@ -12,7 +12,7 @@ from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.intervals import MICROS_PER_DAY, unless_null
 from planner.ir.nodes import Interval
-from planner.types.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ
+from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
 
 
 def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
@@ -70,11 +70,9 @@ def _difference(site: CallSite) -> str:
     return unless_null("01", site.dialect.interval_struct("0", days, f"(({left} - {right}) % {MICROS_PER_DAY})"))
 
 
-def _time_interval(sign: str) -> Callable[[CallSite], str]:
+def _time_interval(sign: str, time: int, interval: int) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
-        place = "1" if site.arg_types[1].oid == INTERVAL else "0"
-        time = "0" if place == "1" else "1"
-        total = f"({site.dialect.time_micros(f'{{{time}}}')} {sign} {{{place}}}.micros)"
+        total = f"({site.dialect.time_micros(f'{{{time}}}')} {sign} {{{interval}}}.micros)"
         return site.dialect.time_of_micros(f"((({total} % {MICROS_PER_DAY}) + {MICROS_PER_DAY}) % {MICROS_PER_DAY})")
 
     return template
@@ -135,8 +133,9 @@ def _interval_times(site: CallSite) -> str | None:
 
 def _overlaps(site: CallSite) -> str:
     s1, s2 = "{0}", "{2}"
-    e1 = _moment_interval("+", 0, 1)(site) if site.arg_types[1].oid == INTERVAL else "{1}"
-    e2 = _moment_interval("+", 2, 3)(site) if site.arg_types[3].oid == INTERVAL else "{3}"
+    later = _time_interval if site.arg_types[0].oid == TIME else _moment_interval
+    e1 = later("+", 0, 1)(site) if site.arg_types[1].oid == INTERVAL else "{1}"
+    e2 = later("+", 2, 3)(site) if site.arg_types[3].oid == INTERVAL else "{3}"
     # The end of a span with a NULL is NULL, its start is what is known of it; of two NULLs nothing is known.
     a, b = f"least({s1}, {e1})", f"CASE WHEN {s1} > {e1} THEN {s1} WHEN {s1} IS NOT NULL THEN {e1} END"
     c, d = f"least({s2}, {e2})", f"CASE WHEN {s2} > {e2} THEN {s2} WHEN {s2} IS NOT NULL THEN {e2} END"
@@ -155,11 +154,11 @@ def forms() -> Mapping[str, Form]:
         for type in ("date", "timestamp", "timestamptz"):
             given[f"{sign}({type},interval)"] = both(_moment_interval(sign, 0, 1))
         given[f"{sign}(interval,interval)"] = both(_interval_sum(sign))
-        given[f"{sign}(time,interval)"] = both(_time_interval(sign))
+        given[f"{sign}(time,interval)"] = both(_time_interval(sign, 0, 1))
         given[f"{sign}(date,int4)"] = both(_date_plus(sign))
     for type in ("date", "timestamp", "timestamptz"):
         given[f"+(interval,{type})"] = both(_moment_interval("+", 1, 0))
-    given["+(interval,time)"] = both(_time_interval("+"))
+    given["+(interval,time)"] = both(_time_interval("+", 1, 0))
     given["+(int4,date)"] = both(_date_plus("+"))
     given["+(date,time)"] = given["+(time,date)"] = both(_date_time)
     given["-(date,date)"] = both(_date_minus_date)
@@ -168,9 +167,8 @@ def forms() -> Mapping[str, Form]:
     given["-(interval)"] = both(_negated)
     given["*(interval,float8)"] = given["*(float8,interval)"] = both(_interval_times)
     given["/(interval,float8)"] = local_only("tg_interval_div({0}, {1})")
-    for type in ("timestamp", "timestamptz"):
+    for type in ("time", "timestamp", "timestamptz"):
         for first in (type, "interval"):
             for second in (type, "interval"):
                 given[f"overlaps({type},{first},{type},{second})"] = both(_overlaps)
-    given["overlaps(time,time,time,time)"] = both(_overlaps)
     return given
