@@ -12,7 +12,7 @@ from planner.expressions.rows import select_field
 from planner.ir.array_value import MAX_DIMENSIONS, too_many_dimensions
 from planner.ir.nodes import Literal, Scalar, Subscript
 from planner.resolution.casting import coerce, coerce_to_target, resolve_unknown
-from planner.resolution.coercion import Context
+from planner.resolution.coercion import Context, can_coerce
 from planner.resolution.operators import make_operator
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
@@ -94,17 +94,27 @@ def subscript_index(level: Level, node: Tree) -> Scalar:
 
 def _json_subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int) -> Scalar:
     for item in indices:
-        if item.is_slice:
-            raise DatatypeMismatch(
-                "jsonb subscript does not support slices", position=level.statement.position(location)
-            )
-        key = bind(level, item.uidx)
-        key = resolve_unknown(level.statement, key)
-        if key.type.oid != INT4:
-            key = coerce(level.statement, key, SqlType(TEXT), Context.IMPLICIT)
+        key = json_subscript(level, item)
         form = Subscript(arg=scalar, lower=(key,), upper=(), slice=False, type=scalar.type)
         scalar = level.statement.written_as(make_operator(level, ("->",), scalar, key, location), form)
     return scalar
+
+
+def json_subscript(level: Level, item: Tree) -> Scalar:
+    """A subscript of jsonb, an integer or a text (PostgreSQL's jsonb_subscript_transform). Raises 42804."""
+    statement = level.statement
+    key = resolve_unknown(statement, bind(level, item.uidx if item.HasField("uidx") else item.lidx))
+    if item.is_slice:
+        raise DatatypeMismatch("jsonb subscript does not support slices", position=statement.position_of(key))
+    found = [oid for oid in (INT4, TEXT) if can_coerce(key.type.oid, oid, Context.IMPLICIT)]
+    if len(found) != 1:
+        which = "only one type, integer or text" if found else "either integer or text"
+        raise DatatypeMismatch(
+            f"subscript type {format_type(key.type.oid)} is not supported",
+            hint=f"jsonb subscript must be coercible to {which}.",
+            position=statement.position_of(key),
+        )
+    return coerce(statement, key, SqlType(found[0]), Context.IMPLICIT)
 
 
 HANDLERS: Mapping[str, Handler] = {"a_indirection": _indirection}

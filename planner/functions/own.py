@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from planner.functions.forms.form import Form, local_only
 from planner.types.signature import Kind, Signature, Volatility
-from planner.types.types import BOOL, BYTEA, FLOAT4, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, UUID
+from planner.types.types import BOOL, BYTEA, FLOAT4, FLOAT8, INT4, INT8, JSONB, TEXT, TIMESTAMPTZ, UUID
 
 SCHEMA = "tidegate"
 
@@ -46,10 +46,12 @@ _CALLED: Mapping[str, Signature] = {
     "tg_levenshtein": _function(15923, "levenshtein", (TEXT, TEXT, INT4, INT4, INT4), INT4),
     "tg_sample_bound": _function(15925, "sample_bound", (FLOAT4,)),
     "tg_sample_seed": _function(15926, "sample_seed", (FLOAT8,)),
+    "tg_jsonb_assign": _function(15927, "jsonb_assign", (JSONB, _TEXT_ARRAY, JSONB), JSONB),
     "tg_soundex": _function(15924, "soundex", (TEXT,)),
 }
 """By the function of `planner.functions.udfs` that computes it. transpile(text, from_dialect, to_dialect): see
-`planner.syntax.dialects.transpiling`; format(text): `planner.syntax.formatting`. What is volatile takes a random text,
+`planner.syntax.dialects.transpiling`; format(text): `planner.syntax.formatting`; jsonb_assign(value, path, part) is
+what SET of a part of a jsonb column does. What is volatile takes a random text,
 by which each call is one of its own for the engines as well."""
 
 
@@ -69,6 +71,12 @@ FORMS: Mapping[Signature, Form] = {
     signature: local_only(f"{name}({', '.join(f'{{{number}}}' for number in range(len(signature.args)))})")
     for name, signature in _CALLED.items()
 }
+
+
+def function(name: str) -> Signature:
+    """The one function called `name`."""
+    (found,) = functions(name)
+    return found
 
 
 def functions(name: str) -> tuple[Signature, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
@@ -336,6 +337,62 @@ def _changed(
     return "[" + ", ".join(items) + "]"
 
 
+def assign(text: str, steps: list[str | None], value: str) -> str:
+    """What jsonb ``text[step][step]... = value`` makes of `text`: what the path leads to is made where it is missing,
+    arrays are filled with nulls up to it (PostgreSQL's jsonb_set_element). Raises 22004, 22023, 22P02."""
+    path = [step for step in steps if step is not None]
+    if len(path) < len(steps):
+        raise NullValueNotAllowed("jsonb subscript in assignment must not be null")
+    return normalize_jsonb(_assigned(text, path, value, 0))
+
+
+def _assigned(text: str, path: list[str], value: str, level: int) -> str:
+    """`text`, that `path[:level]` leads to, with what the rest of the path leads to replaced by `value`."""
+    if level == len(path):
+        return value
+    step = path[level]
+    if kind(text) == "object":
+        pairs = dict(members(text))
+        pairs[step] = (
+            _assigned(pairs[step], path, value, level + 1) if step in pairs else _path(path[level + 1 :], value)
+        )
+        return _object(list(pairs.items()))
+    if kind(text) != "array":
+        raise InvalidParameterValue(
+            "cannot replace existing key",
+            detail="The path assumes key is a composite object, but it is a scalar value.",
+        )
+    items = list(elements(text))
+    index = _array_index(step)
+    if index is None:
+        raise InvalidTextRepresentation(f'path element at position {level + 1} is not an integer: "{step}"')
+    if index < -len(items):
+        raise InvalidParameterValue(f"path element at position {level + 1} is out of range: {index}")
+    if index < 0:
+        index += len(items)
+    if index < len(items):
+        items[index] = _assigned(items[index], path, value, level + 1)
+    else:
+        items += ["null"] * (index - len(items)) + [_path(path[level + 1 :], value)]
+    return "[" + ", ".join(items) + "]"
+
+
+def _path(steps: list[str], value: str) -> str:
+    """The objects and, for steps that are numbers, arrays in which `steps` lead to `value`."""
+    for step in reversed(steps):
+        index = _array_index(step)
+        value = _object([(step, value)]) if index is None else "[" + "null, " * index + value + "]"
+    return value
+
+
+def _array_index(step: str) -> int | None:
+    """A step as strtoint() reads it; None for what is no number of 32 bits."""
+    if re.fullmatch(r"[ \t\n\v\f\r]*[+-]?[0-9]+", step) is None:
+        return None
+    index = int(step)
+    return index if -(2**31) <= index < 2**31 else None
+
+
 def contains(left: str, right: str) -> bool:
     """jsonb @> jsonb."""
     return _contains(_DECODER.decode(left), _DECODER.decode(right), top=True)
@@ -461,6 +518,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_jsonb_delete_path": Udf((_T, _L), _T, delete_path),
     "tg_jsonb_contains": Udf((_T, _T), "BOOLEAN", contains),
     "tg_jsonb_exists": Udf((_T, _L, _T), "BOOLEAN", exists),
+    "tg_jsonb_assign": Udf((_T, _L, _T), _T, assign),
     "tg_jsonb_set": Udf((_T, _L, _T, "BOOLEAN"), _T, set_path),
     "tg_jsonb_insert": Udf((_T, _L, _T, "BOOLEAN"), _T, insert_path),
     "tg_jsonb_key": Udf((_T,), "BLOB", key),

@@ -18,6 +18,7 @@ from planner.expressions.bind import bind, bind_clause
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
+    Call,
     Cast,
     ColumnRef,
     CommonTable,
@@ -48,7 +49,7 @@ from planner.queries.changes.column_values import (
     with_computed,
 )
 from planner.queries.changes.on_conflict import bind_on_conflict
-from planner.queries.changes.part_values import assign_part, part_type
+from planner.queries.changes.part_values import JSONB_ASSIGN, assign_part, part_type, with_json
 from planner.queries.changes.policy_checks import conflicting_checks, found_rows, inserted_checks, updated_checks
 from planner.queries.changes.targets import ChangeTarget, change_target, scan_target, view_checks
 from planner.queries.common_tables import bind_with, with_tables
@@ -199,6 +200,8 @@ def _with_part(whole: Scalar, part: Scalar) -> Scalar:
     if isinstance(part, SubscriptAssignment):
         type = replace(part.type, dimensioned=part.type.dimensioned or whole.type.dimensioned)
         return replace(part, arg=whole if whole.type == type else Cast(arg=whole, type=type), type=type)
+    if isinstance(part, Call) and part.signature == JSONB_ASSIGN:
+        return with_json(part, whole)
     if not isinstance(part, RowConstructor) or not isinstance(whole, RowConstructor):
         return whole if isinstance(part, Literal) and part.value is None else part
     items = tuple(_with_part(before, item) for before, item in zip(whole.items, part.items, strict=True))

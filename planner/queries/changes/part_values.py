@@ -9,16 +9,17 @@ from msgspec.structs import replace
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn
 from planner.expressions.arrays import element_type
-from planner.expressions.indirection import subscript_bounds
+from planner.expressions.indirection import json_subscript, subscript_bounds
 from planner.expressions.rows import field_of
-from planner.ir.nodes import ArrayConstructor, Literal, RowConstructor, Scalar, SubscriptAssignment
+from planner.functions import own
+from planner.ir.nodes import ArrayConstructor, Call, Coalesce, Literal, RowConstructor, Scalar, SubscriptAssignment
 from planner.ir.physical import listed
-from planner.resolution.casting import coerce_to_target, with_shape
+from planner.resolution.casting import coerce, coerce_to_target, with_shape
 from planner.resolution.coercion import Context
 from planner.resolution.statement import Level
 from planner.syntax.parse import Tree
-from planner.types.type_names import format_type, type_row
-from planner.types.types import JSONB, SqlType
+from planner.types.type_names import array_of, format_type, type_row
+from planner.types.types import INT4, JSONB, TEXT, SqlType
 from planner.types.user_types import attributes
 from storage.catalog.model import Column
 
@@ -34,7 +35,9 @@ def part_type(named: Tree, type: SqlType) -> SqlType:
         type = found
     else:
         return type
-    return type if any(step.a_indices.is_slice for step in named.indirection) else element_type(type)
+    return (
+        type if type.oid == JSONB or any(step.a_indices.is_slice for step in named.indirection) else element_type(type)
+    )
 
 
 def assign_part(
@@ -64,8 +67,6 @@ def _assigned(
     element = element_type(type)
     row = type_row(type.oid)
     is_array = row is not None and row.category == "A" and bool(element.oid)
-    if type.oid == JSONB:
-        raise FeatureNotSupported("assigning to a part of a jsonb column is not supported", position=position)
     field = next((step.string.sval for step in steps if step.HasField("string")), None)
     if field is not None:
         whole = format_type(element.oid if is_array and len(steps) > 1 else type.oid)
@@ -74,13 +75,14 @@ def _assigned(
             "type",
             position=position,
         )
-    if not is_array:
+    if not is_array and type.oid != JSONB:
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(type.oid)} because it does not support subscripting", position=position
         )
     indices = [step.a_indices for step in steps]
     sliced = any(item.is_slice for item in indices)
-    wanted = type if sliced else element
+    keys = [json_subscript(level, item) for item in indices] if type.oid == JSONB else []
+    wanted = type if sliced or keys else element
     converted = coerce_to_target(statement, value, wanted, Context.ASSIGNMENT)
     if converted is None:
         raise DatatypeMismatch(
@@ -89,6 +91,8 @@ def _assigned(
             hint="You will need to rewrite or cast the expression.",
             position=position,
         )
+    if keys:
+        return _json_assigned(level, keys, before, converted)
     items = with_shape(statement, converted, replace(wanted, dimensioned=converted.type.dimensioned))
     lower, upper = subscript_bounds(level, indices, sliced=sliced)
     if not sliced:
@@ -97,6 +101,33 @@ def _assigned(
     before = with_shape(statement, before, result)
     put = SubscriptAssignment(arg=before, lower=lower, upper=upper, slice=sliced, items=items, type=result)
     return with_shape(statement, put, type)
+
+
+JSONB_ASSIGN = own.function("jsonb_assign")
+
+
+def _json_assigned(level: Level, keys: Sequence[Scalar], before: Scalar, value: Scalar) -> Scalar:
+    """`before`, of type jsonb, with what `keys` lead to replaced. NULL is an empty array where the first of them is a
+    number, else an empty object; as a value it is null."""
+    empty = Literal(value="[]" if keys[0].type.oid == INT4 else "{}", type=before.type)
+    null = Literal(value="null", type=before.type)
+    path = [coerce(level.statement, key, SqlType(TEXT), Context.EXPLICIT) for key in keys]
+    return Call(
+        signature=JSONB_ASSIGN,
+        args=(
+            Coalesce(args=(before, empty), type=before.type),
+            ArrayConstructor(items=tuple(path), type=SqlType(array_of(TEXT))),
+            Coalesce(args=(value, null), type=before.type),
+        ),
+        type=before.type,
+    )
+
+
+def with_json(part: Call, before: Scalar) -> Call:
+    """`part`, a call of `JSONB_ASSIGN`, with `before` in place of the value that it changes."""
+    whole, path, value = part.args
+    assert isinstance(whole, Coalesce)
+    return replace(part, args=(replace(whole, args=(before, whole.args[1])), path, value))
 
 
 def _with_field(
