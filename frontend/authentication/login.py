@@ -75,7 +75,8 @@ class Authenticator:
         Raises fatal SqlErrors (28000, 28P01, 08P01, 0A000), FramingError and ConnectionLost.
         """
         address = stranger.address
-        rule = await self._rule(stranger, startup, login)
+        client = Client(address=address, tls=stranger.is_tls, user=startup.user, database=startup.database)
+        rule = await self._rule(client, login)
         if rule is None:
             raise InvalidAuthorizationSpecification(
                 f"no pg_hba.conf entry for {_described(stranger, startup)}", fatal=True
@@ -109,13 +110,25 @@ class Authenticator:
         await asyncio.sleep(self._throttle.failed(address, login.user, self._clock()))
         return False
 
-    async def _rule(self, stranger: Stranger, startup: StartupParameters, login: Login) -> Rule | None:
+    async def admits_request(self, client: Client, login: Login, password: str | None, *, known: bool = False) -> bool:
+        """Whether the rules of a client that comes with a request of HTTP let it in, where it says this password, or is
+        `known` by what it was given for one. Only the methods that ask for nothing or for a password can."""
+        rule = await self._rule(client, login)
+        if rule is None or rule.option("clientcert") is not None:
+            return False
+        if rule.method == "trust":
+            return True
+        if rule.method not in GUESSED:
+            return False
+        if known:
+            return login.verifier is not None
+        return password is not None and await self.knows_password(client.address, login, password)
+
+    async def _rule(self, client: Client, login: Login) -> Rule | None:
         rules: Sequence[Rule] = self.book.rules(guarded=login.is_guarded)
-        address = stranger.address
         name: str | None = None
-        if address is not None and asks_for_host_name(rules):
-            name = await asyncio.to_thread(confirmed_name, address)
-        client = Client(address=address, tls=stranger.is_tls, user=startup.user, database=startup.database)
+        if client.address is not None and asks_for_host_name(rules):
+            name = await asyncio.to_thread(confirmed_name, client.address)
         around = Surroundings(is_member=login.is_member, host_name=lambda: name, interfaces=interfaces)
         return matching_rule(rules, client, around)
 

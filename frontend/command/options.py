@@ -19,7 +19,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add_store_options(parser)
     add("--listen", metavar="HOST:PORT", help=f"addresses to listen on (default {defaults.listen})")
     add("--unix-socket-dir", metavar="DIR", help="folder for a Unix socket beside the addresses (.s.PGSQL.PORT)")
-    add("--http", metavar="HOST:PORT", help="address for HTTP: /metrics for Prometheus, /healthz, /readyz")
+    add("--http", metavar="HOST:PORT", help="address for HTTP: /metrics for Prometheus, /healthz, /readyz, /iceberg")
     add(
         "--take-over",
         action="store_const",

@@ -194,14 +194,18 @@ async def _answer_http(
 ) -> HttpServer | None:
     if metrics is None or not sockets:
         return None
+    from adapter.publishing.served_catalog import ServedCatalogs
     from frontend.server.http import HttpServer
+    from frontend.server.iceberg_rest import IcebergRest
 
+    catalogs = ServedCatalogs(backend.env, backend.services.publishing)
     answering = HttpServer(
         metrics=metrics.text,
         is_ready=lambda: not server.is_stopping,
         logins=backend,
         authenticator=authenticator,
         certificates=certificates,
+        iceberg=IcebergRest(catalogs, backend, authenticator),
     )
     await answering.serve_on(sockets)
     return answering

@@ -1,4 +1,5 @@
-"""What a server answers over HTTP: `/metrics` for Prometheus, `/healthz` and `/readyz` for who starts and watches it.
+"""What a server answers over HTTP: `/metrics` for Prometheus, `/healthz` and `/readyz` for who starts and watches it,
+and below `/iceberg` the catalog of published tables, which has rules of its own (`iceberg_rest`).
 
 Who comes from the host itself is asked for nothing, and neither is anybody about the server's health. Everybody else
 has to show, over TLS, that he knows the password of a role that is a superuser or a member of pg_monitor (HTTP's basic
@@ -7,19 +8,15 @@ authentication, RFC 7617), and is slowed down when he guesses, as at the protoco
 
 from __future__ import annotations
 
-import base64
-import binascii
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import ip_address
-from typing import Protocol
 
 from aiohttp import web
 
-from adapter.access.logins import Login
 from frontend.authentication.login import Authenticator
-from frontend.connections.addresses import IpAddress
 from frontend.connections.tls import Certificates
+from frontend.server.http_access import LoginSource, basic_credentials, client_address
+from frontend.server.iceberg_rest import IcebergRest
 from planner.errors import SqlError
 
 MONITOR = "pg_monitor"
@@ -30,13 +27,6 @@ _CHALLENGE = {"WWW-Authenticate": 'Basic realm="tidegate", charset="UTF-8"'}
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MAX_HEADER_BYTES = 8190
-
-
-class LoginSource(Protocol):
-    """Who knows the roles."""
-
-    async def login(self, user: str) -> Login:
-        """What is known of a role. Raises SqlError during a stop."""
 
 
 class HttpServer:
@@ -50,6 +40,7 @@ class HttpServer:
         logins: LoginSource,
         authenticator: Authenticator,
         certificates: Certificates | None,
+        iceberg: IcebergRest,
     ) -> None:
         self._metrics = metrics
         self._is_ready = is_ready
@@ -60,6 +51,7 @@ class HttpServer:
         application.router.add_get("/metrics", self._show_metrics)
         application.router.add_get("/healthz", self._show_health)
         application.router.add_get("/readyz", self._show_readiness)
+        iceberg.add_to(application.router)
         self._runner = web.AppRunner(
             application, access_log=None, max_field_size=MAX_HEADER_BYTES, max_line_size=MAX_HEADER_BYTES
         )
@@ -90,12 +82,12 @@ class HttpServer:
 
     async def _refusal(self, request: web.Request) -> web.Response | None:
         """Why who asks may not know; None when he may."""
-        address = _address(request)
+        address = client_address(request)
         if address is None or address.is_loopback:
             return None
         if not request.secure:
             return web.Response(text="this needs TLS: start the server with --tls-cert and --tls-key\n", status=403)
-        given = _credentials(request.headers.get("Authorization", ""))
+        given = basic_credentials(request.headers.get("Authorization", ""))
         if given is None:
             return web.Response(text="who are you?\n", status=401, headers=_CHALLENGE)
         user, password = given
@@ -109,19 +101,3 @@ class HttpServer:
         if role is None or not role.login or not (role.superuser or login.is_member(user, MONITOR)):
             return web.Response(text=f"only superusers and members of {MONITOR} may read this\n", status=403)
         return None
-
-
-def _address(request: web.Request) -> IpAddress | None:
-    peer = None if request.transport is None else request.transport.get_extra_info("peername")
-    return ip_address(peer[0]) if isinstance(peer, tuple) else None
-
-
-def _credentials(header: str) -> tuple[str, str] | None:
-    scheme, _, rest = header.partition(" ")
-    if scheme.lower() != "basic":
-        return None
-    try:
-        user, colon, password = base64.b64decode(rest.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    return (user, password) if colon and user else None
