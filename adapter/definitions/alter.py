@@ -66,7 +66,7 @@ from adapter.execution.relation_names import (
     with_article,
 )
 from adapter.execution.statement import Running
-from adapter.publishing.published_tables import OF_TABLES, check_publishable, is_published
+from adapter.publishing.published_tables import OF_TABLES, check_publishable, says_published
 from adapter.results import Notice
 from planner.definitions.transforms import ColumnChange, rewritten_rows, rows_with_column
 from planner.errors import (
@@ -147,7 +147,7 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
     await check_existing_rows(running, record.oid, rules)
     if rules.keys:
         await build_indexes(running, record.oid)
-    if is_published(record):
+    if says_published(record):
         altered = own_catalog(running).get(record.oid)
         assert isinstance(altered, Relation)
         check_publishable(altered)

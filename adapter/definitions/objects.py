@@ -32,6 +32,8 @@ from adapter.execution.relation_names import (
     with_article,
 )
 from adapter.execution.statement import Running
+from adapter.publishing.published_tables import OF_TABLES, flag_of
+from adapter.publishing.published_tables import OPTION as ICEBERG
 from adapter.results import Notice
 from planner.common_errors import existing_relation, missing_column
 from planner.errors import (
@@ -118,16 +120,19 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
 
 
 async def set_schema_options(running: Running, statement: st.SetSchemaOptions) -> None:
-    """ALTER SCHEMA ... SET and RESET (retain_history). Raises 22023 for another option."""
+    """ALTER SCHEMA ... SET and RESET (retain_history, iceberg). Raises 22023 for another option."""
     catalog = own_catalog(running)
     schema = require_schema(catalog, statement.name)
     require_owner(running, schema)
-    options = checked_parameters(statement.options, {}, (), {RETAIN_HISTORY: str})
-    kept = schema.retain_ms
+    options = checked_parameters(statement.options, {}, (), {RETAIN_HISTORY: str, **OF_TABLES})
+    kept, iceberg = schema.retain_ms, schema.iceberg
     if RETAIN_HISTORY in options:
         kept = None if statement.reset else retained_ms(options[RETAIN_HISTORY])
-    if kept != schema.retain_ms:
-        change(running, removed=[schema], added=[msgspec.structs.replace(schema, retain_ms=kept)])
+    if ICEBERG in options:
+        iceberg = None if statement.reset else flag_of(options[ICEBERG])
+    changed = msgspec.structs.replace(schema, retain_ms=kept, iceberg=iceberg)
+    if changed != schema:
+        change(running, removed=[schema], added=[changed])
 
 
 def _rename_schema(running: Running, catalog: CatalogSnapshot, schema: Schema, name: str) -> None:

@@ -18,7 +18,7 @@ from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import INTERVAL, SqlType, type_of_column
 from planner.types.user_types import attributes, enum_of
-from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
+from storage.catalog.model import CatalogSnapshot, Column, Database, Relation, Schema
 from storage.catalog.temporary import is_temporary
 from storage.publishing.columns import PublishableTable, PublishedColumn
 from storage.upkeep.retention import Retention
@@ -39,17 +39,36 @@ OF_TABLES: Mapping[str, Callable[[str], str]] = {OPTION: _flag}
 """What checks the options that tables have for publishing. 22023."""
 
 
-def is_published(relation: Relation) -> bool:
-    """Whether `relation` is to be published."""
-    return relation.kind == "r" and any(
-        name == OPTION and boolean_value(value) is True
-        for name, _, value in (option.partition("=") for option in relation.options)
-    )
+def flag_of(value: str) -> bool:
+    """What the option of a schema or a database says. Raises 22023."""
+    return boolean_value(_flag(value)) is True
+
+
+def says_published(relation: Relation) -> bool | None:
+    """What a table says itself of being published."""
+    if relation.kind != "r":
+        return False
+    given = dict(option.split("=", 1) for option in relation.options if option.startswith(f"{OPTION}="))
+    return None if OPTION not in given else boolean_value(given[OPTION]) is True
+
+
+def is_published(catalog: CatalogSnapshot, relation: Relation) -> bool:
+    """Whether `relation` is to be published: what it says, else its schema, else its database."""
+    said = says_published(relation)
+    if said is not None:
+        return said
+    schema = catalog.get(relation.schema)
+    if not isinstance(schema, Schema) or is_temporary(schema.oid):
+        return False
+    if schema.iceberg is not None:
+        return schema.iceberg
+    database = catalog.get(schema.database)
+    return isinstance(database, Database) and database.iceberg
 
 
 def check_publishable(relation: Relation) -> None:
-    """0A000 for a table that is to be published and cannot be."""
-    if is_published(relation):
+    """0A000 for a table that says it is to be published and cannot be."""
+    if says_published(relation):
         if is_temporary(relation.schema):
             raise FeatureNotSupported("temporary tables cannot be published as Iceberg tables")
         published_columns(relation)
@@ -95,7 +114,7 @@ def _is_opaque(type_: SqlType) -> bool:
 
 def published_relations(catalog: CatalogSnapshot) -> Iterator[Relation]:
     """The tables of a database that are to be published, in the order of their oids."""
-    found = [record for record in catalog.all() if isinstance(record, Relation) and is_published(record)]
+    found = [record for record in catalog.all() if isinstance(record, Relation) and is_published(catalog, record)]
     return iter(sorted(found, key=lambda relation: relation.oid))
 
 

@@ -23,7 +23,7 @@ async def publish(running: Running, statement: st.Publish) -> Command:
     catalog = running.transaction.catalog
     relation = find_relation(running, catalog, statement.table)
     ownership.require_owner(catalog, running.session.values.identity.current, relation)
-    if not is_published(relation):
+    if not is_published(catalog, relation):
         raise ObjectNotInPrerequisiteState(
             f'table "{relation.name}" is not published as an Iceberg table',
             hint=f"Use ALTER TABLE {relation.name} SET (iceberg = 'on').",

@@ -49,12 +49,11 @@ DATABASE_OWNER_ROLE_OID = 6171
 class Database(Record, frozen=True, kw_only=True, tag="database"):
     name: str
     owner: int
-    is_template: bool = False
-    """Whether who may create databases may copy it; others copy only their own."""
+    is_template: bool = False  # Whether who may create databases may copy it; others copy only their own.
     allows_connections: bool = True
-    connection_limit: int = -1
-    """How many sessions of roles that are no superusers it may have at once; -1: any number."""
+    connection_limit: int = -1  # Sessions of roles that are no superusers, at once; -1: any number.
     retain_ms: int | None = None  # What is kept of its tables' past (`storage.upkeep.retention`); None: what is usual.
+    iceberg: bool = False  # Whether its tables are published that do not say themselves.
 
 
 class Schema(Record, frozen=True, kw_only=True, tag="schema"):
@@ -65,6 +64,7 @@ class Schema(Record, frozen=True, kw_only=True, tag="schema"):
     origin: int | None = None
     """Of another database's standard schema `public`: the oid of PostgreSQL's, whose privileges and comment it has."""
     retain_ms: int | None = None  # As of a database; None: what that says.
+    iceberg: bool | None = None
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):

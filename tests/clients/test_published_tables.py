@@ -94,6 +94,34 @@ def agree(client: Client, name: str = "t") -> Table:
     return table
 
 
+def test_schemas_and_databases_publish_their_tables(client: Client) -> None:
+    def shown() -> list[str]:
+        client.execute("CALL tidegate.publish('marker')")
+        found = client.execute("SELECT table_namespace || '.' || table_name FROM tidegate.iceberg_tables ORDER BY 1")
+        return [name for (name,) in found.fetchall()]
+
+    client.execute("CREATE TABLE marker (id int) WITH (iceberg = 'on')")
+    client.execute("CREATE SCHEMA one; CREATE SCHEMA two; CREATE TYPE mood AS ENUM ('sad')")
+    client.execute("CREATE TABLE one.a (id int); CREATE TABLE one.hidden (id int) WITH (iceberg = 'off')")
+    client.execute("CREATE TABLE two.b (id int)")
+    assert shown() == ["public.marker"]
+    client.execute("ALTER SCHEMA one SET (iceberg = 'on')")
+    assert shown() == ["one.a", "public.marker"]
+    client.execute("CREATE TABLE one.later (id int); CREATE TABLE one.unpublishable (m mood)")
+    client.execute("INSERT INTO one.later VALUES (1)")
+    assert shown() == ["one.a", "one.later", "public.marker"]
+    client.execute("CREATE TEMPORARY TABLE aside (id int)")
+    client.execute("ALTER DATABASE lake SET iceberg = 'on'")
+    assert shown() == ["one.a", "one.later", "public.marker", "two.b"]
+    client.execute("ALTER SCHEMA two SET (iceberg = 'off')")
+    assert shown() == ["one.a", "one.later", "public.marker"]
+    client.execute("ALTER SCHEMA one RESET (iceberg); ALTER DATABASE lake RESET iceberg")
+    assert shown() == ["public.marker"]
+    for bad in ("ALTER SCHEMA one SET (iceberg = 'maybe')", "ALTER DATABASE lake SET iceberg = 'maybe'"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            client.execute(bad)
+
+
 def test_rows_agree_after_every_kind_of_change(client: Client) -> None:
     client.execute("CREATE TABLE t (id int, name text, price numeric(10, 2), at timestamptz) WITH (iceberg = 'on')")
     assert agree(client).scan().to_arrow().num_rows == 0

@@ -12,6 +12,8 @@ from adapter.definitions.roles.attributes import CANNOT_ALTER, check_not_reserve
 from adapter.execution.guards import own_catalog
 from adapter.execution.session_settings import check_may_set
 from adapter.execution.statement import Running
+from adapter.publishing.published_tables import OPTION as ICEBERG
+from adapter.publishing.published_tables import flag_of
 from adapter.settings.values import canonical_value, check_changeable, require_setting
 from planner.errors import InsufficientPrivilege
 from planner.statements import records as st
@@ -33,6 +35,11 @@ async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
         kept = None if statement.reset or statement.values is None else retained_ms(text)
         if kept != within.retain_ms:
             change(running, removed=[within], added=[replace(within, retain_ms=kept)])
+        return
+    if within is not None and given is None and statement.name in (ICEBERG, f"tidegate.{ICEBERG}"):
+        on = not statement.reset and statement.values is not None and flag_of(", ".join(statement.values))
+        if on != within.iceberg:
+            change(running, removed=[within], added=[replace(within, iceberg=on)])
         return
     database, role = 0 if within is None else within.oid, 0 if given is None else given.oid
     known = [r for r in catalog.all() if isinstance(r, Setting) and r.database == database and r.role == role]
