@@ -120,13 +120,13 @@ def _writer(
     assert relation.foreign is not None
     server, options = plan.catalog.get(relation.foreign.server), relation.foreign.options
     assert isinstance(server, ForeignServer)
-    path = pattern_of(server, options)
     snapshots = format_of_snapshots(options)
     if snapshots is not None:
         raise FeatureNotSupported(
             f'cannot insert into foreign table "{relation.name}"',
             detail=f"Tables of format {snapshots[0]} are written by others.",
         )
+    path = pattern_of(server, options)
     if format_of_table(options).name != "parquet":
         raise FeatureNotSupported(f'cannot insert into foreign table "{relation.name}": its files are not Parquet')
     if any(char in path for char in "*?[") or format_of(path):

@@ -25,7 +25,8 @@ from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.catalog.outside import ForeignServer, Options
 from storage.lake.formats import SUFFIXES, FileFormat
-from storage.lake.places import is_url
+from storage.lake.places import is_url, located
+from storage.lake.snapshots.catalogs import IcebergCatalog, metadata_location
 from storage.lake.snapshots.listings import SnapshotTables, TableFormat, WhichSnapshot
 from storage.lake.snapshots.tables import SnapshotTable
 from storage.lake.tables import LakeTable, LakeTables
@@ -45,10 +46,15 @@ SECRETS = frozenset(
 STORE_OPTIONS = frozenset(
     {"region", "endpoint", "allow_http", "virtual_hosted_style_request", "skip_signature", "connect_timeout", "timeout"}
 )
-SERVER_OPTIONS = STORE_OPTIONS | {"path"}
+CATALOG_OPTIONS = frozenset({"catalog", "uri", "warehouse", "catalog_name", "oauth2_server_uri"})
+"""Options of servers that have their tables from an Iceberg catalog."""
+
+CATALOG_SECRETS = frozenset({"credential", "token", "user", "password"})
+SERVER_OPTIONS = STORE_OPTIONS | CATALOG_OPTIONS | {"path"}
+MAPPING_OPTIONS = SECRETS | CATALOG_SECRETS
 _CSV_OPTIONS = frozenset({"header", "delimiter", "quote", "escape", "null"})
 _SNAPSHOT_OPTIONS = frozenset({"snapshot_id", "as_of"})
-TABLE_OPTIONS = _CSV_OPTIONS | _SNAPSHOT_OPTIONS | {"path", "format", "hive_partitioning"}
+TABLE_OPTIONS = _CSV_OPTIONS | _SNAPSHOT_OPTIONS | {"path", "table", "format", "hive_partitioning"}
 COLUMN_OPTIONS = frozenset({"column_name"})
 
 
@@ -57,6 +63,7 @@ class Below(Struct, frozen=True):
 
     files: LakeTables
     snapshots: SnapshotTables
+    catalog: IcebergCatalog | None
 
 
 class ForeignFiles:
@@ -78,8 +85,9 @@ class ForeignFiles:
         with self._lock:
             known = self._known.get(key)
         if known is None:
-            places = self._operators.places.within(root, options, SECRETS)
-            known = Below(LakeTables(places), SnapshotTables(places))
+            store = {name: value for name, value in options.items() if name not in CATALOG_OPTIONS | CATALOG_SECRETS}
+            places = self._operators.places.within(root, store, SECRETS)
+            known = Below(LakeTables(places), SnapshotTables(places), catalog_of(options))
             with self._lock:
                 self._known.put(key, known)
         elif not is_url(root):
@@ -90,7 +98,9 @@ class ForeignFiles:
         """Raises 42501 and 42602 for a path that the operator does not allow."""
         try:
             root = dict(options)["path"]
-            places = self._operators.places.within(root, {k: v for k, v in options if k != "path"}, SECRETS)
+            store = {name: value for name, value in options if name in STORE_OPTIONS}
+            catalog_of(dict(options))
+            places = self._operators.places.within(root, store, SECRETS)
             if is_url(root):
                 places.check(root)
         except FileTrouble as trouble:
@@ -100,6 +110,12 @@ class ForeignFiles:
         """Raises 42501 for files that are not below the path of the server, and 22023 for options that do not fit."""
         if format_of_snapshots(options) is None:
             format_of_table(options)
+        if "table" in dict(options):
+            if "catalog" not in dict(server.options):
+                raise InvalidParameterValue(
+                    f'server "{server.name}" has no catalog', hint="Say the folder of the table by the option path."
+                )
+            return
         try:
             self.below(server, role).files.places.check(pattern_of(server, options))
         except FileTrouble as trouble:
@@ -144,7 +160,8 @@ class ForeignFiles:
         declared: Sequence[pa.Field] | None = None,
         needed: FilesNeeded | None = None,
     ) -> LakeTable | SnapshotTable:
-        below, pattern = self.below(server, role), pattern_of(server, options)
+        below = self.below(server, role)
+        pattern = pattern_of(server, options) if "path" in dict(options) else _location(below, dict(options)["table"])
         snapshots = format_of_snapshots(options)
         if snapshots is not None:
             format, which = snapshots
@@ -198,7 +215,9 @@ def format_of_snapshots(options: Options) -> tuple[TableFormat, WhichSnapshot] |
     """The format of a table that says itself which files it has, and which state of it is read; None for files. Raises
     22023."""
     given = dict(options)
-    name: Any = given.get("format", "").lower()
+    name: Any = given.get("format", "iceberg" if "table" in given else "").lower()
+    if "table" in given and (name != "iceberg" or "path" in given):
+        raise InvalidParameterValue('option "table" is for format "iceberg" alone, and instead of "path"')
     if name not in ("iceberg", "delta"):
         for key in _SNAPSHOT_OPTIONS & given.keys():
             raise InvalidParameterValue(f'option "{key}" is for the formats "iceberg" and "delta" alone')
@@ -213,6 +232,31 @@ def format_of_snapshots(options: Options) -> tuple[TableFormat, WhichSnapshot] |
     return name, WhichSnapshot(
         number=None if number is None else int(number), as_of=None if as_of is None else _moment(as_of)
     )
+
+
+def catalog_of(options: Mapping[str, str]) -> IcebergCatalog | None:
+    """The catalog that a server with these options, and those of a user mapping, has its tables from. Raises 22023."""
+    kind: Any = options.get("catalog")
+    if kind is None:
+        for name in CATALOG_OPTIONS & options.keys():
+            raise InvalidParameterValue(f'option "{name}" is for servers with the option "catalog"')
+        return None
+    if kind not in ("rest", "postgresql"):
+        raise InvalidParameterValue(f'invalid value for option "catalog": {kind}', hint="It is rest or postgresql.")
+    uri = options.get("uri", "")
+    if not uri.startswith(("http://", "https://") if kind == "rest" else ("postgresql://", "postgres://")):
+        raise InvalidParameterValue(f'invalid value for option "uri": {uri}')
+    given = {name: options.get(name) for name in ("warehouse", "credential", "token", "user", "password")}
+    return IcebergCatalog(
+        kind=kind, uri=uri, name=options.get("catalog_name"), token_uri=options.get("oauth2_server_uri"), **given
+    )
+
+
+def _location(below: Below, table: str) -> str:
+    """The metadata file of a table of the catalog. Raises FileTrouble."""
+    namespace, _, name = table.rpartition(".")
+    assert below.catalog is not None
+    return located(metadata_location(below.catalog, namespace, name))
 
 
 def _moment(text: str) -> datetime:

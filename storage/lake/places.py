@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
@@ -244,6 +244,15 @@ class Places:
 def is_url(path: str) -> bool:
     """Whether `path` names an object of an object store."""
     return "://" in path and not path.startswith("file://")
+
+
+def located(location: str) -> str:
+    """The path or object that a table's `location` names, as `Places` knows it."""
+    if location.startswith(("s3a://", "s3n://")):
+        return "s3://" + location[6:]
+    if location.startswith("file:"):
+        return unquote(urlsplit(location).path) if "%" in location else urlsplit(location).path
+    return location if is_url(location) else location.removeprefix("file://")
 
 
 def _is_below(url: str, root: str) -> bool:

@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,17 +17,20 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, OAuthError
 
 from tests.support.postgres import free_port
-from tests.support.server import run_server
+from tests.support.server import TidegateServer, run_server
+
+Client = psycopg.Connection[tuple[Any, ...]]
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TidegateServer, str]]:
     """A server with passwords, and tables of two schemas, of which the role reader sees one."""
     port = free_port()
     folder = tmp_path_factory.mktemp("rest")
     hba = folder / "pg_hba.conf"
     hba.write_text("host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
-    arguments = ("--spark-start", "lazy", "--http", f"127.0.0.1:{port}", "--hba-file", str(hba), "--workers", "2")
+    arguments = ("--spark-start", "lazy", "--http", f"127.0.0.1:{port}", "--hba-file", str(hba), "--workers", "2",
+                 "--allow-path", str(folder / "data"))  # fmt: skip
     with run_server(folder / "data", arguments=arguments) as server:
         with psycopg.connect(server.dsn(), autocommit=True) as admin:
             for statement in (
@@ -44,7 +48,26 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 "CALL tidegate.publish('hidden')",
             ):
                 admin.execute(statement)
-        yield f"http://127.0.0.1:{port}/iceberg"
+        yield server, f"http://127.0.0.1:{port}/iceberg"
+
+
+@pytest.fixture(scope="module")
+def url(server: tuple[TidegateServer, str]) -> str:
+    """Where its catalog is."""
+    return server[1]
+
+
+@pytest.fixture
+def folder(server: tuple[TidegateServer, str]) -> Path:
+    """Where its files are."""
+    return server[0].data_dir
+
+
+@pytest.fixture
+def client(server: tuple[TidegateServer, str]) -> Iterator[Client]:
+    """A session of its superuser."""
+    with psycopg.connect(server[0].dsn(), autocommit=True) as connection:
+        yield connection
 
 
 def ask(
@@ -136,6 +159,67 @@ def test_tokens(url: str) -> None:
 def test_errors_are_the_specifications(url: str, method: str, path: str, status: int, kind: str) -> None:
     found, content = ask(url, path, method=method, Authorization=basic("reader", "secret"))
     assert (found, content["error"]["code"], content["error"]["type"]) == (status, status, kind)
+
+
+def _foreign(client: Client, name: str, options: str, *, secrets: str = "") -> None:
+    client.execute(f"DROP SERVER IF EXISTS {name} CASCADE")
+    client.execute(f"CREATE SERVER {name} FOREIGN DATA WRAPPER lake OPTIONS ({options})")
+    if secrets:
+        client.execute(f"CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS ({secrets})")
+
+
+@pytest.mark.parametrize("kind", ["rest", "postgresql"])
+def test_tables_of_catalogs_are_foreign_tables(url: str, folder: Path, client: Client, kind: str) -> None:
+    """Of this server's own catalogs: as the role reader, which sees one table."""
+    if kind == "rest":
+        options = f"path '{folder}', catalog 'rest', uri '{url}', warehouse 'postgres'"
+        secrets = "credential 'reader:secret'"
+    else:
+        uri = f"postgresql://{client.info.host}:{client.info.port}/postgres?search_path=tidegate"
+        options = f"path '{folder}', catalog 'postgresql', uri '{uri}', catalog_name 'postgres'"
+        secrets = "user 'reader', password 'secret'"
+    _foreign(client, "others", options, secrets=secrets)
+    client.execute("DROP SCHEMA IF EXISTS theirs CASCADE; CREATE SCHEMA theirs")
+    client.execute("IMPORT FOREIGN SCHEMA shop FROM SERVER others INTO theirs")
+    assert client.execute("SELECT count(*), sum(price) FROM theirs.sales").fetchall() == [(90, 4500)]
+    client.execute("INSERT INTO shop.sales VALUES (1000, 'later', 1)")
+    client.execute("CALL tidegate.publish('shop.sales')")
+    assert client.execute("SELECT words FROM theirs.sales WHERE id = 1000").fetchall() == [("later",)]
+    client.execute("DELETE FROM shop.sales WHERE id = 1000")
+    client.execute("CALL tidegate.publish('shop.sales')")
+    shown = client.execute("SELECT umoptions::text FROM pg_user_mappings WHERE srvname = 'others'").fetchall()
+    assert len(shown) == 1
+    for table in ("public.hidden", "shop.none"):
+        with pytest.raises(psycopg.errors.UndefinedFile, match="has no table"):
+            client.execute(f"CREATE FOREIGN TABLE theirs.none () SERVER others OPTIONS (table '{table}')")
+
+
+@pytest.mark.parametrize(
+    ("options", "secrets", "sqlstate"),
+    [
+        ("catalog 'rest', uri 'URL'", "credential 'reader:wrong'", "42501"),
+        ("catalog 'rest', uri 'URL'", "token 'wrong'", "42501"),
+        ("catalog 'rest', uri 'URL', warehouse 'none'", "credential 'reader:secret'", "58P01"),
+        ("catalog 'rest', uri 'http://127.0.0.1:9/x'", "", "08001"),
+        ("catalog 'rest', uri 'URL/nothing'", "", "58P01"),
+        ("catalog 'postgresql', uri 'postgresql://127.0.0.1:9/x'", "", "08001"),
+        ("catalog 'rest', uri 'ftp://x'", "", "22023"),
+        ("catalog 'hive', uri 'thrift://x'", "", "22023"),
+        ("uri 'URL'", "", "22023"),
+        ("endpoint 'http://127.0.0.1:9'", "", "22023"),
+    ],
+)
+def test_what_is_wrong_with_catalogs_is_said(
+    url: str, folder: Path, client: Client, options: str, secrets: str, sqlstate: str
+) -> None:
+    def ask_for_a_table() -> None:
+        _foreign(client, "wrong", f"path '{folder}', {options.replace('URL', url)}", secrets=secrets)
+        client.execute("CREATE FOREIGN TABLE none () SERVER wrong OPTIONS (table 'shop.sales')")
+
+    with pytest.raises(psycopg.Error) as raised:
+        ask_for_a_table()
+    assert raised.value.sqlstate == sqlstate, raised.value
+    assert "secret" not in str(raised.value)
 
 
 def test_pages_heads_and_tags(url: str) -> None:

@@ -1,7 +1,8 @@
 """IMPORT FOREIGN SCHEMA: foreign tables for what is in a folder below the path of a server.
 
 Each folder with files of one format is a table, and so is each Iceberg or Delta table in one, and each file; they are
-called as the folder, or as the file without what its format ends in.
+called as the folder, or as the file without what its format ends in. Of a server with an Iceberg catalog the folder is
+a namespace.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from planner.syntax.qualified_names import QualifiedName
 from storage.catalog.outside import ForeignServer
 from storage.lake.formats import SUFFIXES
 from storage.lake.places import Places
+from storage.lake.snapshots.catalogs import table_names
 from storage.lake.tables import LakeTables
 from storage.lake.troubles import FileTrouble
 
@@ -38,9 +40,15 @@ async def import_foreign_schema(running: Running, statement: ft.ImportForeignSch
     check_create(running, catalog, require_schema(catalog, statement.schema))
     options = dict(checked_names(statement.options, TABLE_OPTIONS - {"path", "format"}))
     role = running.session.values.identity.current
+    found: Mapping[str, Sequence[tuple[str, str]]]
     try:
         below = await running.services.file_threads.run(partial(running.services.foreign_files.below, server, role))
-        found = await running.services.file_threads.run(partial(_tables_in, below.files, server, statement.remote))
+        if below.catalog is not None:
+            work = partial(table_names, below.catalog, statement.remote)
+            names = await running.services.file_threads.run(work)
+            found = {name: [(f"{statement.remote}.{name}", "iceberg")] for name in names}
+        else:
+            found = await running.services.file_threads.run(partial(_tables_in, below.files, server, statement.remote))
     except FileTrouble as trouble:
         raise sql_error(trouble) from trouble
     for name, paths in sorted(found.items()):
@@ -49,9 +57,9 @@ async def import_foreign_schema(running: Running, statement: ft.ImportForeignSch
         path, format = _only(name, paths)
         if len(name.encode()) > _MAX_NAME_BYTES:
             raise InvalidName(f'"{path}" is too long for the name of a table')
-        if any(char in path for char in "*?["):
+        if below.catalog is None and any(char in path for char in "*?["):
             raise FeatureNotSupported(f'"{path}" cannot be imported: the path of a table is a pattern')
-        made = {**options, "path": path, "format": format}
+        made = {**options, "path" if below.catalog is None else "table": path, "format": format}
         await create_foreign_table(
             running,
             ft.CreateForeignTable(

@@ -14,7 +14,7 @@ from adapter.definitions.foreign.options import altered, checked_names
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.lake.file_tables import READING_ROLE
-from adapter.lake.foreign_files import SECRETS, SERVER_OPTIONS
+from adapter.lake.foreign_files import MAPPING_OPTIONS, SERVER_OPTIONS
 from adapter.results import Notice
 from planner.errors import DuplicateObject, InsufficientPrivilege, InvalidParameterValue, UndefinedObject
 from planner.statements import foreign as ft
@@ -139,7 +139,7 @@ async def create_mapping(running: Running, statement: ft.CreateUserMapping) -> N
             raise DuplicateObject(message)
         running.session.notice(Notice(severity="NOTICE", sqlstate="42710", message=f"{message}, skipping"))
         return
-    options = checked_names(statement.options, SECRETS)
+    options = checked_names(statement.options, MAPPING_OPTIONS)
     mapping = UserMapping(oid=new_oid(running), role=role, options=options)
     change(running, removed=[server], added=[replace(server, mappings=(*server.mappings, mapping))])
 
@@ -152,7 +152,7 @@ async def alter_mapping(running: Running, statement: ft.AlterUserMapping) -> Non
     if known is None:
         raise _no_mapping(running, server, role)
     _require_mapping(running, server, role)
-    options = checked_names(altered(known.options, statement.changes), SECRETS)
+    options = checked_names(altered(known.options, statement.changes), MAPPING_OPTIONS)
     mappings = tuple(replace(each, options=options) if each == known else each for each in server.mappings)
     change(running, removed=[server], added=[replace(server, mappings=mappings)])
 

@@ -97,10 +97,11 @@ async def _inferred(running: Running, server: ForeignServer, options: Options) -
 async def _check_table(running: Running, server: ForeignServer, options: Options) -> None:
     """HV00D, 22023, 42501 for options that a table of the server cannot have."""
     checked_names(options, TABLE_OPTIONS)
-    if "path" not in dict(options):
+    if not {"path", "table"} & dict(options).keys():
         raise InvalidParameterValue(
             'option "path" is required for foreign tables',
-            hint="It names files below the path of the server: a file, a folder or a pattern.",
+            hint="It names files below the path of the server: a file, a folder or a pattern; or table a table of its "
+            "catalog.",
         )
     role = running.session.values.identity.current
     work = partial(running.services.foreign_files.check_table, server, options, role)

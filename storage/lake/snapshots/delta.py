@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.lake.formats import malformed
-from storage.lake.places import LakeFile, Places, is_url
-from storage.lake.snapshots.iceberg import located
+from storage.lake.places import LakeFile, Places, is_url, located
 from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, statistics
 from storage.lake.tables import plain_type
 from storage.lake.troubles import FileTrouble

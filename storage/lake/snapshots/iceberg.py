@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,7 @@ from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.transforms import IdentityTransform
 
 from storage.lake.formats import malformed, reading
-from storage.lake.places import LakeFile, Places, is_url
+from storage.lake.places import LakeFile, Places, located
 from storage.lake.snapshots.memory_files import MemoryInput
 from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, statistics
 from storage.lake.tables import plain_type
@@ -194,15 +193,6 @@ def _positions(path: str, file: DataFile, data: bytes) -> Mapping[str, Positions
 
 
 # ---------------------------------------------------------------- files
-
-
-def located(location: str) -> str:
-    """The path or object that Iceberg's `location` names, as `Places` knows it."""
-    if location.startswith(("s3a://", "s3n://")):
-        return "s3://" + location[6:]
-    if location.startswith("file:"):
-        return unquote(urlsplit(location).path) if "%" in location else urlsplit(location).path
-    return location if is_url(location) else location.removeprefix("file://")
 
 
 class _PlacesIO(FileIO):
