@@ -22,7 +22,7 @@ from planner.ir.physical import arrow_type, element_type, listed
 from planner.types import types as t
 from planner.types.types import SqlType, is_wide
 from planner.types.user_types import attributes
-from planner.values.calendar_days import days_of, micros_of
+from planner.values.datetimes.calendar_days import days_of, micros_of
 from planner.values.text_values import apply_typmod, format_numeric
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging

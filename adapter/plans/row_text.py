@@ -14,7 +14,13 @@ from planner.ir.physical import element_type, listed
 from planner.types import types as t
 from planner.types.types import SqlType
 from planner.types.user_types import attributes
-from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY, date_of, timestamp_of, timestamptz_of
+from planner.values.datetimes.calendar_days import (
+    DATE_INFINITY,
+    TIMESTAMP_INFINITY,
+    date_of,
+    timestamp_of,
+    timestamptz_of,
+)
 from planner.values.text_values import format_text
 
 MAX_FIELD_BYTES = 64

@@ -24,7 +24,7 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import walk
 from planner.types import types as t
 from planner.types.types import SqlType
-from planner.values.time_zones import setting_zone
+from planner.values.datetimes.time_zones import setting_zone
 
 INTEGERS = frozenset({t.INT2, t.INT4, t.INT8})
 TEXTS = frozenset({t.TEXT, t.VARCHAR})

@@ -38,7 +38,7 @@ from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
-from planner.values.calendar_days import (
+from planner.values.datetimes.calendar_days import (
     DATE_INFINITY,
     TIMESTAMP_INFINITY,
     checked_days,

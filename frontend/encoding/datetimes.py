@@ -27,7 +27,7 @@ from frontend.encoding.columns import (
 )
 from frontend.encoding.settings import FormatSettings
 from frontend.encoding.time_zones import MICROS_PER_SECOND, abbreviation, offset_seconds, resolve_zone, utc_offsets
-from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY, civil_from_days
+from planner.values.datetimes.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY, civil_from_days
 
 DAYS_1970_TO_2000 = 10_957
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND

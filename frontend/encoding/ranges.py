@@ -17,7 +17,7 @@ from planner.types import types
 from planner.types.ranges import range_or_multirange
 from planner.types.types import SqlType
 from planner.values import range_bounds as rb
-from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
+from planner.values.datetimes.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
 from planner.values.text_values import format_text
 
 EMPTY, LOWER_INCLUSIVE, UPPER_INCLUSIVE, LOWER_INFINITE, UPPER_INFINITE = 1, 2, 4, 8, 16

@@ -1,8 +1,8 @@
 """The session's TimeZone applied to instants.
 
-What a zone is called is `planner.values.time_zones`'s. Arrow computes local times of the places that it knows where its
-tables reach (it ignores the rules that continue after them); the standard library does the rest, once per distinct
-quarter of an hour.
+What a zone is called is `planner.values.datetimes.time_zones`'s. Arrow computes local times of the places that it knows
+where its tables reach (it ignores the rules that continue after them); the standard library does the rest, once per
+distinct quarter of an hour.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from planner.values.time_zones import named_zone
+from planner.values.datetimes.time_zones import named_zone
 
 Int64Vector = npt.NDArray[np.int64]
 

@@ -2,7 +2,7 @@
 
 A zone whose distance to UTC never changes is added or taken away; the engines know the places of the time zone
 database. All else (POSIX rules, abbreviations whose meaning changed, zones that only the execution knows) is
-`planner.values.time_zones` called in Python.
+`planner.values.datetimes.time_zones` called in Python.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from planner.dialects.literals import Literals
 from planner.dialects.quoting import quoted
 from planner.types.types import TIMESTAMP, TIMESTAMPTZ
-from planner.values.time_zones import Zone, setting_zone
+from planner.values.datetimes.time_zones import Zone, setting_zone
 
 _UNKNOWN_TO_ENGINES = ("Etc/", "posix/", "right/", "SystemV/")
 """Folders of the time zone database that engines know otherwise than PostgreSQL, or not at all."""

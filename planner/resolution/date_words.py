@@ -7,50 +7,51 @@ runs. PostgreSQL fixes it when it parses the statement, which differs for prepar
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from datetime import timedelta
 
-from planner.common_errors import datetime_field_overflow
-from planner.errors import DatetimeFieldOverflow, InvalidDatetimeFormat
-from planner.functions.registry import operators
-from planner.ir.nodes import Call, Cast, Literal, Scalar, SessionValue
-from planner.types.types import DATE, INT4, TIME, TIMESTAMP, TIMESTAMPTZ, SqlType
-from planner.values.datetime_text import parse_time
+from planner.functions.registry import functions, operators
+from planner.ir.nodes import Call, Cast, Interval, Literal, Scalar, SessionValue
+from planner.types.signature import Signature
+from planner.types.types import DATE, INT4, INTERVAL, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, SqlType
+from planner.values.datetimes.fields import read_fields
+from planner.values.datetimes.time_zones import Zone
 
-_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)(?:\s+(\S.*?))?\s*\Z", re.IGNORECASE)
+_WORDS = re.compile(r"now|today|tomorrow|yesterday", re.IGNORECASE)
 _DAYS = {"today": 0, "tomorrow": 1, "yesterday": -1}
+_TYPE_NAMES = {
+    DATE: "date",
+    TIME: "time",
+    TIMETZ: "time with time zone",
+    TIMESTAMP: "timestamp",
+    TIMESTAMPTZ: "timestamp with time zone",
+}
 
 
 def moving_time(text: str, oid: int, date_style: str) -> Scalar | None:
     """What the literal `text` of the type `oid` stands for at the transaction's time; None when it has no such word.
 
-    A time of day may follow the word. Raises 22008 for one that is out of range.
+    Raises 22007, 22008, 22009, 22023 for what else is in the text.
     """
-    if oid not in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ):
+    if oid not in _TYPE_NAMES or _WORDS.search(text) is None:
         return None
-    match = _WORDS.match(text)
-    if match is None:
-        return None
-    word, clock = match[1].lower(), match[2]
+    fields = read_fields(text, _TYPE_NAMES[oid], date_style)
     now = SessionValue(name="now", type=SqlType(TIMESTAMPTZ))
-    if word == "now":
-        if clock is not None:
-            return None
+    if fields.special == "now":
         return now if oid == TIMESTAMPTZ else _cast(now, oid)
-    if oid == TIME:
+    if fields.special not in _DAYS:
         return None
     day = _cast(now, DATE)
-    if _DAYS[word]:
-        day = _add(day, Literal(value=_DAYS[word], type=SqlType(INT4)), DATE)
-    if clock is not None:
-        try:
-            time = parse_time(clock, date_style)
-        except InvalidDatetimeFormat:
-            return None
-        except DatetimeFieldOverflow:
-            raise datetime_field_overflow(text) from None
-        if oid != DATE:
-            moment = _add(day, Literal(value=time, type=SqlType(TIME)), TIMESTAMP)
-            return moment if oid == TIMESTAMP else _cast(moment, oid)
-    return day if oid == DATE else _cast(day, oid)
+    if _DAYS[fields.special]:
+        day = _add(day, Literal(value=_DAYS[fields.special], type=SqlType(INT4)), DATE)
+    if oid == DATE:
+        return day
+    moment = _cast(day, TIMESTAMP)
+    if fields.clock:
+        moment = _add(moment, Literal(value=Interval(0, 0, fields.clock), type=SqlType(INTERVAL)), TIMESTAMP)
+    if oid == TIMESTAMP:
+        return moment
+    return _cast(moment, oid) if fields.zone is None else _in_zone(fields.zone, moment)
 
 
 def _cast(value: Scalar, oid: int) -> Scalar:
@@ -58,6 +59,18 @@ def _cast(value: Scalar, oid: int) -> Scalar:
 
 
 def _add(left: Scalar, right: Scalar, oid: int) -> Scalar:
-    types = (left.type.oid, right.type.oid)
-    signature = next(found for found in operators("+") if found.args == types)
-    return Call(signature=signature, args=(left, right), type=SqlType(oid))
+    return _call(operators("+"), (left, right), oid)
+
+
+def _in_zone(zone: Zone, wall: Scalar) -> Scalar:
+    """The moment at which the clocks of `zone` show `wall`."""
+    where = Literal(value=zone.name, type=SqlType(TEXT))
+    if zone.offset is not None:
+        where = Literal(value=Interval(0, 0, zone.offset // timedelta(microseconds=1)), type=SqlType(INTERVAL))
+    return _call(functions("timezone"), (where, wall), TIMESTAMPTZ)
+
+
+def _call(overloads: Sequence[Signature], args: tuple[Scalar, ...], oid: int) -> Scalar:
+    types = tuple(arg.type.oid for arg in args)
+    signature = next(found for found in overloads if found.args == types)
+    return Call(signature=signature, args=args, type=SqlType(oid))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, time, timedelta
 
-from planner.values.calendar_days import DAY_MICROS, civil_from_days, in_python_years
-from planner.values.time_zones import Zone
+from planner.values.datetimes.calendar_days import DAY_MICROS, civil_from_days, in_python_years
+from planner.values.datetimes.time_zones import Zone
 
 _DAY_NAMES = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")
 """From the weekday of 1970-01-01."""

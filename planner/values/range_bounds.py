@@ -29,7 +29,7 @@ from planner.errors import DataException, DatetimeFieldOverflow, FeatureNotSuppo
 from planner.types import types as t
 from planner.types.ranges import RangeType
 from planner.types.type_names import format_type
-from planner.values.calendar_days import (
+from planner.values.datetimes.calendar_days import (
     DATE_INFINITY,
     LAST_DAY,
     TIMESTAMP_INFINITY,

@@ -30,7 +30,6 @@ from planner.types.types import SqlType, numeric_precision_scale
 from planner.types.user_types import is_user_type
 from planner.values.array_text import parse_array, quote_element, show_array
 from planner.values.bytea_text import char_text, from_escapes, from_hex
-from planner.values.calendar_days import days_of, micros_of, timestamp_of, timestamptz_of
 from planner.values.datetime_output import format_date, format_moment, format_time
 from planner.values.datetime_text import (
     parse_date,
@@ -39,6 +38,8 @@ from planner.values.datetime_text import (
     parse_timestamptz,
     parse_timetz,
 )
+from planner.values.datetimes.calendar_days import days_of, micros_of, timestamp_of, timestamptz_of
+from planner.values.datetimes.time_zones import setting_zone
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
@@ -48,7 +49,6 @@ from planner.values.opaque.money_text import parse_money
 from planner.values.opaque.network_text import parse_cidr, parse_inet
 from planner.values.opaque.timetz import rounded_timetz
 from planner.values.range_text import parse_ranges, show_ranges
-from planner.values.time_zones import setting_zone
 from planner.values.user_values import format_user_value, parse_user_value
 
 _EMPTY: Mapping[str, str] = {}

@@ -116,6 +116,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "functions.forms",
         "dialects",
         "values",
+        "values.datetimes",
         "values.opaque",
         "values.json",
         "command_tags",

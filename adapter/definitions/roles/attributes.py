@@ -26,8 +26,8 @@ from planner.errors import (
     ReservedName,
 )
 from planner.statements import records as st
-from planner.values.calendar_days import micros_of
 from planner.values.datetime_text import parse_timestamptz
+from planner.values.datetimes.calendar_days import micros_of
 from storage.catalog.access import FOREVER_US, Role
 
 

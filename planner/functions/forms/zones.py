@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.functions.forms.form import CallSite
 from planner.types.types import TIMESTAMP
-from planner.values.time_zones import Zone, written_zone
+from planner.values.datetimes.time_zones import Zone, written_zone
 
 
 def wall_in(site: CallSite, argument: int, moment: str) -> str:

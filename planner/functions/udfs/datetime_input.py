@@ -14,7 +14,7 @@ from planner.errors import (
     InvalidTimeZoneDisplacementValue,
 )
 from planner.functions.udfs.template_patterns import DAYS, MONTHS, tokens
-from planner.values.calendar_days import (
+from planner.values.datetimes.calendar_days import (
     DAY_MICROS,
     FIRST_DAY,
     LAST_DAY,
@@ -22,7 +22,7 @@ from planner.values.calendar_days import (
     days_from_civil,
     days_of,
 )
-from planner.values.time_zones import setting_zone
+from planner.values.datetimes.time_zones import setting_zone
 
 MAX_ZONE_HOURS = 15
 """The farthest that a time zone may be from Greenwich, in hours (PostgreSQL's MAX_TZDISP_HOUR)."""

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from planner.errors import InvalidDatetimeFormat
 from planner.functions.udfs.template_patterns import DAYS, MONTHS, ordinal, tokens
-from planner.values.calendar_days import in_python_years, years_of_shift
-from planner.values.time_zones import setting_zone
+from planner.values.datetimes.calendar_days import in_python_years, years_of_shift
+from planner.values.datetimes.time_zones import setting_zone
 
 
 class _Clock(Struct, frozen=True):

@@ -21,8 +21,8 @@ from planner.functions.udfs.table import INTERVAL, Udf
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import SqlType
-from planner.values.calendar_days import DAY_MICROS as DAY
-from planner.values.calendar_days import (
+from planner.values.datetimes.calendar_days import DAY_MICROS as DAY
+from planner.values.datetimes.calendar_days import (
     checked_days,
     checked_micros,
     civil_from_days,
@@ -33,9 +33,9 @@ from planner.values.calendar_days import (
     micros_of,
     months_later,
 )
-from planner.values.datetime_text import parse_distance
+from planner.values.datetimes.fields import parse_distance
+from planner.values.datetimes.time_zones import Zone, setting_zone, zone_of
 from planner.values.text_values import format_text, parse_text
-from planner.values.time_zones import Zone, setting_zone, zone_of
 
 DAYS_PER_MONTH = 30
 

@@ -11,7 +11,7 @@ from planner.types.ranges import range_or_multirange
 from planner.types.signature import COMPARISONS
 from planner.types.type_names import format_type
 from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ
-from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
+from planner.values.datetimes.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
 
 _BOTH = ("anyrange", "anymultirange")
 _RANGES = ("int4", "int8", "num", "date", "ts", "tstz")

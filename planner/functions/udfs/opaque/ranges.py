@@ -19,7 +19,7 @@ from planner.types.type_names import lookup_type
 from planner.types.types import DATE, SqlType
 from planner.values import range_bounds as rb
 from planner.values import range_sets
-from planner.values.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
+from planner.values.datetimes.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
 from planner.values.range_bounds import Bounds, Codec
 from planner.values.text_values import format_text, parse_text
 

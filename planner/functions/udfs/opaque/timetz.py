@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from planner.functions.udfs.table import Udf
 from planner.values.datetime_text import parse_timetz
+from planner.values.datetimes.time_zones import setting_zone, zone_of
 from planner.values.opaque.timetz import DAY_MICROS, fields_of, in_zone, moved, rounded_timetz, show_timetz, timetz_key
-from planner.values.time_zones import setting_zone, zone_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from planner.catalog_data.content import columns
 from planner.common_errors import unknown_time_zone
-from planner.values.calendar_days import in_python_years, micros_of
+from planner.values.datetimes.calendar_days import in_python_years, micros_of
 
 _ZERO = timedelta()
 _SECOND = timedelta(seconds=1)
