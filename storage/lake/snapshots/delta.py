@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from storage.lake.formats import malformed
 from storage.lake.places import LakeFile, Places, is_url, located
-from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, statistics
+from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, known_of, statistics
 from storage.lake.tables import plain_type
 from storage.lake.troubles import FileTrouble
 from storage.shards.parts import stat_value
@@ -131,10 +131,10 @@ def _file(
             # Texts are cut, and what is cut is no bound from above.
             stats[name] = statistics(field.type, low, None if pa.types.is_string(field.type) else high, nulls)
     gone = vectors.get(path)
+    file = LakeFile(path=path, size=int(row["size_bytes"]))
     return SnapshotFile(
-        file=LakeFile(path=path, size=int(row["size_bytes"])),
-        rows=rows if rows is not None else -1,
-        stats=stats,
+        file=file,
+        known=known_of(file, rows if rows is not None else -1, stats),
         values=values,
         deleted=None if gone is None else partial(_given, gone),
     )

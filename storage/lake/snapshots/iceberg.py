@@ -29,7 +29,7 @@ from pyiceberg.transforms import IdentityTransform
 from storage.lake.formats import malformed, reading
 from storage.lake.places import LakeFile, Places, located
 from storage.lake.snapshots.memory_files import MemoryInput
-from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, statistics
+from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, known_of, statistics
 from storage.lake.tables import plain_type
 from storage.lake.troubles import FileTrouble
 from storage.shards.parts import stat_value
@@ -128,10 +128,10 @@ def _file(
         )
         if number in lows or number in nulls:
             stats[name] = statistics(schema.field(name).type, low, high, nulls.get(number))
+    file = LakeFile(path=path, size=data.file_size_in_bytes)
     return SnapshotFile(
-        file=LakeFile(path=path, size=data.file_size_in_bytes),
-        rows=data.record_count,
-        stats=stats,
+        file=file,
+        known=known_of(file, data.record_count, stats),
         values=_identities(data, metadata, ids),
         deleted=partial(deletes.of, data.file_path, tuple(task.delete_files)) if task.delete_files else None,
     )

@@ -17,11 +17,11 @@ from storage.shards.parts import Part
 
 TableFormat: TypeAlias = Literal["iceberg", "delta"]
 
-MAX_KNOWN = 32
-"""Listings that are remembered."""
+KNOWN_BYTES = 128 << 20
+"""How much of listings is remembered."""
 
-MAX_KNOWN_FILES = 50_000
-"""Larger ones are not: each file takes about a kilobyte."""
+FILE_BYTES = 1024
+"""About what a file takes of that."""
 
 
 class WhichSnapshot(Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class SnapshotTables:
     def __init__(self, places: Places) -> None:
         self.places = places
         self._lock = threading.Lock()
-        self._known: BoundedMap[tuple[str, WhichSnapshot], SnapshotListing] = BoundedMap(max_entries=MAX_KNOWN)
+        self._known: BoundedMap[tuple[str, WhichSnapshot], SnapshotListing] = BoundedMap(max_bytes=KNOWN_BYTES)
 
     def table(
         self,
@@ -64,9 +64,8 @@ class SnapshotTables:
                 self._known.touch(slot)
                 return known
         found = iceberg_listing(self.places, path, slot[0], snapshot_id=which.number, as_of=which.as_of)
-        if len(found.files) <= MAX_KNOWN_FILES:
-            with self._lock:
-                self._known.put(slot, found)
+        with self._lock:
+            self._known.put(slot, found, FILE_BYTES * (1 + len(found.files)))
         return found
 
     def _delta(self, path: str, which: WhichSnapshot) -> SnapshotListing:

@@ -35,12 +35,12 @@ _BATCH_ROWS = 1 << 16
 
 
 class SnapshotFile(Struct, frozen=True, kw_only=True, eq=False):
-    """A data file of a table, in Parquet. `stats` are by the table's names of columns. `values` are columns that have
-    one value in all of its rows, which the file itself may lack. `deleted` gives the places of deleted rows."""
+    """A data file of a table, in Parquet. `known` is what its table knows of it, by the table's names of columns, in
+    the form that conditions are held against. `values` are columns that have one value in all of its rows, which the
+    file itself may lack. `deleted` gives the places of deleted rows."""
 
     file: LakeFile
-    rows: int
-    stats: Mapping[str, ColumnStats]
+    known: Part
     values: tuple[tuple[str, Any], ...] = ()
     deleted: Callable[[], Positions] | None = None
 
@@ -75,7 +75,7 @@ class SnapshotTable:
         self.columns = _columns(listing, declared)
         self.listed = len(listing.files)
         self._listing = listing
-        self._files = [each for each in listing.files if wanted is None or wanted(_as_part(each))]
+        self._files = [each for each in listing.files if wanted is None or wanted(each.known)]
         self.files = tuple(each.file for each in self._files)
         self.opened = OpenedFiles(places, {file.path: file for file in self.files})
         self._seen: dict[str, Any] = {}
@@ -257,9 +257,9 @@ def statistics(type: pa.DataType, low: Any, high: Any, nulls: int | None) -> Col
     return ColumnStats(null_count=nulls)
 
 
-def _as_part(each: SnapshotFile) -> Part:
-    """What is known of a file, as conditions are held against it."""
-    return Part(kind="insert", rows=each.rows, bytes=each.file.size, stats=dict(each.stats), key=each.file.path)
+def known_of(file: LakeFile, rows: int, stats: dict[str, ColumnStats]) -> Part:
+    """What a table knows of a file: the number of its rows (-1: unknown), and statistics of columns."""
+    return Part(kind="insert", rows=rows, bytes=file.size, stats=stats, key=file.path)
 
 
 def _columns(listing: SnapshotListing, declared: Sequence[pa.Field] | None) -> tuple[LakeColumn, ...]:
