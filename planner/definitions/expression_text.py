@@ -166,9 +166,10 @@ class _Printer:
     def _conversion(self, node: ir.Cast | w.Conversion | ir.DomainValue) -> str:
         target = format_type(node.type.declared_oid, node.type.declared_typmod)
         arg = self.form(node.arg)
-        plain = arg.type.oid == node.type.oid and arg.type.typmod == -1 and not node.type.domain
-        if isinstance(arg, ir.Literal) and plain:
-            return f"{literal_text(arg, typed=False)}::{target}"
+        if isinstance(arg, ir.Literal):
+            plain = arg.type.oid == node.type.oid and arg.type.typmod == -1 and not node.type.domain
+            if plain:
+                return f"{literal_text(arg, typed=False)}::{target}"
         text = self._twice_enclosed(node, self._enclosed(self.inside(node.arg, node, implicit=False)))
         return f"{text}::{target}"
 

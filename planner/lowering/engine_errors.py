@@ -109,6 +109,7 @@ _LOCAL_INTEGER = re.compile(
     r"Overflow in (?:addition|subtraction|multiplication|negation|left shift|division) of (INT16|INT32|INT64)|of range"
     r" for the destination type (INT16|INT32|INT64)|Failed to cast decimal value \S+ to type (INT16|INT32|INT64)"
 )
+_FAR_DATE = re.compile(r"with value \d+-\d\d-\d\d(?: \(BC\))? can't be cast to the destination type INT64")
 _LOCAL_DECIMAL = re.compile(r"(?:to|type) (?:type )?DECIMAL\((\d+),\s*(\d+)\)")
 
 
@@ -142,6 +143,8 @@ def _local(message: str) -> SqlError | None:
     if "unknown timezone" in lowered or "unknown time zone" in lowered:
         zone = re.search(r"['\"]([^'\"]+)['\"]", message)
         return unknown_time_zone(zone[1] if zone else "")
+    if _FAR_DATE.search(message) is not None:
+        return errors.DatetimeFieldOverflow("date out of range for timestamp")
     if "date out of range" in lowered or "date and not in range" in lowered:
         return errors.DatetimeFieldOverflow("date out of range")
     if "timestamp" in lowered and ("out of range" in lowered or "overflow" in lowered or "not in timestamp" in lowered):
