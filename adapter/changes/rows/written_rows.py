@@ -8,7 +8,6 @@ columns of them. Other expressions are left to an engine.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from msgspec import Struct
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running, given_to
 from adapter.plans.constant_rows import LONG_VALUE, NeedsEngine, array_of, cast_value, constant_value, has_length
-from adapter.plans.row_values import Given, RowColumns, Value
+from adapter.plans.row_values import INTEGERS, Given, RowColumns, Value
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
@@ -31,6 +30,9 @@ MAX_QUERIES = 1000
 
 MAX_ROWS = 1000
 """More rows are made in a thread."""
+
+_ANY_NUMBER = 1
+"""Stands for a number of a sequence where it is tried whether Python's values do for what becomes of it."""
 
 
 class _Numbered(Struct, frozen=True):
@@ -46,9 +48,13 @@ class _WrittenRows(Struct, frozen=True, kw_only=True, eq=False):
 
     rows: tuple[tuple[Value | _Numbered, ...], ...]
     numbered: bool
+    computes: bool
+    """Whether a column is more than a value of its row."""
     texts: tuple[int, ...]
     """The columns that may have long values."""
     columns: tuple[Value | _Numbered, ...]
+    numbers: tuple[tuple[int, _Numbered], ...]
+    """Which of them are numbers of sequences."""
     types: tuple[SqlType, ...]
     names: tuple[str, ...]
 
@@ -78,16 +84,20 @@ async def written_rows(running: Running, query: BoundQuery) -> RecordBatch | Non
     try:
         for session, own in sources:
             rows: list[list[Any]] = []
-            for written in made.rows:
-                if made.numbered:
-                    rows.append([await _value(running, session, value, (), own) for value in written])
-                else:
+            if made.numbered:
+                rows = await _numbered_rows(running, session, made, own)
+            else:
+                for written in made.rows:
                     rows.append([value((), own) for value in written])  # type: ignore[operator]
             for values, column in zip(columns, made.columns, strict=True):
-                if isinstance(column, _Numbered):
-                    values.extend([await _value(running, session, column, row, own) for row in rows])
-                else:
+                if not isinstance(column, _Numbered):
                     values.extend([column(row, own) for row in rows])
+        if made.numbers:
+            # Last, as an engine that has to make the rows asks for numbers of its own.
+            for session, _ in sources:
+                for _ in made.rows:
+                    for place, numbered in made.numbers:
+                        columns[place].append(await _number(running, session, numbered))
     except NeedsEngine:
         return None
     for place in made.texts:
@@ -103,13 +113,24 @@ def _batch(made: _WrittenRows, columns: list[list[Any]]) -> RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=made.names)
 
 
-async def _value(
-    running: Running, session: SessionState, value: Value | _Numbered, row: Sequence[Any], given: Given
-) -> Any:
-    if not isinstance(value, _Numbered):
-        return value(row, given)
-    (number,) = await next_values(running, find_sequence(running, value.sequence, to_number=True), 1, session)
-    for cast in reversed(value.casts):
+async def _numbered_rows(running: Running, session: SessionState, made: _WrittenRows, given: Given) -> list[list[Any]]:
+    """`made.rows` with their numbers, which are asked for when it is known that no engine is needed."""
+    rows = [[_ANY_NUMBER if isinstance(value, _Numbered) else value((), given) for value in row] for row in made.rows]
+    if made.computes:
+        for column in made.columns:
+            if not isinstance(column, _Numbered):
+                for row in rows:
+                    column(row, given)
+    for written, row in zip(made.rows, rows, strict=True):
+        for place, value in enumerate(written):
+            if isinstance(value, _Numbered):
+                row[place] = await _number(running, session, value)
+    return rows
+
+
+async def _number(running: Running, session: SessionState, numbered: _Numbered) -> Any:
+    (number,) = await next_values(running, find_sequence(running, numbered.sequence, to_number=True), 1, session)
+    for cast in reversed(numbered.casts):
         number = cast_value(cast, number)
     return number
 
@@ -132,6 +153,7 @@ def _made(rel: ir.Rel) -> _WrittenRows | None:
     for place, field in enumerate(at.fields):
         row.named[field.id] = _at(place)
     numbered: dict[int, _Numbered] = {}
+    computes = False
     for project in reversed(projects):
         for field, expr in zip(project.fields, project.exprs, strict=True):
             number = _numbered(expr) if project is rel else None
@@ -141,14 +163,21 @@ def _made(rel: ir.Rel) -> _WrittenRows | None:
             value = row.value_of(expr)
             if value is None:
                 return None
+            computes = computes or not isinstance(expr, ir.ColumnRef)
             row.named[field.id] = value
     columns = [numbered.get(field.id) or row.column(field.id) for field in rel.fields]
     if None in columns:
         return None
+    numbers: list[tuple[int, _Numbered]] = []
+    for place, column in enumerate(columns):
+        if isinstance(column, _Numbered):
+            numbers.append((place, column))
     return _WrittenRows(
         rows=tuple([tuple([value for value in values if value is not None]) for values in rows]),
         numbered=any(isinstance(value, _Numbered) for values in rows for value in values),
+        computes=computes,
         columns=tuple([column for column in columns if column is not None]),
+        numbers=tuple(numbers),
         texts=tuple([place for place, field in enumerate(rel.fields) if has_length(field.type)]),
         types=tuple([field.type for field in rel.fields]),
         names=tuple([f"c{number}" for number in range(1, len(rel.fields) + 1)]),
@@ -166,7 +195,15 @@ def _numbered(expr: ir.Scalar) -> _Numbered | None:
     if any(isinstance(node, ir.Param) for node in walk(expr.args)):
         return None
     known, name = constant_value(expr.args[0], ())
-    return _Numbered(name, tuple(casts)) if known and isinstance(name, (str, int)) else None
+    if not known or not isinstance(name, (str, int)):
+        return None
+    try:
+        for cast in casts:
+            if cast.type.oid not in INTEGERS:
+                cast_value(cast, _ANY_NUMBER)
+    except NeedsEngine:
+        return None
+    return _Numbered(name, tuple(casts))
 
 
 def _at(place: int) -> Value:
