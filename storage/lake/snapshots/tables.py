@@ -89,9 +89,17 @@ class SnapshotTable:
     @property
     def plain(self) -> bool:
         """Whether the rows are those of the files, and their columns called as there. Blocks; raises FileTrouble."""
-        if any(each.deleted is not None or each.values for each in self._files):
+        if any(each.deleted is not None for each in self._files):
             return False
-        return all(names == self._names for names, _ in self._groups)
+        if any(names != self._names for names, _ in self._groups):
+            return False
+        return not any(self._lacking(each) for each in self._files)
+
+    def _lacking(self, each: SnapshotFile) -> bool:
+        """Whether a column is to be had from the metadata alone."""
+        known = self._seen.get(each.file.path)
+        there = () if known is None else known.physical_schema.names
+        return any(name in self._names and name not in there for name, _ in each.values)
 
     @cached_property
     def _names(self) -> tuple[str, ...]:

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StructType
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType, StructType
 from pyroaring import BitMap64
 
 from storage.lake.places import Places
@@ -144,3 +146,22 @@ def test_columns_that_cannot_be_read_do_not_hide_the_others(tmp_path: Path) -> N
         table.location().removeprefix("file://"), "iceberg", NEWEST, declared=[pa.field("id", pa.int64())]
     )
     assert _ids(found) == [1]
+
+
+def test_an_engine_may_read_the_files_where_they_have_everything(tmp_path: Path) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "kind", StringType()))
+    (tmp_path / "a").mkdir()
+    catalog = SqlCatalog("mine", uri=f"sqlite:///{tmp_path}/a/catalog.db", warehouse=f"file://{tmp_path}/a")
+    catalog.create_namespace("n")
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "kind"))
+    table = catalog.create_table("n.t", schema, partition_spec=spec)
+    table.append(pa.table({"id": [1, 2], "kind": ["a", "b"]}))
+    tables, path = SnapshotTables(Places((tmp_path,))), table.location().removeprefix("file://")
+    assert tables.table(path, "iceberg", NEWEST).plain
+    with table.update_schema() as update:
+        update.rename_column("id", "number")
+    assert not tables.table(path, "iceberg", NEWEST).plain
+    write_deltalake(str(tmp_path / "d"), pa.table({"id": [1, 2], "kind": ["a", "b"]}), partition_by=["kind"])
+    assert not tables.table(str(tmp_path / "d"), "delta", NEWEST).plain
+    only_ids = [pa.field("id", pa.int64())]
+    assert tables.table(str(tmp_path / "d"), "delta", NEWEST, declared=only_ids).plain
