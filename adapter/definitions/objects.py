@@ -29,6 +29,7 @@ from adapter.execution.relation_names import (
     look_up,
     missing,
     require_schema,
+    skip_missing,
     with_article,
 )
 from adapter.execution.statement import Running
@@ -102,6 +103,9 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
         case "policy" if statement.relation is not None:
             rename_policy(running, statement.relation, statement.name, statement.new_name)
         case "constraint" if statement.relation is not None:
+            if statement.if_exists and look_up(running, catalog, statement.relation) is None:
+                skip_missing(running, statement.relation)
+                return
             relation = find_relation(running, catalog, statement.relation)
             require_owner(running, relation)
             record = _constraint(catalog, relation, statement.name)

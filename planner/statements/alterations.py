@@ -194,6 +194,8 @@ class RenameObject(Struct, frozen=True, kw_only=True):
     name: str
     new_name: str
     relation: QualifiedName | None = None
+    if_exists: bool = False
+    """The table of a constraint need not exist."""
 
 
 class SetSchema(Struct, frozen=True, kw_only=True):

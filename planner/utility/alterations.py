@@ -184,7 +184,13 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if name not in ("schema", "database", "role", "constraint", "policy"):
         raise FeatureNotSupported(f"ALTER {(name or 'object').upper()} RENAME is not supported")
     relation = qualified_name(tree.relation, parsed) if name in ("constraint", "policy") else None
-    return st.RenameObject(kind=name, name=tree.subname, new_name=tree.newname, relation=relation)
+    return st.RenameObject(
+        kind=name,
+        name=tree.subname,
+        new_name=tree.newname,
+        relation=relation,
+        if_exists=tree.missing_ok and name == "constraint",
+    )
 
 
 def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
