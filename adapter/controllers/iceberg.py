@@ -8,14 +8,17 @@ published tables costs a look at the catalog when that has changed.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import structlog
 
 from adapter.controllers.views import keeper_of
 from adapter.publishing.published_tables import published_relations
+from adapter.publishing.pushing import Pusher
 from adapter.publishing.service import Publishing
 from planner.errors import SqlError
-from storage.catalog.model import WHOLE, CatalogSnapshot
+from storage.catalog.model import WHOLE, CatalogSnapshot, Database
 from storage.environment.environment import Environment
 from storage.errors import StorageError
 from storage.timestamps.csn import Csn
@@ -26,41 +29,49 @@ EVERY_S = 5.0
 """How often changes are looked for: published tables are behind the commits by that, and by what publishing takes."""
 
 LAST_RETRY_S = 60.0
+MOST_DOUBLINGS = 10
 
 
 class TableKeeper:
     """The publishing of one process, from `start` to `stop`."""
 
-    def __init__(self, env: Environment, publishing: Publishing, *, every_s: float = EVERY_S) -> None:
+    def __init__(
+        self, env: Environment, publishing: Publishing, pusher: Pusher | None = None, *, every_s: float = EVERY_S
+    ) -> None:
         self._env = env
         self._publishing = publishing
+        self._pusher = pusher
         self._every_s = every_s
-        self._loop: asyncio.Task[None] | None = None
+        self._loops: list[asyncio.Task[None]] = []
         self._known: tuple[CatalogSnapshot, tuple[int, ...]] | None = None
         self._done: dict[int, tuple[CatalogSnapshot, Csn]] = {}
         """By database: the catalog and the latest write of its tables when they were published."""
-        self._failures = 0
 
     def start(self) -> None:
         """Begin; needs a running event loop."""
-        self._loop = asyncio.get_running_loop().create_task(self._keep(), name="iceberg-tables")
+        loop = asyncio.get_running_loop()
+        self._loops = [loop.create_task(self._keep(self._look, "tables could not be published"), name="iceberg-tables")]
+        if self._pusher is not None:
+            push = self._keep(partial(self._push, self._pusher), "tables could not be pushed to the Iceberg catalog")
+            self._loops.append(loop.create_task(push, name="iceberg-catalog"))
 
     async def stop(self) -> None:
         """End, and return once nothing is being published any more."""
-        if self._loop is not None:
-            self._loop.cancel()
-            await asyncio.gather(self._loop, return_exceptions=True)
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
 
-    async def _keep(self) -> None:
+    async def _keep(self, look: Callable[[], Awaitable[None]], trouble: str) -> None:
+        failures = 0
         while True:
-            await self._env.clock.sleep(min(self._every_s * 2**self._failures, LAST_RETRY_S))
+            await self._env.clock.sleep(min(self._every_s * 2**failures, LAST_RETRY_S))
             try:
-                await self._look()
+                await look()
             except (SqlError, StorageError) as error:
-                self._failures += 1
-                log.warning("tables could not be published", error=str(error))
+                failures = min(failures + 1, MOST_DOUBLINGS)
+                log.warning(trouble, error=str(error))
             else:
-                self._failures = 0
+                failures = 0
 
     async def _databases(self) -> tuple[int, ...]:
         """The databases that have published tables, or had some when this process began."""
@@ -80,13 +91,22 @@ class TableKeeper:
             self._known = whole, tuple(sorted(found))
         return self._known[1]
 
-    async def _look(self) -> None:
+    def _keeps(self, database: int) -> bool:
+        """Whether it is this process that publishes the database."""
         env = self._env
-        dead = env.leases.is_dead
-        living = [p for p in env.cache.state.leases if p == env.process or not dead(p)]
+        living = [p for p in env.cache.state.leases if p == env.process or not env.leases.is_dead(p)]
+        return env.process == keeper_of(database, living)
+
+    async def _look(self) -> None:
         for database in await self._databases():
-            if env.process == keeper_of(database, living):
+            if self._keeps(database):
                 await self._publish(database)
+
+    async def _push(self, pusher: Pusher) -> None:
+        for oid, catalog in self._env.catalog.current().databases.items():
+            record = catalog.get(oid)
+            if isinstance(record, Database) and record.name == pusher.database and self._keeps(oid):
+                await pusher.push(oid)
 
     async def _publish(self, database: int) -> None:
         env = self._env

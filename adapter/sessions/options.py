@@ -36,6 +36,9 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     pruning_audit: float | None = None
     """Share of the parts that reads leave out which are audited; None: as the environment has it."""
 
+    iceberg_catalog: Mapping[str, str] = field(default_factory=dict)
+    """The external catalog that published tables are pushed to (`adapter.publishing.pushing`); empty: none."""
+
     def places(self) -> Places:
         """Where statements may read and write files."""
         return Places(self.allow_paths, self.stores.blob_options)

@@ -24,6 +24,7 @@ from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
 from adapter.execution.session_state import SessionState
 from adapter.plans.key_indexes import ShardIndexes
+from adapter.publishing.pushing import Pusher
 from adapter.queries.session_facts import own_rows
 from adapter.results import StartupParameters
 from adapter.sessions.answers import answer_colleagues
@@ -73,7 +74,8 @@ class Server:
         self._warms_spark = options.warm_spark
         self.memory = MemoryKeeper(env, engines, self.sessions)
         self._views = ViewKeeper(env, self._open_own_session)
-        self._tables = TableKeeper(env, services.publishing)
+        pusher = Pusher(env, services.publishing, options.iceberg_catalog) if options.iceberg_catalog else None
+        self._tables = TableKeeper(env, services.publishing, pusher)
         self._base_settings = _server_defaults(options.settings)
         self._closing = False
 

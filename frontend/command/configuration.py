@@ -82,13 +82,16 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Which event loop serves."""
     allow_path: list[str] = []
     """Local folders below which statements may read and write files; none without it."""
+    iceberg_catalog: dict[str, str] = {}
+    """The Iceberg REST catalog that published tables are pushed to: uri, warehouse, credential, ... as pyiceberg has
+    them, and the database (default postgres) whose tables these are."""
     pruning_audit: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.001
     """Share of the files that reads leave out by statistics which are read all the same, to check the statistics."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, and everything above it."""
 
 
-_PAIR_OPTIONS = ("spark_conf", "settings", "blob_options")
+_PAIR_OPTIONS = ("spark_conf", "settings", "blob_options", "iceberg_catalog")
 _LIST_OPTIONS = ("allow_path",)
 STORE_OPTIONS = ("data_dir", "consensus", "blob", "blob_options")
 """The options that say where an environment is; `tidegate admin` takes them too."""

@@ -67,6 +67,12 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="local folder below which statements of superusers may read and write files; may be repeated",
     )
+    add(
+        *("--iceberg-catalog",),
+        metavar="NAME=VALUE",
+        action="append",
+        help="Iceberg REST catalog to push published tables to (uri, warehouse, credential, ...); may be repeated",
+    )
     add("--pruning-audit", metavar="SHARE", help="share of the files left out by statistics to check (default 0.001)")
     add("--log-level", metavar="LEVEL", help="debug, info, warning or error (default info)")
 

@@ -105,6 +105,8 @@ async def _serve(
         certificates = load_certificates(configuration)
     except BadCertificate as error:
         raise StartFailed(str(error)) from error
+    if configuration.iceberg_catalog and "uri" not in configuration.iceberg_catalog:
+        raise StartFailed("iceberg_catalog: the catalog's uri is missing")
     options = ServerOptions(
         stores=store_names(configuration),
         spark_master=configuration.spark_master,
@@ -117,6 +119,7 @@ async def _serve(
         allow_paths=tuple(Path(folder) for folder in configuration.allow_path),
         copy_codec=FileCodec(),
         pruning_audit=configuration.pruning_audit,
+        iceberg_catalog=configuration.iceberg_catalog,
     )
     try:
         backend = await sessions.Server.open(options)

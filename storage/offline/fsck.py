@@ -28,7 +28,7 @@ from storage.errors import (
 )
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.offline.admin import Inspector
-from storage.publishing.record import PUBLICATION_PREFIX
+from storage.publishing.record import PUBLICATION_PREFIX, PUSHED_PREFIX
 from storage.shards import shard_state
 from storage.shards.history import Archives
 from storage.shards.indexes.definition import RUN_VERSION
@@ -44,7 +44,7 @@ from storage.timestamps.in_process import WINDOW_KEY
 from storage.transactions.txns_state import TXNS_KEY, TxnsState
 from storage.transactions.xid_blocks import XID_KEY
 
-REGISTER_PREFIXES = (OID_KEY, WINDOW_KEY, XID_KEY, SEQUENCE_PREFIX, PUBLICATION_PREFIX)
+REGISTER_PREFIXES = (OID_KEY, WINDOW_KEY, XID_KEY, SEQUENCE_PREFIX, PUBLICATION_PREFIX, PUSHED_PREFIX)
 """Keys of what `storage.durable.registers` keeps."""
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -32,7 +31,7 @@ from storage.publishing.columns import PublishableTable
 from storage.publishing.deletes import NO_DELETES, Deletes
 from storage.publishing.manifests import Entry, Manifest, Writing, advanced, data_file, written_list
 from storage.publishing.metadata import Totals, next_metadata, parsed, with_schema
-from storage.publishing.record import Publications, PublishedSnapshot, PublishedTable, publications
+from storage.publishing.record import Publications, PublishedSnapshot, PublishedTable, publications, table_uuid
 from storage.publishing.schemas import iceberg_schema, name_mapping
 from storage.publishing.sources import Fold, Sources
 from storage.reading.reader import ShardReader
@@ -197,7 +196,7 @@ class Publisher:
             metadata = next_metadata(
                 old,
                 before_location=None if before is None else self._location(before.metadata),
-                table=uuid.uuid5(uuid.NAMESPACE_URL, f"tidegate:{self._environment}/{table.relation}"),
+                table=table_uuid(self._environment, table.relation),
                 location=self._location(f"iceberg/{table.relation}"),
                 csn=csn,
                 schemas=schemas,
@@ -270,8 +269,10 @@ class Publisher:
 
     async def clean(self, table: PublishedTable) -> int:
         """Remove the files of `table` below ``iceberg/`` that nothing names, but for those of other processes that
-        live. Returns how many. Whoever publishes it must not do so meanwhile."""
-        listed = [entry.key async for entry in self._blob.list(f"iceberg/{table.relation}/")]
+        live, and those in folders, which external catalogs write. Returns how many. Whoever publishes it must not do
+        so meanwhile."""
+        folder = f"iceberg/{table.relation}/"
+        listed = [entry.key async for entry in self._blob.list(folder) if "/" not in entry.key.removeprefix(folder)]
         named = await self._named(table)
         removed = 0
         for key in listed:

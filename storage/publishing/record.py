@@ -6,6 +6,8 @@ table's metadata reads nothing else of ours; what its snapshots need is kept by 
 
 from __future__ import annotations
 
+import uuid
+
 from msgspec import Struct
 
 from storage.clock import Clock
@@ -16,6 +18,14 @@ from storage.timestamps.csn import Csn
 
 PUBLICATION_PREFIX = "published/"
 """The keys of the registers in consensus: followed by the database's oid."""
+
+PUSHED_PREFIX = "pushed/"
+"""The keys of the registers that name what an external catalog may have: followed by the database's oid."""
+
+
+def table_uuid(environment: str, relation: int) -> uuid.UUID:
+    """The UUID of a published table, by which it is known as ours."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, f"tidegate:{environment}/{relation}")
 
 
 class PublishedSnapshot(Struct, frozen=True, array_like=True):
@@ -72,3 +82,24 @@ def publications(consensus: Consensus, clock: Clock, database: int) -> Register[
     """The register of the database with the oid `database`."""
     key = f"{PUBLICATION_PREFIX}{database}"
     return Register(consensus, clock, key, "what is published", lambda data: decode_register(data, Publications, key))
+
+
+class PushedTable(Struct, frozen=True, array_like=True, order=True):
+    """A table that an external catalog may have: the relation's oid, and the name there."""
+
+    relation: int
+    namespace: str
+    name: str
+
+
+class Pushed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The `tables` of one database that an external catalog may have, and those of them that it has shown."""
+
+    tables: frozenset[PushedTable] = frozenset()
+    shown: frozenset[PushedTable] = frozenset()
+
+
+def pushed_tables(consensus: Consensus, clock: Clock, database: int) -> Register[Pushed]:
+    """The register of the database with the oid `database`."""
+    key = f"{PUSHED_PREFIX}{database}"
+    return Register(consensus, clock, key, "what is pushed", lambda data: decode_register(data, Pushed, key))

@@ -64,9 +64,9 @@ def test_the_server_imports_every_dependency() -> None:
 def test_the_server_imports_nothing_else() -> None:
     ours = {*STOREYS, "sqllogictest"}
     foreign = imported_packages(*sorted(ours)) - ours - set(sys.stdlib_module_names)
-    # Spark brings py4j and postgast protobuf, each in the version that it needs; the generated catalogs are written by
-    # a tool for developers, who have psycopg.
-    brought = {"py4j", "google", "psycopg"}
+    # Spark brings py4j, postgast protobuf and pyiceberg requests, each in the version that it needs; the generated
+    # catalogs are written by a tool for developers, who have psycopg.
+    brought = {"py4j", "google", "requests", "psycopg"}
     assert {name for name in foreign if not distributions_of({name}) & set(RUNTIME)} == brought
 
 

@@ -1,0 +1,205 @@
+"""Published tables in an external Iceberg REST catalog: what one table needs to be there as it is published.
+
+A table that the catalog lacks is registered with our metadata. One that it has is changed by the commits of the
+specification (apache/iceberg, open-api/rest-catalog-open-api.yaml: `CommitTableRequest`), which every such catalog
+takes: schemas, snapshots and properties that it lacks are added, and snapshots that are listed no longer are removed,
+so that what readers find there has all its files. What is there is looked at each time and nothing is remembered: a
+push after any failure brings the catalog up to date. Tables are known by their UUID; another's table of the same name
+is left alone.
+
+All of it blocks, and is for threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeGuard, TypeVar
+
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    RESTError,
+    ServerError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotsUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableUpdate,
+)
+from requests import PreparedRequest, Response, Session
+from requests.adapters import HTTPAdapter
+from requests.exceptions import RequestException
+
+from storage.errors import Determinate
+from storage.publishing.metadata import CSN_PROPERTY
+
+R = TypeVar("R")
+
+TIMEOUT_S = 30.0
+"""How long the catalog may take to connect, and between two pieces of an answer."""
+
+
+class _Patient(HTTPAdapter):
+    """Requests that end; those of pyiceberg would wait for ever."""
+
+    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
+        options["timeout"] = options.get("timeout") or TIMEOUT_S
+        return super().send(request, *args, **options)
+
+
+class _Catalog(RestCatalog):
+    def _create_session(self) -> Session:
+        session = super()._create_session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, _Patient())
+        return session
+
+
+class ExternalCatalog:
+    """A catalog by pyiceberg's properties of it (uri, warehouse, credential, ...); its methods raise Determinate."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._properties = dict(properties)
+        self._opened: _Catalog | None = None
+
+    def show(self, namespace: str, name: str, location: str, ours: TableMetadataV2, *, was_shown: bool = False) -> bool:
+        """Let the catalog have the table as `ours` says, the metadata at `location`. One that `was_shown` there and
+        cannot be loaded any more is registered anew. False: the name is that of another's table, which stays."""
+        return self._asked(partial(_show, (namespace, name), location, ours, was_shown), f"{namespace}.{name}")
+
+    def remove(self, namespace: str, name: str, table: uuid.UUID, *, was_shown: bool) -> None:
+        """Let the catalog no longer have the table of that UUID under the name; nothing happens to another's. One that
+        `was_shown` there goes, too, when its metadata has gone already and the catalog cannot load it any more."""
+
+        def remove(catalog: RestCatalog) -> None:
+            try:
+                if catalog.load_table((namespace, name)).metadata.table_uuid != table:
+                    return
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return
+            except ServerError:
+                if not was_shown:
+                    raise
+            catalog.drop_table((namespace, name))
+
+        self._asked(remove, f"{namespace}.{name}")
+
+    def _asked(self, ask: Callable[[RestCatalog], R], table: str) -> R:
+        try:
+            if self._opened is None:
+                self._opened = _Catalog("external", **self._properties)
+            return ask(self._opened)
+        except (
+            RESTError,
+            RequestException,
+            CommitFailedException,
+            TableAlreadyExistsError,
+            NoSuchTableError,
+            NoSuchNamespaceError,
+            NotImplementedError,
+            ValueError,  # Of an answer that is not what the specification says.
+        ) as error:
+            self._opened = None
+            raise Determinate(f"the Iceberg catalog at {self._properties['uri']}, table {table}: {error}") from error
+
+
+def _show(
+    identifier: tuple[str, str], location: str, ours: TableMetadataV2, was_shown: bool, catalog: RestCatalog
+) -> bool:
+    try:
+        table = catalog.load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        _register(catalog, identifier, location)
+        return True
+    except ServerError:
+        if not was_shown:
+            raise
+        # The metadata that it had has expired while it could not be pushed to.
+        catalog.drop_table(identifier)
+        _register(catalog, identifier, location)
+        return True
+    there = table.metadata
+    if there.table_uuid != ours.table_uuid:
+        return False
+    if there.current_snapshot_id == ours.current_snapshot_id or _is_later(there, ours):
+        return True
+    if _follows(there, ours):
+        requirements = (
+            AssertTableUUID(uuid=there.table_uuid),
+            AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": there.current_snapshot_id}),
+        )
+        catalog.commit_table(table, requirements, _updates(there, ours))
+    else:
+        # Somebody else has written there: the catalog cannot be led from that to what is published.
+        catalog.drop_table(identifier)
+        _register(catalog, identifier, location)
+    return True
+
+
+def _register(catalog: RestCatalog, identifier: tuple[str, str], location: str) -> None:
+    with contextlib.suppress(NamespaceAlreadyExistsError):
+        catalog.create_namespace(identifier[:1])
+    catalog.register_table(identifier, location)
+
+
+def _is_later(there: TableMetadata, ours: TableMetadataV2) -> bool:
+    """Whether a later publication has been pushed meanwhile, by a process that was faster."""
+    snapshot = there.current_snapshot()
+    if snapshot is None or snapshot.summary is None or ours.current_snapshot_id is None:
+        return False
+    return (
+        snapshot.summary[CSN_PROPERTY] == str(snapshot.snapshot_id) and snapshot.snapshot_id > ours.current_snapshot_id
+    )
+
+
+def _follows(there: TableMetadata, ours: TableMetadataV2) -> TypeGuard[TableMetadataV2 | TableMetadataV3]:
+    """Whether what is published can be committed upon what is there."""
+    newest = ours.current_snapshot()
+    known = {schema.schema_id: schema.fields for schema in ours.schemas}
+    return (
+        not isinstance(there, TableMetadataV1)
+        and newest is not None
+        and (newest.sequence_number or 0) > there.last_sequence_number
+        and all(known.get(schema.schema_id) == schema.fields for schema in there.schemas)
+    )
+
+
+def _updates(there: TableMetadataV2 | TableMetadataV3, ours: TableMetadataV2) -> tuple[TableUpdate, ...]:
+    schemas = {schema.schema_id for schema in there.schemas}
+    updates: list[TableUpdate] = [
+        AddSchemaUpdate(schema=schema)
+        for schema in sorted(ours.schemas, key=lambda schema: schema.schema_id)
+        if schema.schema_id not in schemas
+    ]
+    if ours.current_schema_id != there.current_schema_id:
+        updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": ours.current_schema_id}))
+    changed = {name: value for name, value in ours.properties.items() if there.properties.get(name) != value}
+    if changed:
+        updates.append(SetPropertiesUpdate(updates=changed))
+    known = {snapshot.snapshot_id for snapshot in there.snapshots}
+    updates.extend(
+        AddSnapshotUpdate(snapshot=snapshot)
+        for snapshot in ours.snapshots
+        if snapshot.snapshot_id not in known and (snapshot.sequence_number or 0) > there.last_sequence_number
+    )
+    head = {"ref-name": MAIN_BRANCH, "type": "branch", "snapshot-id": ours.current_snapshot_id}
+    updates.append(SetSnapshotRefUpdate.model_validate(head))
+    expired = sorted(known - {snapshot.snapshot_id for snapshot in ours.snapshots})
+    if expired:
+        updates.append(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": expired}))
+    return tuple(updates)

@@ -1,0 +1,114 @@
+"""Published tables pushed to an external Iceberg REST catalog, and brought up to date after failures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ServerError
+
+from tests.support.iceberg_catalog import WritableCatalog
+from tests.support.postgres import free_port
+from tests.support.server import run_server
+
+Rows = list[tuple[Any, ...]]
+
+
+def rows(reader: RestCatalog, table: str) -> Rows | None:
+    """What the external catalog shows of a table; None when it has none."""
+    try:
+        found = reader.load_table(table).scan().to_arrow()
+    except (NoSuchTableError, NoSuchNamespaceError, ServerError):
+        return None
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def until(found: Callable[[], object], expected: object, *, within_s: float = 90.0) -> None:
+    """Waits until `found` gives what is expected."""
+    deadline = time.monotonic() + within_s
+    while (last := found()) != expected:
+        assert time.monotonic() < deadline, last
+        time.sleep(0.2)
+
+
+def test_tables_are_pushed_and_brought_up_to_date(tmp_path: Path) -> None:
+    external = WritableCatalog(tmp_path, free_port())
+    external.start()
+    given = (f"uri={external.uri}", "token=known")
+    arguments = ("--spark-start", "lazy", *(part for pair in given for part in ("--iceberg-catalog", pair)))
+    try:
+        with run_server(tmp_path / "data", arguments=arguments) as server:
+            reader = external.client()
+
+            def run(*statements: str) -> None:
+                with psycopg.connect(server.dsn(), autocommit=True) as client:
+                    for statement in statements:
+                        client.execute(statement)
+
+            # What is somebody else's stays so, and is in nobody's way.
+            external.tables.create_namespace("public")
+            theirs = external.tables.create_table("public.taken", pa.schema([("theirs", pa.int32())]))
+            run(
+                "CREATE TABLE taken (id int) WITH (iceberg = 'on')",
+                "CREATE SCHEMA shop",
+                "CREATE TABLE shop.t (id int, word text) WITH (iceberg = 'on')",
+                "INSERT INTO shop.t SELECT n, 'row ' || n FROM generate_series(1, 10) n",
+                "CALL tidegate.publish('shop.t')",
+            )
+            until(lambda: rows(reader, "shop.t"), [(n, f"row {n}") for n in range(1, 11)])
+            # Changes of rows and of columns are commits: nothing vanishes meanwhile.
+            run(
+                "DELETE FROM shop.t WHERE id > 3",
+                "CALL tidegate.publish('shop.t')",
+                "ALTER TABLE shop.t RENAME COLUMN word TO label",
+                "ALTER TABLE shop.t ADD COLUMN price numeric(8, 2)",
+                "UPDATE shop.t SET price = id",
+                "CALL tidegate.publish('shop.t')",
+            )
+            until(lambda: rows(reader, "shop.t"), [(n, f"row {n}", n) for n in range(1, 4)])
+            assert external.commits > 0
+            assert [field.field_id for field in reader.load_table("shop.t").schema().fields] == [1, 2, 3]
+            snapshot = reader.load_table("shop.t").current_snapshot()
+            assert snapshot is not None
+            assert snapshot.summary is not None
+            assert snapshot.summary["tidegate.csn"] == str(snapshot.snapshot_id)
+            # A copy that the catalog cannot load any more is registered anew.
+            written = reader.load_table("shop.t").metadata_location
+            assert "/metadata/" in written
+            Path(written.removeprefix("file://")).unlink()
+            run("UPDATE shop.t SET price = 0 WHERE id = 3", "CALL tidegate.publish('shop.t')")
+            until(lambda: (rows(reader, "shop.t") or [()])[-1], (3, "row 3", 0))
+            # The catalog is away, and the server dies: what has happened meanwhile is caught up with.
+            external.stop()
+            run("INSERT INTO shop.t VALUES (4, 'away', 4)", "CALL tidegate.publish('shop.t')")
+            run("ALTER TABLE shop.t RENAME TO renamed", "CALL tidegate.publish('shop.renamed')")
+            server.kill()
+            external.start()
+            server.start()
+            until(lambda: (rows(reader, "shop.renamed") or [()])[-1], (4, "away", 4))
+            until(lambda: rows(reader, "shop.t"), None)
+            # What somebody else has written into the copy is overwritten by the next push.
+            external.tables.load_table("shop.renamed").delete("id = 1")
+            run("DELETE FROM shop.renamed WHERE id = 2", "CALL tidegate.publish('shop.renamed')")
+            until(lambda: [row[0] for row in rows(reader, "shop.renamed") or []], [1, 3, 4])
+            run("DROP TABLE shop.renamed")
+            until(lambda: external.tables.list_tables("shop"), [])
+            found = external.tables.load_table("public.taken")
+            assert found.metadata.table_uuid == theirs.metadata.table_uuid
+            assert "has another table" in server.log.read_text()
+    finally:
+        external.stop()
+
+
+def test_a_catalog_has_an_address(tmp_path: Path) -> None:
+    with (
+        pytest.raises(Exception, match="the catalog's uri is missing"),
+        run_server(tmp_path / "data", arguments=("--iceberg-catalog", "token=known")),
+    ):
+        pass
