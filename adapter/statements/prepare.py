@@ -29,6 +29,7 @@ from planner.errors import (
 )
 from planner.ir.array_value import ArrayValue, held_type
 from planner.ir.nodes import Literal
+from planner.resolution.reg_types import resolve_reg
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from planner.types import types as t
@@ -197,6 +198,17 @@ async def describe(session: SessionState, name: str) -> StatementDescription:
     return StatementDescription(param_types=statement.param_types, columns=statement.columns)
 
 
+def _with_objects(session: SessionState, plan: Plan, params: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    """`params` with the oids of what those of regclass and its like name. Raises 42P01, 42883, ..."""
+    context = session.bind_context(plan.catalog)
+    return tuple(
+        replace(param, value=resolve_reg(context, param.type.oid, param.value))
+        if param.type.oid in t.REG_TYPES and isinstance(param.value, str)
+        else param
+        for param in params
+    )
+
+
 def bind(
     session: SessionState, portal: str, name: str, params: tuple[Literal, ...], result_formats: tuple[int, ...]
 ) -> Portal:
@@ -216,6 +228,11 @@ def bind(
             raise in_failed_transaction()
     else:
         plan = _revalidated(session, statement)
+    if plan is not None:
+        for param in params:
+            if param.type.oid in t.REG_TYPES and isinstance(param.value, str):
+                params = _with_objects(session, plan, params)
+                break
     columns = statement.columns
     if plan is not None and any(isinstance(param.value, ArrayValue) for param in params):
         # What a value holds besides its elements is in the types of the plan for it.

@@ -38,6 +38,15 @@ def test_parameters_and_results(connection: psycopg.Connection) -> None:
     assert cursor.execute("UPDATE t SET b = %s WHERE a < %s", ("u", 4)).rowcount == 3
 
 
+@pytest.mark.parametrize("name", ["pg_class", "pg_catalog.pg_class", "1259"])
+def test_a_parameter_that_names_an_object(connection: psycopg.Connection, name: str) -> None:
+    assert connection.execute("SELECT CAST(%s AS regclass)", (name,)).fetchall() == [("pg_class",)]
+    found = connection.execute("SELECT relname FROM pg_class WHERE oid = %s::regclass", (name,)).fetchall()
+    assert found == [("pg_class",)]
+    with pytest.raises(errors.UndefinedTable, match='relation "nope" does not exist'):
+        connection.execute("SELECT %s::regclass", ("nope",))
+
+
 def test_rows_as_values(connection: psycopg.Connection) -> None:
     assert connection.execute("SELECT ROW(1, 'x y')::text").fetchall() == [('(1,"x y")',)]
     assert connection.cursor(binary=True).execute("SELECT ROW(1, 'x y'::text)").fetchall() == [((1, "x y"),)]
