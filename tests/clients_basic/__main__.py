@@ -14,13 +14,13 @@ from pathlib import Path
 
 import psycopg
 
-from tests.clients_basic import dbt, dumps, flyway, node, pgx
+from tests.clients_basic import dbt, dumps, flyway, node, pgx, suites
 from tests.clients_basic.client import Check, Client, Observed, Place, ToolError
 from tests.clients_basic.page import Line, page
 from tests.support.postgres import start_postgres
 from tests.support.server import AS_SHIPPED, ROOT, TidegateServer
 
-CLIENTS = (dbt.CLIENT, dumps.CLIENT, *node.CLIENTS, pgx.CLIENT, flyway.CLIENT)
+CLIENTS = (dbt.CLIENT, dumps.CLIENT, *node.CLIENTS, pgx.CLIENT, flyway.CLIENT, *suites.CLIENTS)
 PAGE = ROOT / "docs" / "clients-basic.md"
 SETTING = "max_prepared_transactions=10"
 """SQLAlchemy's suite prepares transactions."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 _HEAD = """\
 # Clients
 
-Written by `make clients-basic`, which installs the tools in these versions and runs scripted sessions of each against a
-PostgreSQL 15 and against Tidegate, on the local engine. A feature works when the session's own assertions hold on both
-and what it sees is the same.
+Written by `make clients-basic`, which installs the tools in these versions and runs scripted sessions of each, or tests
+of its own, against a PostgreSQL 15 and against Tidegate, on the local engine. A feature works when the session's own
+assertions hold on both and what it sees is the same.
 
 | client | version | feature | Tidegate |
 | --- | --- | --- | --- |

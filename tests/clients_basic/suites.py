@@ -1,0 +1,100 @@
+"""SQLAlchemy and Django by tests of their own, unmodified, from their source distributions."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.clients_basic.client import PROJECTS, Check, Client, Place, ToolError, run_tool
+from tests.clients_basic.installing import python_packages, source
+
+_SQLALCHEMY, _DJANGO = "2.0.44", "5.2.8"
+_SUITE_S = 1800.0
+
+
+def _sqlalchemy(place: Place) -> Sequence[str]:
+    """What became of each test of the dialect suite. Its set-up goes without the extensions citext and hstore, which
+    these tests do not use."""
+    home = source("sqlalchemy", _SQLALCHEMY)
+    for schema in ("test_schema", "test_schema_2"):
+        place.execute(f"CREATE SCHEMA {schema}")
+    report = place.folder / "report.xml"
+    command = (place.installed / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore")
+    ours = ("-p", "without_extensions", "--dburi", place.url("postgresql+psycopg"), f"--junitxml={report}")
+    wrong = ""
+    try:
+        run_tool(
+            *command,
+            *ours,
+            "test/dialect/test_suite.py",
+            cwd=home,
+            environment={"PYTHONPATH": str(PROJECTS / "sqlalchemy")},
+            timeout_s=_SUITE_S,
+        )
+    except ToolError as error:
+        wrong = str(error)
+    if not report.exists():
+        raise ToolError(wrong)
+    return _outcomes(report)
+
+
+def _outcomes(report: Path) -> list[str]:
+    lines = []
+    # NOTE: what pytest has just written.
+    for case in ElementTree.parse(report).iter("testcase"):
+        kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+        lines.append(f"{case.get('classname')}.{case.get('name')}: {', '.join(kinds) or 'passed'}")
+    return sorted(lines)
+
+
+def _django(*labels: str) -> Callable[[Place], Sequence[str]]:
+    """Django's tests of these labels, all of which have to pass."""
+
+    def check(place: Place) -> Sequence[str]:
+        home = source("django", _DJANGO) / "tests"
+        printed = run_tool(
+            place.installed / "bin" / "python",
+            "runtests.py",
+            "--settings=tests_settings",
+            "--parallel=1",
+            "--noinput",
+            *labels,
+            cwd=home,
+            environment={
+                "PYTHONPATH": str(PROJECTS / "django"),
+                "TESTS_HOST": place.host,
+                "TESTS_PORT": str(place.port),
+                "TESTS_DATABASE": place.database,
+            },
+            timeout_s=_SUITE_S,
+        )
+        return [line.split(" in ")[0] for line in printed.splitlines() if line.startswith(("Ran ", "OK"))]
+
+    return check
+
+
+CLIENTS = (
+    Client(
+        name="SQLAlchemy",
+        version=f"{_SQLALCHEMY} (psycopg 3.2.13)",
+        install=lambda: python_packages("sqlalchemy"),
+        checks=(Check("its dialect suite, 1,614 tests", _sqlalchemy),),
+    ),
+    Client(
+        name="Django",
+        version=f"{_DJANGO} (psycopg 3.2.13)",
+        install=lambda: python_packages("django"),
+        checks=(
+            Check(
+                "its tests basic, bulk_create, update, lookup, ordering",
+                _django("basic", "bulk_create", "update", "lookup", "ordering"),
+            ),
+            Check("its tests introspection, constraints, indexes", _django("introspection", "constraints", "indexes")),
+            Check(
+                "its tests aggregation, annotations, expressions", _django("aggregation", "annotations", "expressions")
+            ),
+            Check("its tests transactions, select_for_update", _django("transactions", "select_for_update")),
+        ),
+    ),
+)
