@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from adapter.access.row_security import is_subject
 from adapter.changes.constraints.key_locks import lock_keys, lock_referred, newest
+from adapter.changes.constraints.key_values import keys_for_child, keys_for_parent
 from adapter.changes.constraints.table_keys import ForeignKey
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
@@ -330,21 +331,6 @@ async def _refuse_unserializable(running: Running, relation: Relation, as_of: Cs
             raise serialization_failure(READ_WRITE_DEPENDENCIES)
 
 
-def _for_parent(key: ForeignKey, keys: Keys) -> Keys:
-    """Referring keys as values of the columns that they refer to, whose types may be wider."""
-    sources = [column.source for column in key.parent_index.columns]
-    return tuple(
-        column if not isinstance(source, StoredColumn) or column.type == source.type else _cast(column, source.type)
-        for column, source in zip(keys, sources, strict=True)
-    )
-
-
-def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    if pa.types.is_integer(column.type) and pa.types.is_integer(type_):
-        return column  # Looked up by value, whatever the width.
-    return column.cast(type_, safe=False)
-
-
 async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None:
     """23503 when a row that `keys` refer to is not there; it must stay."""
     if key.constraint.match == "f" and len(keys) > 1:
@@ -354,7 +340,7 @@ async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None
     once = await computed(len(keys[0]), partial(distinct_keys, keys))
     if not len(once[0]):
         return
-    wanted = _for_parent(key, once)
+    wanted = keys_for_parent(key, once)
     violation = not_present(running, key, once)
     transaction = running.transaction
     before = await _seen_by_snapshot(running, key, wanted)
@@ -439,16 +425,17 @@ async def check_unreferenced(running: Running, key: ForeignKey, keys: Keys) -> N
     if not len(keys[0]):
         return
     violation = _still_referenced(running, key, keys)
+    wanted = keys_for_child(key, keys)
     found, as_of = await lock_referred(
-        running, key.child, lambda as_of: find(running, key.child, key.child_index, keys, as_of=as_of)
+        running, key.child, lambda as_of: find(running, key.child, key.child_index, wanted, as_of=as_of)
     )
     if len(found.keys):
         raise violation(int(found.keys.min()))
-    await claim_unreferenced(running, key, keys, violation, as_of)
+    await claim_unreferenced(running, key, wanted, violation, as_of)
 
 
 async def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation: Violation, as_of: Csn) -> None:
-    """Nobody else may add a row that refers to one of `keys` after `as_of`."""
+    """Nobody else may add a row that refers to one of `keys`, as they are in its table, after `as_of`."""
     transaction = running.transaction
     if transaction.is_own_table(key.child):
         return

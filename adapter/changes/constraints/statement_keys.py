@@ -27,6 +27,7 @@ from adapter.changes.constraints.key_checks import (
     refuse_unseen,
 )
 from adapter.changes.constraints.key_locks import lock_found
+from adapter.changes.constraints.key_values import keys_for_child, values_for_child
 from adapter.changes.constraints.overlap_checks import check_overlaps
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.table_keys import ForeignKey, TableKeys, UniqueKey, places_of
@@ -191,7 +192,7 @@ class StatementKeys:
                     valid &= np.asarray(column.is_valid())
                 rows = pa.array(np.flatnonzero(valid))
                 before, after = _take(before, rows), _take(after, rows)
-                await self._follow(key, before, after, key.child_places)
+                await self._follow(key, before, values_for_child(key, after), key.child_places)
             case action:
                 values = await self._values(key, constraint.columns, action)
                 gone = await gone_keys(self._running, key, before)
@@ -202,9 +203,9 @@ class StatementKeys:
         """Rows whose default is the very key that is gone refer to it as before, and no check of theirs looks at a key
         that has not changed. 23503 for one. Other keys that are gone are not looked at: who refers to one of them by
         now came after those that have followed, which begins the statement again and is no violation."""
-        same = np.ones(len(gone[0]), bool)
+        same, seen = np.ones(len(gone[0]), bool), keys_for_child(key, gone)
         for attnum, value in zip(attnums, values, strict=True):
-            column = gone[key.constraint.columns.index(attnum)]
+            column = seen[key.constraint.columns.index(attnum)]
             same &= value.null_count == 0
             same &= ~differs(column, value.cast(column.type).take(pa.array(np.zeros(len(column), np.int64))))
         await check_unreferenced(self._running, key, _take(gone, pa.array(np.flatnonzero(same))))
@@ -233,6 +234,7 @@ class StatementKeys:
         those of the same number, or the only ones."""
         if not len(gone[0]):
             return
+        gone = keys_for_child(key, gone)
         running = self._running
         target = target_of(running, running.transaction.catalog, key.child.oid)
         columns = stored_columns(key.child)

@@ -14,6 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.plans.key_indexes import RowValues, constraint_index, is_plain, key_index, unique_index
+from planner.ir.physical import arrow_type
+from planner.types import types as t
+from planner.types.types import SqlType, type_of_column
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
 from storage.shards.indexes.definition import IndexDefinition
@@ -64,6 +67,15 @@ class ForeignKey(Struct, frozen=True, kw_only=True):
     parent: Relation
     parent_index: IndexDefinition
     parent_places: tuple[int, ...]
+    unlike: tuple[UnlikeTypes | None, ...]
+    """For each column, its types where values of one are not looked up as those of the other."""
+
+
+class UnlikeTypes(Struct, frozen=True):
+    """The types of a column that refers, and of the one that it refers to."""
+
+    child: SqlType
+    parent: SqlType
 
 
 class TableKeys(Struct, frozen=True, kw_only=True):
@@ -135,7 +147,26 @@ def foreign_key(catalog: CatalogSnapshot, constraint: Constraint) -> ForeignKey:
         parent=parent,
         parent_index=key_index(parent, constraint.foreign_columns),
         parent_places=places_of(parent, constraint.foreign_columns),
+        unlike=tuple(
+            _unlike(child, attnum, parent, other)
+            for attnum, other in zip(constraint.columns, constraint.foreign_columns, strict=True)
+        ),
     )
+
+
+_ALIKE = (frozenset({t.INT2, t.INT4, t.INT8}), frozenset({t.TEXT, t.VARCHAR, t.NAME}))
+"""Types whose values are looked up as those of each other."""
+
+
+def _unlike(child: Relation, attnum: int, parent: Relation, other: int) -> UnlikeTypes | None:
+    one, two = (
+        type_of_column(next(column for column in relation.columns if column.attnum == number))
+        for relation, number in ((child, attnum), (parent, other))
+    )
+    if any(one.oid in types and two.oid in types for types in _ALIKE):
+        return None
+    same = one.oid == two.oid and arrow_type(one) == arrow_type(two)
+    return None if same and (one.oid != t.BPCHAR or one.typmod == two.typmod) else UnlikeTypes(one, two)
 
 
 def places_of(relation: Relation, attnums: tuple[int, ...]) -> tuple[int, ...]:

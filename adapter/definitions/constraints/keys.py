@@ -14,7 +14,7 @@ from adapter.definitions.common.catalog_changes import change, new_oid
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
-from planner.catalog_data.content import types as builtin_types
+from planner.catalog_data.content import casts as builtin_casts
 from planner.common_errors import MAX_INDEX_COLUMNS, existing_relation, missing_key_column, too_many_index_columns
 from planner.definitions.object_names import free_name
 from planner.errors import (
@@ -230,17 +230,23 @@ def _referenced(
     return attnums
 
 
+_FAMILIES = (
+    frozenset({t.INT2, t.INT4, t.INT8}),
+    frozenset({t.FLOAT4, t.FLOAT8}),
+    frozenset({t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ}),
+)
+"""Types that btree's operator families of several types compare with each other (pg_amop)."""
+
+
 def _comparable(one: int, other: int) -> bool:
-    """Whether PostgreSQL has an equality for keys of the types ``one`` and ``other``."""
-    if one == other:
+    """Whether PostgreSQL compares a key of the type ``one`` with the one of the type ``other`` that it refers to: by an
+    operator of both, or as a value of that type, to which it is cast implicitly (ATAddForeignKeyConstraint)."""
+    if one == other or (one in _STRINGS and other in _STRINGS):
         return True
-    if one in _STRINGS and other in _STRINGS:
+    if any(one in family and other in family for family in _FAMILIES):
         return True
-    rows = builtin_types()
-    first, second = rows.get(one), rows.get(other)
-    if first is None or second is None:
-        return False
-    return first.category == second.category and first.category in "ND"
+    cast = builtin_casts().get((one, other))
+    return cast is not None and cast.context == "i"
 
 
 def name_in_parents(running: Running, constraints: Iterable[Constraint]) -> None:
