@@ -520,6 +520,7 @@ def without_names(inserts: Any, deletes: Any, places: Any) -> Any:
     return inserts, kept
 
 
+@pytest.mark.stalls(10.0)  # What a mistake makes of the loop does not matter.
 @pytest.mark.parametrize("mistake", [answers_followers_early, follows_what_is_lost])
 async def test_mistakes_are_found(
     stalling: Stalled, mistake: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
