@@ -38,6 +38,9 @@ KEPT_VERSIONS = 1024
 KEPT_PAST = 16
 """Versions of before that have been read again, by who looks at the past, held in memory."""
 
+_Row = tuple[int, int, int, bytes]
+"""Whether a row of the shard came (1) or went (-1), its row id, its oid and its record."""
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[CatalogRecord] = msgspec.msgpack.Decoder(CatalogRecord)
 
@@ -132,22 +135,43 @@ class CatalogStore:
         return known
 
     async def subscribe_at(self, ts: Csn) -> AsyncIterator[CatalogDelta]:
-        """The catalog at `ts` (as one delta of additions), then every later change. Endless."""
-        first = await self.snapshot_at(ts)
-        seen = first.csn
+        """The catalog at `ts` (as one delta of additions), then every later change. Endless.
+
+        However late a subscriber takes its deltas, their sum is the catalog: what is not in memory any more is read
+        from the shard, and comes as one delta where its history has been folded.
+        """
+        seen = await self.snapshot_at(ts)
         yield CatalogDelta(
-            csn=first.csn,
-            updates=tuple(CatalogUpdate(record=record, diff=1) for record in first.all()),
-            snapshot=first,
+            csn=seen.csn,
+            updates=tuple(CatalogUpdate(record=record, diff=1) for record in seen.all()),
+            snapshot=seen,
         )
         while True:
             moved = self._moved
-            at = bisect.bisect_right(self._deltas, seen, key=lambda delta: delta.csn)
-            for delta in self._deltas[at:]:
-                seen = delta.csn
+            if seen.csn < self._base.csn:
+                missed = await self._missed(seen, self._base)
+            else:
+                at = bisect.bisect_right(self._deltas, seen.csn, key=lambda delta: delta.csn)
+                missed = self._deltas[at:]
+            for delta in missed:
+                seen = delta.snapshot
                 yield delta
-            if seen >= self._current.csn:
+            if seen.csn >= self._current.csn:
                 await moved.wait()
+
+    async def _missed(self, seen: CatalogSnapshot, until: CatalogSnapshot) -> list[CatalogDelta]:
+        """The changes between two versions that are not in memory."""
+        try:
+            changes = await self._reader.changes(CATALOG_SHARD, seen.csn, until.csn)
+        except AsOfNotReadable:
+            return [CatalogDelta(csn=until.csn, updates=_difference(seen, until), snapshot=until)]
+        found = []
+        for csn, rows in await self._rows_by_csn(changes):
+            updates = _updates(rows)
+            next_oids = {oid: (row_id, data) for _, row_id, oid, data in rows if oid == NEXT_OID_ROW}
+            seen = _with_next_oid(_applied(seen, updates, csn), next_oids)
+            found.append(CatalogDelta(csn=csn, updates=updates, snapshot=seen))
+        return found
 
     async def writes_for(self, updates: Sequence[CatalogUpdate], expected: Csn) -> ShardWrites:
         """What `updates` to the catalog of `expected` come to as a write of its shard.
@@ -206,25 +230,28 @@ class CatalogStore:
             snapshot, self._rows = await self._read(last_write, last_write)
             self._publish(snapshot, _difference(self._current, snapshot))
             return
+        for csn, rows in await self._rows_by_csn(changes):
+            for diff, row_id, oid, data in rows:
+                if diff == 1:
+                    self._rows[oid] = (row_id, data)
+                elif oid in self._rows and self._rows[oid][0] == row_id:
+                    del self._rows[oid]
+            updates = _updates(rows)
+            self._publish(_with_next_oid(_applied(self._current, updates, csn), self._rows), updates)
+
+    async def _rows_by_csn(self, changes: ShardChanges) -> list[tuple[Csn, list[_Row]]]:
+        """The rows that went and came at each CSN, in this order."""
         by_csn: dict[Csn, list[Part]] = {}
         for part in (*changes.deletes, *changes.inserts):
             by_csn.setdefault(part.csn, []).append(part)
+        found = []
         for csn in sorted(by_csn):
-            updates: list[CatalogUpdate] = []
+            rows: list[_Row] = []
             for part in by_csn[csn]:
-                for row_id, oid, data in await self._rows_of(part):
-                    if part.kind == "insert":
-                        self._rows[oid] = (row_id, data)
-                    elif oid in self._rows and self._rows[oid][0] == row_id:
-                        del self._rows[oid]
-                    if oid != NEXT_OID_ROW:
-                        diff = 1 if part.kind == "insert" else -1
-                        updates.append(CatalogUpdate(record=_decoder.decode(data), diff=diff))
-            try:
-                snapshot = _with_next_oid(self._current.apply(updates, csn), self._rows)
-            except ValueError as error:
-                raise CorruptState(f"the catalog's change at {csn} does not fit: {error}") from error
-            self._publish(snapshot, tuple(updates))
+                diff = 1 if part.kind == "insert" else -1
+                rows += [(diff, *row) for row in await self._rows_of(part)]
+            found.append((csn, rows))
+        return found
 
     def _publish(self, snapshot: CatalogSnapshot, updates: tuple[CatalogUpdate, ...]) -> None:
         self._current = snapshot
@@ -234,6 +261,17 @@ class CatalogStore:
             del self._deltas[0]
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
+
+
+def _updates(rows: Iterable[_Row]) -> tuple[CatalogUpdate, ...]:
+    return tuple(CatalogUpdate(record=_decoder.decode(data), diff=d) for d, _, oid, data in rows if oid != NEXT_OID_ROW)
+
+
+def _applied(catalog: CatalogSnapshot, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
+    try:
+        return catalog.apply(updates, csn)
+    except ValueError as error:
+        raise CorruptState(f"the catalog's change at {csn} does not fit: {error}") from error
 
 
 def _record_table(rows: Iterable[tuple[int, bytes]]) -> pa.Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogSnapshot, CatalogUpdate, Column, Relation
+from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation
 from storage.errors import AsOfNotReadable, CatalogConflict, Determinate, EnvironmentFenced, Indeterminate, UnknownShard
 from storage.timestamps.csn import Csn
 from storage.timestamps.oracle import acquired
@@ -111,6 +111,22 @@ async def define(world: World, server: Server, statements: int) -> None:
                 await drop(world, server)
         except (Determinate, AsOfNotReadable, EnvironmentFenced) as error:
             world.loop.trace.add(f"definition failed before it began: {error}")
+
+
+async def follow_catalog(world: World, server: Server) -> None:
+    """Subscribe to the catalog for as long as the process lives, often late: the sum of what comes is the catalog."""
+    found: dict[int, CatalogRecord] = {}
+    async for delta in server.env.catalog.subscribe_at(server.env.catalog.current().csn):
+        for update in delta.updates:
+            if update.diff == 1:
+                found[update.record.oid] = update.record
+            elif found.pop(update.record.oid, None) is None:
+                world.problem(f"the catalog's stream took {update.record.oid} away, which it had not brought")
+        records = tuple(sorted(map(repr, found.values())))
+        if world.catalogs.setdefault(delta.csn, records) != records:
+            world.problem(f"the catalog's stream does not sum to the catalog at {delta.csn}")
+        if world.randomness.random() < 0.3:
+            await asyncio.sleep(world.randomness.random() * 20)
 
 
 async def check_definitions(world: World, server: Server) -> None:

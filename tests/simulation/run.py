@@ -12,7 +12,7 @@ import pyarrow
 
 from storage.errors import StorageError
 from tests.simulation.copies import copy_some
-from tests.simulation.definitions import define
+from tests.simulation.definitions import define, follow_catalog
 from tests.simulation.keyed import provide_indexes
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
 from tests.simulation.network import CALM, Conditions
@@ -72,6 +72,7 @@ async def _run(world: World) -> None:
         if plan.copies:
             working.append(asyncio.ensure_future(copy_some(world, server, plan.copies)))
         following = [asyncio.ensure_future(follow(world, server, name)) for name in (World.LISTS[0], World.BANKS[1])]
+        following.append(asyncio.ensure_future(follow_catalog(world, server)))
         if plan.old_readers:
             following.append(asyncio.ensure_future(grow_old(world, server)))
         if plan.published:

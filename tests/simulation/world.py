@@ -15,6 +15,7 @@ from typing import Any
 
 import structlog
 
+from storage.catalog import store as catalog_store
 from storage.doubles.clock import SeededRandomness
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
@@ -316,6 +317,7 @@ SMALL_LIMITS: tuple[tuple[Any, str, object], ...] = (
     (compaction, "MERGE_FACTOR", 3),
     (background, "ORPHAN_ROUNDS", 10),
     (leases, "HISTORY_MS", 200),
+    (catalog_store, "KEPT_VERSIONS", 2),
 )
 """(module, constant, value): what `Plan.small_limits` changes."""
 

@@ -7,9 +7,12 @@ import asyncio
 import pyarrow as pa
 import pytest
 
+from storage.catalog import store
 from storage.catalog.model import CatalogUpdate, Column, Relation, Schema
-from storage.errors import CatalogConflict, UnknownShard
+from storage.errors import AsOfNotReadable, CatalogConflict, UnknownShard
+from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID
+from storage.shards.shard import ShardChanges
 from storage.timestamps.csn import Csn
 from storage.transactions.txns_shard import Committed, UpperMismatch
 from tests.storage.environments import SCHEMA, Stores, commit, create, deletion, insert, read, rows
@@ -226,6 +229,37 @@ async def test_catalog_versions_and_subscription() -> None:
     assert middle.schema("one") is not None
     assert middle.schema("two") is None
     assert await env.catalog.snapshot_at(start.csn) is start
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+async def test_a_late_subscriber_of_the_catalog_misses_nothing(
+    monkeypatch: pytest.MonkeyPatch, *, is_folded: bool
+) -> None:
+    monkeypatch.setattr(store, "KEPT_VERSIONS", 2)
+    env = await Stores().open()
+    stream = env.catalog.subscribe_at(env.catalog.current().csn)
+    seen = (await anext(stream)).snapshot
+    commits = []
+    record = Schema(oid=seen.next_oid, name="s", owner=10)
+    for round_ in range(9):
+        txn = env.begin()
+        txn.update_catalog([CatalogUpdate(record=record, diff=-1 if round_ % 2 else 1)])
+        commits.append((await commit(env, txn)).ts)
+    if is_folded:
+
+        async def folded(shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
+            raise AsOfNotReadable(f"{shard} is folded")
+
+        monkeypatch.setattr(env.reader, "changes", folded)
+    took = []
+    while seen.csn < commits[-1]:
+        delta = await anext(stream)
+        seen = seen.apply(delta.updates, delta.csn)
+        assert {r.oid: r for r in seen.all()} == {r.oid: r for r in delta.snapshot.all()}
+        assert delta.snapshot.next_oid == record.oid + 1
+        took.append(delta.csn)
+    assert took == (commits[-3:] if is_folded else commits)
+    assert seen.schema("s") is not None
 
 
 async def test_a_dropped_shard_is_readable_before_and_unknown_after() -> None:
