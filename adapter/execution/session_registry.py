@@ -66,6 +66,11 @@ class SessionRegistry:
         """The session with this pid, or None."""
         return self._backends.get(pid)
 
+    def role_of(self, pid: int) -> int | None:
+        """The oid of the role as which this process's session `pid` has come in; None when there is no such session."""
+        backend = self._backends.get(pid)
+        return None if backend is None else backend.state.values.identity.authenticated
+
     def signal(self, pid: int, *, terminate: bool) -> bool:
         """Cancel the statement of this process's session `pid`, or terminate it; whether there is such a session."""
         backend = self._backends.get(pid)

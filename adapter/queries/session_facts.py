@@ -110,7 +110,14 @@ class Facts:
     def rows(self, relation: str) -> Sequence[Mapping[str, Any]]:
         """The rows of a session relation, by column name; none for a relation there is nothing to say about."""
         match relation:
-            case "pg_stat_activity" | "pg_stat_ssl" | "pg_locks":
+            case "pg_stat_activity":
+                own = own_rows(relation, self._sessions, self._session.services)
+                return self._activities([*own, *self._elsewhere.rows.get(relation, ())])
+            case "pg_stat_ssl":
+                own = own_rows(relation, self._sessions, self._session.services)
+                rows = [*own, *self._elsewhere.rows.get(relation, ())]
+                return [row for row, is_shown in zip(rows, self._shown(rows), strict=True) if is_shown]
+            case "pg_locks":
                 own = own_rows(relation, self._sessions, self._session.services)
                 # What prepared transactions have locked, each worker knows.
                 return [*own, *(row for row in self._elsewhere.rows.get(relation, ()) if row["pid"] is not None)]
@@ -145,17 +152,27 @@ class Facts:
             case _:
                 return self._own.get(relation, [])
 
+    def _shown(self, rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+        """Of rows about sessions: which of them the session's own role is told all of."""
+        catalog, role = self._session.newest_catalog(), self._session.values.identity.current
+        if has_privileges_of(catalog, role, require_role(catalog, "pg_read_all_stats").oid):
+            return [True] * len(rows)
+        return [has_privileges_of(catalog, role, row["usesysid"]) for row in rows]
+
     def _seen(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """What sessions do, but for those whose role the session's own has the privileges of, without what it is
         (pg_stat_get_progress_info)."""
-        catalog, role = self._session.newest_catalog(), self._session.values.identity.current
-        if has_privileges_of(catalog, role, require_role(catalog, "pg_read_all_stats").oid):
-            return list(rows)
         public = ("pid", "datid", "datname")
-        return [
-            row if has_privileges_of(catalog, role, row["usesysid"]) else {name: row[name] for name in public}
-            for row in rows
-        ]
+        shown = zip(rows, self._shown(rows), strict=True)
+        return [row if is_shown else {name: row[name] for name in public} for row, is_shown in shown]
+
+    def _activities(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """What sessions do: of those whose role the session's own has not the privileges of, who they are alone
+        (pg_stat_get_activity)."""
+        public = ("datid", "datname", "pid", "usesysid", "usename", "application_name")
+        shown = zip(rows, self._shown(rows), strict=True)
+        hidden = {"query": "<insufficient privilege>"}
+        return [row if is_shown else {name: row[name] for name in public} | hidden for row, is_shown in shown]
 
     def setting(self, name: str) -> str | None:
         """The value that SHOW prints for a setting, None when there is none of that name."""
@@ -272,10 +289,11 @@ def _copy(backend: Backend) -> Mapping[str, Any] | None:
 def _encryption(session: SessionState) -> Mapping[str, Any]:
     """A row of pg_stat_ssl."""
     tls = session.tls
+    who = {"pid": session.backend_pid, "usesysid": session.values.identity.authenticated}
     if tls is None:
-        return {"pid": session.backend_pid, "ssl": False}
+        return {**who, "ssl": False}
     return {
-        "pid": session.backend_pid,
+        **who,
         "ssl": True,
         "version": tls.version,
         "cipher": tls.cipher,

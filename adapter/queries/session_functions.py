@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from adapter.access.signals import require_signal
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import constant_value
@@ -221,8 +222,14 @@ async def _sleep(running: Running, seconds: float) -> str:
 
 
 async def _signal(running: Running, pid: int, *, terminate: bool) -> bool:
-    """Reach the session with this pid; False, with PostgreSQL's warning, when no worker has it."""
+    """Reach the session with this pid; False, with PostgreSQL's warning, when no worker has it. 42501."""
     sessions = running.sessions
+    owner = sessions.role_of(pid)
+    if owner is None:
+        owner = await sessions.colleagues.role_of(pid)
+    if owner is not None:
+        role = running.session.values.identity.current
+        require_signal(running.session.newest_catalog(), role, owner, terminate=terminate)
     if sessions.signal(pid, terminate=terminate):
         running.scope.check()
         return True

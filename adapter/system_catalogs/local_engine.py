@@ -22,15 +22,24 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
+from adapter.access.privileges import rights_of
 from adapter.execution_context import ExecutionContext
 from adapter.system_catalogs.functions import contexts
 from adapter.system_catalogs.functions import register as udfs
-from adapter.system_catalogs.relations.all import is_session_relation, is_static
-from adapter.system_catalogs.relations.contents import MAX_SNAPSHOTS, SystemCatalogs, arrow_table, system_column_sql
+from adapter.system_catalogs.relations.all import SHOWN_TO_FEWER, is_session_relation, is_static
+from adapter.system_catalogs.relations.contents import (
+    MAX_SNAPSHOTS,
+    SEEN_COLUMN,
+    SHOWN_COLUMN,
+    SystemCatalogs,
+    arrow_table,
+    system_column_sql,
+)
 from adapter.system_catalogs.relations.session import session_content
 from planner.ir import nodes as ir
 from planner.lowering.fragments.sources import ScanSource
 from storage.bounded_map import BoundedMap
+from storage.catalog.acl import PUBLIC
 from storage.catalog.model import CatalogSnapshot
 from storage.clock import SystemClock
 
@@ -44,7 +53,8 @@ class _Version(Struct):
 
     snapshot: CatalogSnapshot
     suffix: str
-    tables: set[tuple[str, str]] = field(default_factory=set)
+    tables: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """What has been made, with the columns that say who sees a row."""
     readers: int = 0
 
 
@@ -68,7 +78,7 @@ class LocalCatalog:
         self.catalogs = catalogs if catalogs is not None else SystemCatalogs()
         self._now_ms = now_ms if now_ms is not None else SystemClock().now_ms
         self._lock = threading.Lock()
-        self._static: set[tuple[str, str]] = set()
+        self._static: dict[tuple[str, str], frozenset[str]] = {}
         self._versions: BoundedMap[tuple[int, str], _Version] = BoundedMap(
             max_entries=MAX_SNAPSHOTS, pinned=lambda _, version: version.readers > 0
         )
@@ -89,6 +99,7 @@ class LocalCatalog:
                 sources: dict[int, ScanSource] = {}
                 for oid, (scan, wants_system_columns) in scans.items():
                     table = self._table(scan, context, version, cursor, registered)
+                    table = self._seen(scan, table, version, context)
                     sources[oid] = ScanSource(self._from_item(scan, table, wants_system_columns))
                 yield Scope(sources=sources, context=entered)
             finally:
@@ -106,6 +117,23 @@ class LocalCatalog:
             f"{system_column_sql(relation, attnum)} AS s{-attnum}" for _, attnum, _ in relation.system_columns
         )
         return f"(SELECT *, {extra} FROM {table})"
+
+    def _seen(self, scan: ir.SystemScan, table: str, version: _Version | None, context: ExecutionContext) -> str:
+        """What the statement's role sees of a relation, as a FROM item."""
+        hidden = version.tables.get((scan.schema, scan.name)) if version is not None else None
+        if not hidden:
+            return table
+        rights = rights_of(context.catalog, context.user)
+        if rights.is_superuser:
+            return table
+        roles = ", ".join(str(oid) for oid in sorted({*rights.roles, PUBLIC}))
+        shown = ""
+        if SHOWN_COLUMN in hidden:
+            relation = self.catalogs.relation(scan.schema, scan.name)
+            masked = [f"c{relation.positions[name]}" for name in SHOWN_TO_FEWER[scan.name]]
+            whole = f"list_has_any({SHOWN_COLUMN}, [{roles}])"
+            shown = " REPLACE (" + ", ".join(f"CASE WHEN {whole} THEN {name} END AS {name}" for name in masked) + ")"
+        return f"(SELECT *{shown}, rowid FROM {table} WHERE list_has_any({SEEN_COLUMN}, [{roles}]))"
 
     def _acquire(self, context: ExecutionContext, cursor: DuckConnection) -> _Version:
         key = (id(context.catalog.records), context.database)
@@ -147,5 +175,5 @@ class LocalCatalog:
                 cursor.register(view, rows)
                 cursor.execute(f"CREATE OR REPLACE TABLE {native} AS SELECT * FROM {view}")
                 cursor.unregister(view)
-                made.add(name)
+                made[name] = frozenset(rows.column_names) & {SEEN_COLUMN, SHOWN_COLUMN}
         return native

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from adapter.workers.mesh import Mesh
-from adapter.workers.messages import CancelByKey, Notified, Question, SessionRows, Signal
+from adapter.workers.messages import CancelByKey, Notified, Question, RoleOf, SessionRows, Signal
 from storage.host_memory import HostMemory
 
 MAX_BACKEND_PID = 2**31 - 1
@@ -57,6 +57,14 @@ class Colleagues:
         if self.mesh is None or owner is None:
             return False
         return bool(await self.mesh.ask(owner, CancelByKey(pid, secret)))
+
+    async def role_of(self, pid: int) -> int | None:
+        """The oid of the role as which another worker's session has come in; None when there is no such session."""
+        owner = self._owner(pid)
+        if self.mesh is None or owner is None:
+            return None
+        role: int | None = await self.mesh.ask(owner, RoleOf(pid))
+        return role
 
     async def signal(self, pid: int, *, terminate: bool) -> bool:
         """Cancel the statement of another worker's session, or terminate it; whether there is such a session."""

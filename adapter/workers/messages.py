@@ -18,6 +18,12 @@ class CancelByKey(Question, frozen=True):
     secret: bytes
 
 
+class RoleOf(Question, frozen=True):
+    """As which role one of your sessions has come in. Answer: the role's oid, or None when you do not have it."""
+
+    pid: int
+
+
 class Signal(Question, frozen=True):
     """Cancel the statement of one of your sessions, or terminate it. Answer: whether you have it."""
 
@@ -62,5 +68,5 @@ class HoldersOf(Question, frozen=True):
 
 
 AnyQuestion: TypeAlias = (
-    AuthenticationFailed | CancelByKey | Signal | Notified | SessionRows | LetGo | Waits | HoldersOf
+    AuthenticationFailed | CancelByKey | RoleOf | Signal | Notified | SessionRows | LetGo | Waits | HoldersOf
 )

@@ -107,3 +107,35 @@ def test_the_environment(watched: TidegateServer) -> None:
         while rows(watcher, "transactions", "kind = 'unapplied'") and time.monotonic() < deadline:
             time.sleep(0.1)
         assert rows(watcher, "transactions", "kind IN ('unapplied', 'staged', 'prepared')") == []
+
+
+def test_what_a_role_is_told_of_other_sessions(watched: TidegateServer) -> None:
+    others = [connect(watched) for _ in range(2)]
+    pids = [other.info.backend_pid for other in others]
+    wanted = "SELECT pid, query, client_port IS NULL AS hidden, state FROM pg_stat_activity WHERE pid = ANY(%s)"
+    with connect(watched, "plain") as plain, connect(watched, "watcher") as watcher:
+        told = plain.execute(wanted, (pids,)).fetchall()
+        assert {row["pid"] for row in told} == set(pids)
+        assert all(row["query"] == "<insufficient privilege>" and row["hidden"] for row in told)
+        assert not any(row["hidden"] for row in watcher.execute(wanted, (pids,)).fetchall())
+        encrypted = "SELECT pid FROM pg_stat_ssl WHERE pid = ANY(%s)"
+        assert not plain.execute(encrypted, (pids,)).fetchall()
+        assert len(watcher.execute(encrypted, (pids,)).fetchall()) == 2
+
+
+def test_who_may_signal_whom(watched: TidegateServer) -> None:
+    superusers, plains = [connect(watched) for _ in range(2)], [connect(watched, "plain") for _ in range(4)]
+    superusers[0].execute("CREATE ROLE signaller LOGIN IN ROLE pg_signal_backend")
+    with connect(watched, "watcher") as watcher, connect(watched, "signaller") as signaller:
+        for session in (watcher, signaller):
+            for target in superusers:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be a superuser to cancel"):
+                    session.execute("SELECT pg_cancel_backend(%s)", (target.info.backend_pid,))
+        for target in plains:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="member of pg_signal_backend"):
+                watcher.execute("SELECT pg_terminate_backend(%s)", (target.info.backend_pid,))
+        ended = plains[0].info.backend_pid
+        assert signaller.execute("SELECT pg_terminate_backend(%s) AS done", (ended,)).fetchone() == {"done": True}
+        own = plains[2].execute("SELECT pg_cancel_backend(%s) AS done", (plains[1].info.backend_pid,))
+        assert own.fetchone() == {"done": True}
+    superusers[1].execute("SELECT 1")

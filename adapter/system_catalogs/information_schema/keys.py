@@ -10,10 +10,19 @@ from adapter.system_catalogs.information_schema.tables import object_name, relat
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import column_name, constraint_definition, shown_check
 from adapter.system_catalogs.objects.objects import CatalogObjects
+from adapter.system_catalogs.objects.seers import (
+    CHANGING_COLUMNS,
+    CHANGING_TABLES,
+    OF_COLUMNS,
+    SEEN_BY,
+    having,
+    having_any_column,
+    having_column,
+)
 from adapter.system_catalogs.pg_catalog.catalog_views import builtin_classes
 from planner.catalog_data import content as catalog_data
 from planner.syntax.identifiers import quote_identifier
-from storage.catalog.model import Constraint, Relation
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, Constraint, Relation
 
 _CONSTRAINT_TYPES = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY", "c": "CHECK"}
 
@@ -41,6 +50,16 @@ def _builtin_constraints() -> tuple[tuple[str, str, str, str, int, tuple[int, ..
     )
 
 
+def _seers(objects: CatalogObjects, table: int, owner: int) -> frozenset[int]:
+    """Who sees the constraints of a table."""
+    return having_any_column(objects.snapshot, table, owner, CHANGING_TABLES, CHANGING_COLUMNS)
+
+
+def _column_seers(objects: CatalogObjects, table: int, owner: int, attnum: int) -> frozenset[int]:
+    of_table = having(objects.snapshot, "r", table, owner, OF_COLUMNS)
+    return having_column(objects.snapshot, table, attnum, of_table)
+
+
 def table_constraints(objects: CatalogObjects) -> Content:
     """Constraints, NOT NULL as a check among them, as PostgreSQL lists it."""
     rows: list[Row] = []
@@ -52,8 +71,9 @@ def table_constraints(objects: CatalogObjects) -> Content:
             **fixed,
             "constraint_type": _CONSTRAINT_TYPES[kind],
             "nulls_distinct": "YES" if kind == "u" else None,
+            SEEN_BY: _seers(objects, oid, BOOTSTRAP_SUPERUSER_OID),
         }
-        for name, kind, schema, table_name, _, _ in _builtin_constraints()
+        for name, kind, schema, table_name, oid, _ in _builtin_constraints()
     )
     rows.extend(
         {
@@ -64,6 +84,7 @@ def table_constraints(objects: CatalogObjects) -> Content:
             "initially_deferred": "YES" if constraint.deferred else "NO",
             "constraint_type": _CONSTRAINT_TYPES[constraint.kind],
             "nulls_distinct": ("NO" if constraint.nulls_not_distinct else "YES") if constraint.kind == "u" else None,
+            SEEN_BY: _seers(objects, relation.oid, relation.owner),
         }
         for constraint, relation, constraint_name in _constraints(objects)
         if constraint.kind in _CONSTRAINT_TYPES
@@ -74,6 +95,7 @@ def table_constraints(objects: CatalogObjects) -> Content:
             continue
         record = objects.snapshot.get(table.oid)
         namespace = record.schema if isinstance(record, Relation) else namespaces[table.oid]
+        seers = _seers(objects, table.oid, table.owner)
         for column in table.columns:
             if column.not_null:
                 name = f"{namespace}_{table.oid}_{column.attnum}_not_null"
@@ -83,6 +105,7 @@ def table_constraints(objects: CatalogObjects) -> Content:
                         **object_name(objects, "table", table.schema, table.name),
                         **fixed,
                         "constraint_type": "CHECK",
+                        SEEN_BY: seers,
                     }
                 )
     return Content(rows=rows)
@@ -114,6 +137,7 @@ def key_column_usage(objects: CatalogObjects) -> Content:
             **object_name(objects, "table", schema, table_name),
             "column_name": column_name(objects, oid, attnum),
             "ordinal_position": position,
+            SEEN_BY: _column_seers(objects, oid, BOOTSTRAP_SUPERUSER_OID, attnum),
         }
         for name, _, schema, table_name, oid, keys in _builtin_constraints()
         for position, attnum in enumerate(keys, 1)
@@ -128,6 +152,7 @@ def key_column_usage(objects: CatalogObjects) -> Content:
                     "column_name": column_name(objects, relation.oid, attnum),
                     "ordinal_position": position,
                     "position_in_unique_constraint": referenced[position - 1],
+                    SEEN_BY: _column_seers(objects, relation.oid, relation.owner, attnum),
                 }
                 for position, attnum in enumerate(constraint.columns, 1)
             )
@@ -140,7 +165,7 @@ _RULES = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d
 def referential_constraints(objects: CatalogObjects) -> Content:
     """Foreign keys and the keys they refer to."""
     rows: list[Row] = []
-    for constraint, _, constraint_name in _constraints(objects):
+    for constraint, relation, constraint_name in _constraints(objects):
         if constraint.kind == "f":
             key = _referenced_key(objects, constraint)
             target = objects.snapshot.get(constraint.foreign_relation or 0)
@@ -155,6 +180,7 @@ def referential_constraints(objects: CatalogObjects) -> Content:
                     "match_option": "FULL" if constraint.match == "f" else "NONE",
                     "update_rule": _RULES[constraint.on_update],
                     "delete_rule": _RULES[constraint.on_delete],
+                    SEEN_BY: _seers(objects, relation.oid, relation.owner),
                 }
             )
     return Content(rows=rows)
@@ -168,6 +194,7 @@ def _usage(objects: CatalogObjects, *, with_columns: bool) -> Content:
             **object_name(objects, "table", schema, table),
             "column_name": column_name(objects, oid, attnum),
             **object_name(objects, "constraint", schema, name),
+            SEEN_BY: frozenset({BOOTSTRAP_SUPERUSER_OID}),
         }
         for name, _, schema, table, oid, keys in _builtin_constraints()
         for attnum in (keys if with_columns else keys[:1])
@@ -187,6 +214,7 @@ def _usage(objects: CatalogObjects, *, with_columns: bool) -> Content:
                 **relation_name(objects, used),
                 "column_name": column_name(objects, used.oid, attnum),
                 **constraint_name,
+                SEEN_BY: frozenset({used.owner}),
             }
             for attnum in (attnums if with_columns else attnums[:1])
         )
@@ -210,16 +238,27 @@ def check_constraints(objects: CatalogObjects) -> Content:
     for name, kind, expression in zip(data["conname"], data["contype"], data["conbin"], strict=True):
         if kind == "c":
             rows.append(
-                {**object_name(objects, "constraint", "information_schema", name), "check_clause": f"({expression})"}
+                {
+                    **object_name(objects, "constraint", "information_schema", name),
+                    "check_clause": f"({expression})",
+                    SEEN_BY: frozenset({BOOTSTRAP_SUPERUSER_OID}),
+                }
             )
-    for constraint, _, constraint_name in _constraints(objects):
+    for constraint, relation, constraint_name in _constraints(objects):
         if constraint.kind == "c":
             definition = constraint_definition(objects, constraint.oid, ())
-            rows.append({**constraint_name, "check_clause": (definition or "").removeprefix("CHECK ")})
+            clause = (definition or "").removeprefix("CHECK ")
+            rows.append({**constraint_name, "check_clause": clause, SEEN_BY: frozenset({relation.owner})})
     for check, domain in objects.domain_checks.values():
         schema = objects.schema_name_by_oid.get(domain.schema)
         clause = f"({shown_check(objects, check, domain)})"
-        rows.append({**object_name(objects, "constraint", schema, check.name), "check_clause": clause})
+        rows.append(
+            {
+                **object_name(objects, "constraint", schema, check.name),
+                "check_clause": clause,
+                SEEN_BY: frozenset({domain.owner}),
+            }
+        )
     namespaces = {row["oid"]: row["relnamespace"] for row in builtin_classes()}
     for table in tables_of(objects):
         record = objects.snapshot.get(table.oid)
@@ -231,6 +270,7 @@ def check_constraints(objects: CatalogObjects) -> Content:
                     {
                         **object_name(objects, "constraint", table.schema, name),
                         "check_clause": f"{quote_identifier(column.name)} IS NOT NULL",
+                        SEEN_BY: frozenset({table.owner}),
                     }
                 )
     return Content(rows=rows)

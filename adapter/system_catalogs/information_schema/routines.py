@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from adapter.access.acls import entries_of
 from adapter.execution_context import Row
+from adapter.system_catalogs.information_schema.privileges import shown_grant
 from adapter.system_catalogs.information_schema.tables import YES_NO, object_name
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import format_type
 from adapter.system_catalogs.objects.functions import argument_default, user_row
 from adapter.system_catalogs.objects.objects import CatalogObjects
+from adapter.system_catalogs.objects.seers import SEEN_BY, SHOWN_TO, grants, having
 from planner.catalog_data import content as catalog_data
 from storage.catalog.model import PG_CATALOG_OID
 
@@ -83,6 +86,8 @@ def routines(objects: CatalogObjects) -> Content:
                 "security_type": "DEFINER" if row["prosecdef"] else "INVOKER",
                 "as_locator": "NO",
                 "is_udt_dependent": "NO",
+                SEEN_BY: _callers(objects, row),
+                SHOWN_TO: frozenset({row["proowner"]}),
             }
         )
     return Content(rows=rows)
@@ -97,6 +102,7 @@ def parameters(objects: CatalogObjects) -> Content:
             modes = row["proargmodes"] or ["i"] * len(types)
             names = row["proargnames"] or [""] * len(types)
             specific = _specific(objects, row)
+            seen = {SEEN_BY: _callers(objects, row), SHOWN_TO: frozenset({row["proowner"]})}
             for position, (oid, mode, name) in enumerate(zip(types, modes, names, strict=True), 1):
                 yield {
                     **specific,
@@ -109,26 +115,28 @@ def parameters(objects: CatalogObjects) -> Content:
                     "data_type": _data_type(objects, oid),
                     "dtd_identifier": str(position),
                     "parameter_default": argument_default(objects, row["oid"], position),
+                    **seen,
                 }
 
     return Content(rows=list(rows()))
 
 
+def _callers(objects: CatalogObjects, row: dict[str, Any]) -> frozenset[int]:
+    return having(objects.snapshot, "f", row["oid"], row["proowner"], "X")
+
+
 def routine_privileges(objects: CatalogObjects) -> Content:
-    """Everybody may call the built-in functions, and their owner may grant that."""
+    """EXECUTE on functions and procedures."""
 
     def rows() -> Iterator[Row]:
         for row in _functions(objects):
-            owner = objects.role_names.get(row["proowner"])
+            owner = row["proowner"]
             schema = objects.schema_name_by_oid.get(row["pronamespace"])
             common = {
                 **_specific(objects, row),
                 **object_name(objects, "routine", schema, row["proname"]),
-                "grantor": owner,
-                "privilege_type": "EXECUTE",
             }
-            if row["proacl"] is None:
-                yield {**common, "grantee": "PUBLIC", "is_grantable": "NO"}
-            yield {**common, "grantee": owner, "is_grantable": "YES"}
+            for grant in grants(objects, entries_of(objects.snapshot, "f", row["oid"], owner), owner, "X"):
+                yield {**common, **shown_grant(grant)}
 
     return Content(rows=list(rows()))

@@ -7,7 +7,6 @@ from functools import cache
 
 from msgspec import Struct
 
-from adapter.access.membership import memberships
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import (
@@ -21,20 +20,26 @@ from adapter.system_catalogs.objects.definitions import (
     updatable_events,
     view_definition,
 )
-from adapter.system_catalogs.objects.objects import CatalogObjects, publicly_readable
+from adapter.system_catalogs.objects.objects import CatalogObjects
+from adapter.system_catalogs.objects.seers import (
+    OF_COLUMNS,
+    SEEN_BY,
+    SHOWN_TO,
+    having,
+    having_any_column,
+    having_column,
+)
 from adapter.system_catalogs.objects.type_facts import type_facts
 from adapter.system_catalogs.pg_catalog.catalog_views import builtin_classes
-from adapter.system_catalogs.pg_catalog.object_rows import pg_authid
 from planner.catalog_data import content as catalog_data
 from planner.types.derived_oids import row_type_oid
 from planner.types.type_names import type_row as pg_type_row
-from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, Relation
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, INFORMATION_SCHEMA_OID, PG_CATALOG_OID, Relation
 from storage.catalog.model import Column as StoredColumn
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.temporary import is_temporary
 
 YES_NO = {True: "YES", False: "NO"}
-_ACTIONS = ("DELETE", "INSERT", "REFERENCES", "SELECT", "TRIGGER", "TRUNCATE", "UPDATE")
 
 
 class Column(Struct, frozen=True):
@@ -172,13 +177,14 @@ def relation_name(objects: CatalogObjects, relation: Relation) -> Row:
 
 
 @cache
-def _collation_names() -> Mapping[int, str]:
+def collation_names() -> Mapping[int, str]:
+    """Collations by oid."""
     data = catalog_data.columns("pg_collation")
     return dict(zip(data["oid"], data["collname"], strict=True))
 
 
 def _collation(objects: CatalogObjects, oid: int) -> Row:
-    name = _collation_names().get(oid)
+    name = collation_names().get(oid)
     if name is None or name == "default":
         return {}
     return object_name(objects, "collation", "pg_catalog", name)
@@ -208,7 +214,12 @@ def column_column_usage(objects: CatalogObjects) -> Content:
         names = {column.attnum: column.name for column in relation.live_columns()}
         table = relation_name(objects, relation)
         rows.extend(
-            {**table, "column_name": names[attnum], "dependent_column": column.name}
+            {
+                **table,
+                "column_name": names[attnum],
+                "dependent_column": column.name,
+                SEEN_BY: frozenset({relation.owner}),
+            }
             for column in relation.live_columns()
             if column.generated
             for attnum in generation_sources(objects, relation, column)
@@ -236,11 +247,20 @@ def columns(objects: CatalogObjects) -> Content:
             "is_generated": "ALWAYS" if column.is_generated else "NEVER",
             "generation_expression": column.default if column.is_generated else None,
             "is_updatable": YES_NO[table.kind == "r" or column.attnum in updatable.get(table.oid, ())],
+            SEEN_BY: seers,
         }
         for table in tables_of(objects)
-        for column in table.columns
+        for column, seers in seen_columns(objects, table)
     )
     return Content(rows=rows)
+
+
+def seen_columns(objects: CatalogObjects, table: Table) -> Iterator[tuple[Column, frozenset[int]]]:
+    """The columns of a table, each with who may see it."""
+    catalog = objects.snapshot
+    of_table = having(catalog, "r", table.oid, table.owner, OF_COLUMNS)
+    for column in table.columns:
+        yield column, having_column(catalog, table.oid, column.attnum, of_table)
 
 
 def _table_type(table: Table) -> str:
@@ -260,6 +280,7 @@ def tables(objects: CatalogObjects) -> Content:
                     table.kind == "r" or (table.kind == "v" and is_insertable(updatable_events(objects, table.oid)))
                 ],
                 "is_typed": "NO",
+                SEEN_BY: having_any_column(objects.snapshot, table.oid, table.owner),
             }
             for table in tables_of(objects)
         ]
@@ -288,6 +309,8 @@ def views(objects: CatalogObjects) -> Content:
                     "is_trigger_updatable": "NO",
                     "is_trigger_deletable": "NO",
                     "is_trigger_insertable_into": "NO",
+                    SEEN_BY: having_any_column(objects.snapshot, table.oid, table.owner),
+                    SHOWN_TO: frozenset({table.owner}),
                 }
             )
     return Content(rows=rows)
@@ -301,6 +324,7 @@ def schemata(objects: CatalogObjects) -> Content:
                 "catalog_name": objects.database,
                 "schema_name": schema.name,
                 "schema_owner": objects.role_names.get(schema.owner),
+                SEEN_BY: having(objects.snapshot, "n", schema.oid, schema.owner, "UC"),
             }
             for schema in objects.schemas
         ]
@@ -329,6 +353,7 @@ def sequences(objects: CatalogObjects) -> Content:
                 "maximum_value": str(sequence.maximum),
                 "increment": str(sequence.increment),
                 "cycle_option": YES_NO[sequence.cycle],
+                SEEN_BY: having(objects.snapshot, "s", sequence.oid, sequence.owner, "rwU"),
             }
         )
     return Content(rows=rows)
@@ -343,7 +368,7 @@ def view_table_usage(objects: CatalogObjects) -> Content:
             for oid in relation.depends_on:
                 target = objects.snapshot.get(oid)
                 if isinstance(target, Relation):
-                    rows.append({**view, **relation_name(objects, target)})
+                    rows.append({**view, **relation_name(objects, target), SEEN_BY: frozenset({target.owner})})
     return Content(rows=rows)
 
 
@@ -366,7 +391,7 @@ def collations(objects: CatalogObjects) -> Content:
     return Content(
         rows=[
             {**object_name(objects, "collation", "pg_catalog", name), "pad_attribute": "NO PAD"}
-            for name in _collation_names().values()
+            for name in collation_names().values()
         ]
     )
 
@@ -376,7 +401,7 @@ def collation_character_set_applicability(objects: CatalogObjects) -> Content:
     return Content(
         rows=[
             {**object_name(objects, "collation", "pg_catalog", name), "character_set_name": "UTF8"}
-            for name in _collation_names().values()
+            for name in collation_names().values()
         ]
     )
 
@@ -390,6 +415,7 @@ def domains(objects: CatalogObjects) -> Content:
             **object_name(objects, "domain", "information_schema", row.name),
             **type_row(objects, row.oid, -1, "1", domain=False),
             "domain_default": defaults[row.oid],
+            SEEN_BY: having(objects.snapshot, "T", row.oid, BOOTSTRAP_SUPERUSER_OID, "U"),
         }
         for row in catalog_data.types().values()
         if row.type == "d" and row.namespace == INFORMATION_SCHEMA_OID
@@ -399,81 +425,8 @@ def domains(objects: CatalogObjects) -> Content:
             **object_name(objects, "domain", objects.schema_name_by_oid.get(domain.schema), domain.name),
             **type_row(objects, row_type_oid(domain.oid), -1, "1", domain=False),
             "domain_default": None if domain.default is None else shown_expression(objects, 0, domain.default),
+            SEEN_BY: having(objects.snapshot, "T", row_type_oid(domain.oid), domain.owner, "U"),
         }
         for domain in objects.domains
     )
     return Content(rows=rows)
-
-
-def enabled_roles(objects: CatalogObjects) -> Content:
-    """Roles; a superuser has all of them."""
-    return Content(rows=[{"role_name": row["rolname"]} for row in pg_authid(objects).rows])
-
-
-def applicable_roles(objects: CatalogObjects) -> Content:
-    """Memberships among roles."""
-    names = objects.role_names
-    return Content(
-        rows=[
-            {
-                "grantee": names.get(each.member),
-                "role_name": names.get(each.role),
-                "is_grantable": YES_NO[each.admin_option],
-            }
-            for each in memberships(objects.snapshot.roles)
-        ]
-    )
-
-
-def table_privileges(objects: CatalogObjects) -> Content:
-    """What owners may do with their tables and views, and everybody's right to read the system's."""
-    rows: list[Row] = []
-    for table in tables_of(objects):
-        owner = objects.role_names.get(table.owner)
-        common = {**object_name(objects, "table", table.schema, table.name), "grantor": owner}
-        rows.extend(
-            {
-                **common,
-                "grantee": owner,
-                "privilege_type": action,
-                "is_grantable": "YES",
-                "with_hierarchy": YES_NO[action == "SELECT"],
-            }
-            for action in _ACTIONS
-        )
-        if publicly_readable(table.oid):
-            rows.append(
-                {
-                    **common,
-                    "grantee": "PUBLIC",
-                    "privilege_type": "SELECT",
-                    "is_grantable": "NO",
-                    "with_hierarchy": "YES",
-                }
-            )
-    return Content(rows=rows)
-
-
-def column_privileges(objects: CatalogObjects) -> Content:
-    """What owners may do with the columns of their tables and views."""
-    rows: list[Row] = []
-    for table in tables_of(objects):
-        owner = objects.role_names.get(table.owner)
-        rows.extend(
-            {
-                **object_name(objects, "table", table.schema, table.name),
-                "grantor": owner,
-                "grantee": owner,
-                "column_name": column.name,
-                "privilege_type": action,
-                "is_grantable": "YES",
-            }
-            for column in table.columns
-            for action in ("INSERT", "REFERENCES", "SELECT", "UPDATE")
-        )
-    return Content(rows=rows)
-
-
-def administrable_role_authorizations(objects: CatalogObjects) -> Content:
-    """Memberships that carry the right to pass them on."""
-    return Content(rows=[row for row in applicable_roles(objects).rows if row["is_grantable"] == "YES"])

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from adapter.execution_context import Row
-from adapter.system_catalogs.information_schema.tables import object_name, tables_of, type_row
+from adapter.system_catalogs.information_schema.tables import object_name, seen_columns, tables_of, type_row
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.objects import CatalogObjects
+from adapter.system_catalogs.objects.seers import SEEN_BY, having
 from planner.catalog_data import content as catalog_data
 from planner.catalog_data.content import TypeRow
-from storage.catalog.model import INFORMATION_SCHEMA_OID
+from planner.types.derived_oids import row_type_oid
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, INFORMATION_SCHEMA_OID
 
 
 def element_types(objects: CatalogObjects) -> Content:
     """The element types of columns that are arrays."""
     rows: list[Row] = []
     for table in tables_of(objects):
-        for column in table.columns:
+        for column, seers in seen_columns(objects, table):
             element = objects.element_type(column.type_oid)
             if element:
                 described = type_row(
@@ -34,6 +36,7 @@ def element_types(objects: CatalogObjects) -> Content:
                         "collection_type_identifier": str(column.attnum),
                         **{name: described.get(name) for name in kept},
                         **{name: value for name, value in described.items() if name.startswith("collation_")},
+                        SEEN_BY: seers,
                     }
                 )
     return Content(rows=rows)
@@ -51,6 +54,7 @@ def column_udt_usage(objects: CatalogObjects) -> Content:
                         **object_name(objects, "udt", objects.schema_name_by_oid.get(named.namespace), named.name),
                         **object_name(objects, "table", table.schema, table.name),
                         "column_name": column.name,
+                        SEEN_BY: frozenset({named.owner}),
                     }
                 )
     return Content(rows=rows)
@@ -69,6 +73,7 @@ def column_domain_usage(objects: CatalogObjects) -> Content:
                         **object_name(objects, "domain", schema, named.name),
                         **object_name(objects, "table", table.schema, table.name),
                         "column_name": column.name,
+                        SEEN_BY: frozenset({named.owner}),
                     }
                 )
     return Content(rows=rows)
@@ -85,6 +90,7 @@ def domain_udt_usage(objects: CatalogObjects) -> Content:
         {
             **object_name(objects, "udt", "pg_catalog", types[row.basetype].name),
             **object_name(objects, "domain", "information_schema", row.name),
+            SEEN_BY: frozenset({BOOTSTRAP_SUPERUSER_OID}),
         }
         for row in _domains()
     ]
@@ -96,6 +102,7 @@ def domain_udt_usage(objects: CatalogObjects) -> Content:
                 {
                     **object_name(objects, "udt", names.get(base.namespace), base.name),
                     **object_name(objects, "domain", names.get(domain.schema), domain.name),
+                    SEEN_BY: frozenset({base.owner}),
                 }
             )
     return Content(rows=rows)
@@ -103,15 +110,20 @@ def domain_udt_usage(objects: CatalogObjects) -> Content:
 
 def domain_constraints(objects: CatalogObjects) -> Content:
     """The checks of domains."""
+    catalog = objects.snapshot
     names = {row.oid: row.name for row in _domains()}
     data = catalog_data.columns("pg_constraint")
     checks = [
-        ("information_schema", name, names[domain])
+        (
+            *("information_schema", name, names[domain]),
+            having(catalog, "T", domain, BOOTSTRAP_SUPERUSER_OID, "U"),
+        )
         for name, domain in zip(data["conname"], data["contypid"], strict=True)
         if domain
     ]
     for check, own in objects.domain_checks.values():
-        checks.append((objects.schema_name_by_oid.get(own.schema, ""), check.name, own.name))
+        seers = having(catalog, "T", row_type_oid(own.oid), own.owner, "U")
+        checks.append((objects.schema_name_by_oid.get(own.schema, ""), check.name, own.name, seers))
     return Content(
         rows=[
             {
@@ -119,7 +131,8 @@ def domain_constraints(objects: CatalogObjects) -> Content:
                 **object_name(objects, "domain", schema, domain_name),
                 "is_deferrable": "NO",
                 "initially_deferred": "NO",
+                SEEN_BY: seers,
             }
-            for schema, name, domain_name in checks
+            for schema, name, domain_name, seers in checks
         ]
     )

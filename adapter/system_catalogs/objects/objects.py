@@ -135,20 +135,6 @@ def static_descriptions() -> Mapping[tuple[int, int, int], str]:
     }
 
 
-@cache
-def _publicly_readable() -> frozenset[int]:
-    return frozenset(
-        oid
-        for oid, acl in _rows("pg_class", "oid", "relacl")
-        if any(item.startswith("=") and "r" in item.partition("/")[0] for item in acl or ())
-    )
-
-
-def publicly_readable(oid: int) -> bool:
-    """Whether everybody may read this built-in relation (not pg_authid and its like)."""
-    return oid in _publicly_readable()
-
-
 class CatalogObjects:
     """The objects of `snapshot` and the built-in ones, by oid and by name."""
 

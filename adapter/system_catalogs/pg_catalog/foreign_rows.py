@@ -9,6 +9,7 @@ from adapter.access.privileges import Rights
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.objects import CatalogObjects
+from adapter.system_catalogs.objects.seers import SEEN_BY, having, having_any_column
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Relation
 from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID, ForeignServer, ForeignTable, Options, UserMapping
 
@@ -137,6 +138,7 @@ def foreign_data_wrappers(objects: CatalogObjects) -> Content:
         "foreign_data_wrapper_name": LAKE_WRAPPER,
         "authorization_identifier": objects.role_names.get(BOOTSTRAP_SUPERUSER_OID),
         "foreign_data_wrapper_language": "c",
+        SEEN_BY: having(objects.snapshot, "F", LAKE_WRAPPER_OID, BOOTSTRAP_SUPERUSER_OID, "U"),
     }
     return Content(rows=[row])
 
@@ -152,6 +154,7 @@ def foreign_servers(objects: CatalogObjects) -> Content:
                 "foreign_server_type": server.kind,
                 "foreign_server_version": server.version,
                 "authorization_identifier": objects.role_names.get(server.owner),
+                SEEN_BY: having(objects.snapshot, "S", server.oid, server.owner, "U"),
             }
             for server in objects.foreign_servers
         ]
@@ -162,7 +165,11 @@ def foreign_server_options(objects: CatalogObjects) -> Content:
     """The options of servers."""
     return Content(
         rows=[
-            {**_server(objects, server), **option}
+            {
+                **_server(objects, server),
+                **option,
+                SEEN_BY: having(objects.snapshot, "S", server.oid, server.owner, "U"),
+            }
             for server in objects.foreign_servers
             for option in _options(server.options)
         ]
@@ -174,7 +181,11 @@ def foreign_tables(objects: CatalogObjects) -> Content:
     by_oid = {server.oid: server for server in objects.foreign_servers}
     return Content(
         rows=[
-            {**_table(objects, table), **_server(objects, by_oid[foreign.server])}
+            {
+                **_table(objects, table),
+                **_server(objects, by_oid[foreign.server]),
+                SEEN_BY: having_any_column(objects.snapshot, table.oid, table.owner),
+            }
             for table, foreign in _tables(objects)
         ]
     )
@@ -184,7 +195,11 @@ def foreign_table_options(objects: CatalogObjects) -> Content:
     """The options of foreign tables."""
     return Content(
         rows=[
-            {**_table(objects, table), **option}
+            {
+                **_table(objects, table),
+                **option,
+                SEEN_BY: having_any_column(objects.snapshot, table.oid, table.owner),
+            }
             for table, foreign in _tables(objects)
             for option in _options(foreign.options)
         ]

@@ -6,12 +6,14 @@ text search configurations of users, ...) does not exist here, and its queries f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from adapter.system_catalogs.information_schema import keys as information_schema_keys
+from adapter.system_catalogs.information_schema import privileges as information_schema_privileges
 from adapter.system_catalogs.information_schema import routines as information_schema_routines
 from adapter.system_catalogs.information_schema import tables as information_schema
 from adapter.system_catalogs.information_schema import types as information_schema_types
+from adapter.system_catalogs.information_schema.privileges import of_roles
 from adapter.system_catalogs.objects.content import Builder
 from adapter.system_catalogs.objects.functions import pg_proc
 from adapter.system_catalogs.pg_catalog import (
@@ -80,15 +82,15 @@ PG_CATALOG: Mapping[str, Builder] = {
 }
 
 INFORMATION_SCHEMA: Mapping[str, Builder] = {
-    "administrable_role_authorizations": information_schema.administrable_role_authorizations,
-    "applicable_roles": information_schema.applicable_roles,
+    "administrable_role_authorizations": information_schema_privileges.administrable_role_authorizations,
+    "applicable_roles": information_schema_privileges.applicable_roles,
     "character_sets": information_schema.character_sets,
     "check_constraints": information_schema_keys.check_constraints,
     "collation_character_set_applicability": information_schema.collation_character_set_applicability,
     "collations": information_schema.collations,
     "column_column_usage": information_schema.column_column_usage,
     "column_domain_usage": information_schema_types.column_domain_usage,
-    "column_privileges": information_schema.column_privileges,
+    "column_privileges": information_schema_privileges.column_privileges,
     "column_udt_usage": information_schema_types.column_udt_usage,
     "columns": information_schema.columns,
     "constraint_column_usage": information_schema_keys.constraint_column_usage,
@@ -103,21 +105,26 @@ INFORMATION_SCHEMA: Mapping[str, Builder] = {
     "foreign_table_options": foreign_rows.foreign_table_options,
     "foreign_tables": foreign_rows.foreign_tables,
     "user_mappings": foreign_rows.user_mappings,
-    "enabled_roles": information_schema.enabled_roles,
+    "enabled_roles": information_schema_privileges.enabled_roles,
     "information_schema_catalog_name": information_schema.information_schema_catalog_name,
     "key_column_usage": information_schema_keys.key_column_usage,
     "parameters": information_schema_routines.parameters,
     "referential_constraints": information_schema_keys.referential_constraints,
-    "role_column_grants": information_schema.column_privileges,
-    "role_table_grants": information_schema.table_privileges,
-    "role_routine_grants": information_schema_routines.routine_privileges,
+    "role_column_grants": of_roles(information_schema_privileges.column_privileges),
+    "role_table_grants": of_roles(information_schema_privileges.table_privileges),
+    "role_routine_grants": of_roles(information_schema_routines.routine_privileges),
+    "role_udt_grants": of_roles(information_schema_privileges.udt_privileges),
+    "role_usage_grants": of_roles(information_schema_privileges.usage_privileges),
     "routine_privileges": information_schema_routines.routine_privileges,
     "routines": information_schema_routines.routines,
     "schemata": information_schema.schemata,
     "sequences": information_schema.sequences,
     "table_constraints": information_schema_keys.table_constraints,
-    "table_privileges": information_schema.table_privileges,
+    "table_privileges": information_schema_privileges.table_privileges,
     "tables": information_schema.tables,
+    "udt_privileges": information_schema_privileges.udt_privileges,
+    "usage_privileges": information_schema_privileges.usage_privileges,
+    "user_defined_types": information_schema_privileges.user_defined_types,
     "view_table_usage": information_schema.view_table_usage,
     "views": information_schema.views,
 }
@@ -146,6 +153,13 @@ STATIC_PG_CATALOG = frozenset(
     }
 )
 """Relations whose generated data is all that they hold."""
+
+SHOWN_TO_FEWER: Mapping[str, Sequence[str]] = {
+    "parameters": ("parameter_default",),
+    "routines": ("routine_definition",),
+    "views": ("view_definition",),
+}
+"""Columns of views of information_schema that are NULL for some who see the row."""
 
 STATIC_INFORMATION_SCHEMA = frozenset({"sql_features", "sql_implementation_info", "sql_parts", "sql_sizing"})
 

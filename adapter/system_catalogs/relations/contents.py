@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.objects import CatalogObjects
+from adapter.system_catalogs.objects.seers import SEEN_BY, SHOWN_TO
 from adapter.system_catalogs.relations.all import STATIC_INFORMATION_SCHEMA, STATIC_PG_CATALOG, builder, is_static
 from planner.catalog_data import content as catalog_data
 from planner.errors import UndefinedTable
@@ -25,9 +26,13 @@ from planner.types.system_relations import BuiltinRelations, SystemRelation
 from planner.types.type_scope import types_of
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
+from storage.catalog.acl import PUBLIC
 from storage.catalog.model import CatalogSnapshot
 
 ArrowTable: TypeAlias = Any
+
+SEEN_COLUMN, SHOWN_COLUMN = "seen_by", "shown_to"
+"""Columns besides the relation's own: the roles that see a row, and those that see all of it (`objects.seers`)."""
 
 MAX_SNAPSHOTS = 16
 """Open transactions with DDL of their own see snapshots of their own; more than a few at once is rare, and a snapshot
@@ -37,6 +42,11 @@ that was dropped is only made again."""
 def arrow_table(relation: SystemRelation, content: Content) -> ArrowTable:
     """`content` as a table of `relation`'s columns."""
     rows = _table(relation, {name: [row.get(name) for row in content.rows] for name, _ in relation.columns})
+    for key, name in ((SEEN_BY, SEEN_COLUMN), (SHOWN_TO, SHOWN_COLUMN)):
+        if any(key in row for row in content.rows):
+            # Whoever has no privileges sees a row for which nobody was named.
+            values = [[PUBLIC] if key not in row else sorted(row[key]) for row in content.rows]
+            rows = rows.append_column(name, pa.array(values, pa.list_(pa.int64())))
     if content.columns is None:
         return rows
     is_changed = content.columns is not catalog_data.columns(relation.name)

@@ -95,6 +95,7 @@ def session_content(
         sessions: list[Row] = [
             {"pid": row["pid"], "gss_authenticated": False, "encrypted": False}
             for row in facts.rows("pg_stat_activity")
+            if row.get("client_port") is not None
         ]
         return Content(rows=sessions)
     return Content(rows=facts.rows(name))
