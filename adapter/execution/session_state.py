@@ -20,6 +20,7 @@ from adapter.access.membership import has_privileges_of
 from adapter.access.privileges import Rights
 from adapter.access.roles import require_role, role_name
 from adapter.access.row_security import policies_for
+from adapter.engines.common.engine import TableInput
 from adapter.execution.notifications import Listener
 from adapter.execution.portals import PortalTable
 from adapter.execution.prepared import PreparedStatements
@@ -117,6 +118,8 @@ class SessionState:
         self.expanded: frozenset[int] = frozenset()
         """The materialized views (oids) that what runs computes, because their stored rows are not those of its
         snapshot."""
+        self.brought: Mapping[int, TableInput] = {}
+        """Those (oids) of which it reads the stored rows and what has changed since."""
         self.files: Mapping[FileRequest, FileTable | SqlError] = NO_FILES
         """What the latest statement that reads files reads."""
         self.past: PastTables = NO_PAST

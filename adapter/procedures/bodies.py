@@ -70,6 +70,7 @@ async def run_body(
             if record.volatility == "v":
                 catalog = await running.transaction.begin_statement(running.services.env)
                 running.session.expanded = await stale_views(running.services.env, running.transaction, catalog)
+                running.session.brought = {}
             context = with_arguments(record, running.session.bind_context(running.transaction.catalog), values)
             with types_of(context.catalog, context.search_path):
                 plan = make_plan(parsed, context, ())
@@ -129,7 +130,7 @@ async def _rows(outcome: RowsOutcome, types: Sequence[SqlType]) -> list[tuple[An
 def _as_declared(running: Running, record: Function) -> Iterator[None]:
     """The function's settings and its user hold for the length of the block."""
     session = running.session
-    values, expanded = session.values, session.expanded
+    values, views = session.values, (session.expanded, session.brought)
     try:
         for setting in record.settings:
             name, _, value = setting.partition("=")
@@ -143,4 +144,4 @@ def _as_declared(running: Running, record: Function) -> Iterator[None]:
     finally:
         if record.settings or record.security_definer:
             session.values = values
-        session.expanded = expanded
+        session.expanded, session.brought = views

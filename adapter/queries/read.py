@@ -138,6 +138,7 @@ async def prepare_read(
         found_past = await past_rows(running.services.env, running.transaction, query)
         query, past, at_hand = found_past.query, found_past.tables, {**at_hand, **found_past.at_hand}
         templates = scan_templates(query.rel)
+    past = {**past, **{oid: session.brought[oid] for oid in query.relations if oid in session.brought}}
     context = execution_context(running, catalog)
     if (
         sizes
@@ -175,7 +176,7 @@ async def prepare_read(
     )
     snapshot = running.transaction.snapshot
     paths: Mapping[int, Paths] = NOTHING
-    may_scan = not resolved.are_small or by is not None
+    may_scan = (not resolved.are_small or by is not None) and session.brought.keys().isdisjoint(scanned)
     if may_scan and may_read_by_index(running) and snapshot is not None and not snapshot.ahead:
         always = session.values.flat["enable_seqscan"] == "off" or by is not None
         scans = IndexScans(
@@ -276,6 +277,8 @@ async def prepare_plan(
         record_inputs(running.transaction, plan.catalog, plan.relied_on, running.session.expanded)
     by = None
     may_look_up = plan.key_read is not None and not at_hand and may_read_by_index(running)
+    # The indexes are those of the stored rows.
+    may_look_up = may_look_up and running.session.brought.keys().isdisjoint(plan.query.relations)
     if plan.key_read is not None and may_look_up and not record:
         by = plan.key_read.access.record.oid if await is_found_by_key(running, plan.key_read) else None
     elif plan.key_read is not None and may_look_up:

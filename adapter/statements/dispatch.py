@@ -9,6 +9,7 @@ from adapter.changes.copy import copy_dispatch
 from adapter.changes.modify_table import run_change
 from adapter.execution.guards import require_block
 from adapter.execution.relation_locks import lock_definition, lock_tables, wait_for_definitions
+from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Outcome, Running
 from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
@@ -85,7 +86,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     if transaction.looks_back or running.session.values.flat["tidegate.as_of"]:
         await running.session.look_back()
     plan: Plan | None = None
-    running.session.expanded = frozenset()
+    _forget_views(running.session)
     if not parsed.is_brief:
         await running.session.look_up_files(parsed, anew=True)
         await look_up_past(running, parsed)
@@ -111,7 +112,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     for _ in range(MAX_BEGINNINGS):
         catalog = await transaction.begin_statement(env, reads=reads)
         if plan is None or plan.catalog is not catalog or running.session.expanded:
-            running.session.expanded = frozenset()
+            _forget_views(running.session)
             try:
                 plan = await _plan(running, parsed, catalog)
             except SqlError:
@@ -121,9 +122,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
                 await transaction.refresh_catalog(env)
                 continue
         if plan.reads_kept:
-            running.session.expanded = await stale_views(env, transaction, catalog)
-            if running.session.expanded:
-                plan = await _plan(running, parsed, catalog)
+            plan = await _with_views_as_of_now(running, parsed, catalog, plan)
         try:
             return await run_rows(running, plan)
         except BeginAgain:
@@ -141,16 +140,48 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
 
 async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) -> Outcome:
     """Plan a statement at a snapshot that stays, which is of this catalog, and run it."""
-    session, env = running.session, running.services.env
-    session.expanded = frozenset()
+    session = running.session
+    _forget_views(session)
     await session.look_up_files(parsed, anew=True)
     await look_up_past(running, parsed)
     plan = await _plan(running, parsed, catalog)
     if plan.reads_kept:
-        session.expanded = await stale_views(env, running.transaction, catalog)
-        if session.expanded:
-            plan = await _plan(running, parsed, catalog)
+        plan = await _with_views_as_of_now(running, parsed, catalog, plan)
     return await run_rows(running, plan)
+
+
+def _forget_views(session: SessionState) -> None:
+    session.expanded, session.brought = frozenset(), {}
+
+
+async def _with_views_as_of_now(running: Running, parsed: Parsed, catalog: CatalogSnapshot, plan: Plan) -> Plan:
+    """`plan`, or one that computes the views refreshed on commit whose stored rows are of an earlier moment, where
+    these are not read with what has changed since."""
+    session = running.session
+    stale = await stale_views(running.services.env, running.transaction, catalog)
+    if not stale:
+        return plan
+    from adapter.definitions.materialized.brought import brought_forward
+
+    # Of what is planned again when it is run.
+    within = await _planned_within(running, catalog, plan)
+    session.brought = await brought_forward(running, catalog, (plan if within is None else within).relied_on, stale)
+    session.expanded = stale.difference(session.brought)
+    return await _plan(running, parsed, catalog) if session.expanded else plan
+
+
+async def _planned_within(running: Running, catalog: CatalogSnapshot, plan: Plan) -> Plan | None:
+    """The plan of the query that a statement carries out which is none itself."""
+    match plan.statement:
+        case st.Explain(query=query) | st.CreateTableAs(query=query) | st.DeclareCursor(query=query):
+            return await running.session.planned(query, catalog, running.declared)
+        case st.Execute(name=name):
+            prepared = running.session.statements.require(name)
+            if prepared.parsed is not None:
+                return await running.session.planned(prepared.parsed, catalog, prepared.param_oids)
+        case _:
+            pass
+    return None
 
 
 async def _what_is_durable_is_visible(env: Environment) -> None:

@@ -74,8 +74,9 @@ async def _views_read(running: Running, plan: Plan) -> list[tuple[str, str]]:
             found.append((view.name, f"its query ({reason})"))
         elif view.materialized.populated:
             stored = await last_refresh(env, view.materialized.journal, csn)
+            since = " and what has changed since" if view.oid in running.session.brought else ""
             moment = "an earlier moment" if stored is None or stored.inputs == UNKNOWN else f"CSN {stored.frontier}"
-            found.append((view.name, f"its stored rows (of {moment})"))
+            found.append((view.name, f"its stored rows (of {moment}){since}"))
     return found
 
 

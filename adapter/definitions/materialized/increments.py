@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from adapter.definitions.common.table_rows import physical_schema
 from adapter.engines.common.engine import TableInput
 from adapter.engines.common.scan_sources import conform, scan_columns
 from adapter.execution.statement import Running
@@ -41,6 +42,7 @@ from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID, Part
 from storage.shards.shard import ShardChanges
+from storage.shards.widening import stored_as
 from storage.timestamps.csn import Csn
 
 MAX_CHANGES = 200_000
@@ -290,6 +292,18 @@ async def _read(
                 return None
             batches.append(batch)
     return batches
+
+
+def as_stored(view: Relation, values: Sequence[Any]) -> pa.Table:
+    """Columns that an engine gives as the view's shard has them."""
+    physical = physical_schema(view.live_columns())
+    return pa.table(
+        [
+            array if array.type == field.type else stored_as(array, field.type)
+            for array, field in zip(values, physical, strict=True)
+        ],
+        schema=physical,
+    )
 
 
 def _input(

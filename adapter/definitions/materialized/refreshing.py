@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, forget_shard, new_shard_id
 from adapter.definitions.common.owners import require_owner
-from adapter.definitions.common.table_rows import fill_table, make_shard, physical_schema
+from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
-from adapter.definitions.materialized.increments import Increment, changed_rows
+from adapter.definitions.materialized.increments import Increment, as_stored, changed_rows
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, look_up, missing
 from adapter.execution.statement import Running
@@ -45,7 +44,6 @@ from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
 from storage.catalog.model import CatalogSnapshot, Index, Relation, Schema
 from storage.shards.parts import ROW_ID
-from storage.shards.widening import stored_as
 from storage.timestamps.csn import Csn
 
 
@@ -241,14 +239,7 @@ async def _write(running: Running, view: Relation, ids: Any, values: Sequence[An
         return 0
     assert view.shard is not None
     txn = running.transaction.writable(running.services.env)
-    physical = physical_schema(view.live_columns())
-    rows = pa.table(
-        [
-            array if array.type == field.type else stored_as(array, field.type)
-            for array, field in zip(values, physical, strict=True)
-        ],
-        schema=physical,
-    )
+    rows = as_stored(view, values)
     gone = pc.is_valid(ids)
     added = rows.filter(pc.invert(gone))
     if added.num_rows:

@@ -8,6 +8,8 @@ from decimal import Decimal
 
 import pytest
 
+from adapter.controllers import views
+from adapter.definitions.materialized import brought
 from planner.errors import SerializationFailure, SqlError
 from tests.adapter.harness import Client, connect, open_server
 
@@ -164,6 +166,33 @@ async def test_small_changes_are_worked_out_from_what_has_changed() -> None:
         assert changed["everything"] == 1
         assert changed["by_group"] == 2
         assert changed["above"] == 2
+
+
+async def test_views_are_read_with_what_has_changed_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brought, "MIN_ROWS", 0)
+    monkeypatch.setattr(views, "keeper_of", lambda oid, living: None)
+    choice = random.Random(3)
+    async with open_server() as server:
+        client = await connect(server)
+        await _define(client)
+        await client.run("insert into groups values (9, 'n9'); insert into items values (90, 1, 5, 'new')")
+        found = set()
+        for name in VIEWS:
+            lines = [line for (line,) in await client.rows(f"explain select * from {name}")]
+            if any(line.endswith("and what has changed since") for line in lines):
+                found.add(name)
+        above = {name for name in VIEWS if name.startswith("above")} - {"above_all"} | {"left_inner"}
+        assert found == BY_CHANGES - above - {"by_group_named"}
+        await client.run("create unique index on by_group (g)")
+        await client.run("prepare q as select n from by_group where g = 1")
+        for _ in range(4):
+            await _check(client)
+            assert await client.rows("execute q") == await client.rows("select count(*) from items where g = 1")
+            await client.run("begin")
+            await client.run("declare c cursor for select * from joined")
+            assert len(await client.rows("fetch all from c")) == await client.value("select count(*) from joined")
+            await client.run("commit")
+            await client.run(_change(choice))
 
 
 async def test_a_transaction_sees_its_own_changes_in_views() -> None:
