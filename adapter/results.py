@@ -29,7 +29,7 @@ the stream when it stops early, also before the first batch; that fails the stat
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -68,6 +68,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     message: str
     detail: str | None = None
     hint: str | None = None
+    where: str | None = None
 
 
 class Rows(Struct, kw_only=True):
@@ -112,6 +113,12 @@ class CopyFormat(Struct, frozen=True, kw_only=True):
     force_null: tuple[int, ...] = ()
     encoding: str | None = None
     """The data's, None for the client's."""
+    default: str | None = None
+    """What stands for a column's default in the data."""
+    with_default: tuple[int, ...] = ()
+    """The columns that have one."""
+    ignores_errors: bool = False
+    """Whether a row with a value that its type does not take is left out."""
     columns_named: bool = False
     """Whether COPY says which columns it copies."""
 
@@ -143,12 +150,22 @@ class CopyOut(Struct, kw_only=True):
     progress: CopyProgress = field(default_factory=CopyProgress)
 
 
+class SkippedRow(Struct, frozen=True, kw_only=True):
+    """A row of COPY FROM that is left out, for `text` in `column` is no value of its type."""
+
+    line: int
+    column: str
+    text: str
+
+
 class CopyIn(Struct, kw_only=True):
     """COPY ... FROM STDIN: the frontend decodes the client's bytes into record batches with physical types of
     `columns` and feeds them to `write`; then calls `finish` for the row count (tag `COPY n`), or `abort` with the
     reason.
 
-    `write` applies back-pressure: it returns when the next batch may come.
+    `write` applies back-pressure: it returns when the next batch may come. A batch has a boolean column more, called
+    ``default N``, for the column N (from 0) in which some rows have the mark that stands for its default. Rows that are
+    left out are told to `skip`, which raises 22P02 when they become too many.
     """
 
     relation_name: str
@@ -157,6 +174,7 @@ class CopyIn(Struct, kw_only=True):
     write: Callable[[RecordBatch], Awaitable[None]]
     finish: Callable[[], Awaitable[int]]
     abort: Callable[[BaseException | None], Awaitable[None]]
+    skip: Callable[[Sequence[SkippedRow]], None] | None = None
     progress: CopyProgress = field(default_factory=CopyProgress)
     names: Names | None = None
     """Finds what a value of regclass and its like names."""

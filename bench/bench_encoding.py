@@ -153,7 +153,10 @@ def copy_by_rows(data: bytes) -> int:
     for line in data.splitlines():
         fields = line_fields(line, CopyFormat(), len(TYPES))
         rows.append(
-            [None if text is None else parse_value(text, kind, {}) for text, kind in zip(fields, TYPES, strict=True)]
+            [
+                parse_value(text, kind, {}) if isinstance(text, str) else None
+                for text, kind in zip(fields, TYPES, strict=True)
+            ]
         )
     for kind, values in zip(TYPES, zip(*rows, strict=True), strict=True):
         values_to_array(values, kind)

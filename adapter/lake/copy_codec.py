@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from adapter.results import ColumnDescription, CopyFormat, RecordBatch
+from adapter.results import ColumnDescription, CopyFormat, RecordBatch, SkippedRow
 from planner.values.text_values import Names
 from storage.lake.writing import Encoder
 
@@ -18,6 +18,9 @@ class Decoder(Protocol):
 
     def take(self, *, final: bool = False) -> list[RecordBatch]:
         """The batches in what has been added; after the last bytes `final`. Raises what is wrong with them."""
+
+    def take_skipped(self) -> list[SkippedRow]:
+        """The rows that have been left out since this was last asked."""
 
 
 class CopyCodec(Protocol):

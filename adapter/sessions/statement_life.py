@@ -350,16 +350,7 @@ class StatementLife:
             finally:
                 self.fail()
 
-        return CopyIn(
-            relation_name=copy.relation_name,
-            columns=copy.columns,
-            format=copy.format,
-            write=write,
-            finish=finish,
-            abort=abort,
-            progress=copy.progress,
-            names=copy.names,
-        )
+        return replace(copy, write=write, finish=finish, abort=abort)
 
     # ------------------------------------------------------------ from outside
 

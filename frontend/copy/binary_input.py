@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from adapter.results import ColumnDescription
+from adapter.results import ColumnDescription, SkippedRow
 from frontend.copy.lines import with_context
 from frontend.copy.output import BINARY_SIGNATURE
 from frontend.copy.places import RowPlaces
@@ -68,6 +68,10 @@ class CopyBinaryInput:
         """Takes received bytes."""
         self._pending.append(data)
         self._pending_bytes += len(data)
+
+    def take_skipped(self) -> list[SkippedRow]:
+        """None: such data is taken whole."""
+        return []
 
     def take(self, *, final: bool = False) -> list[RecordBatch]:
         """The batches in what has been added. With `final` nothing more comes."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from json import JSONDecodeError
 from typing import Any
 
-from adapter.results import ColumnDescription, CopyFormat
+from adapter.results import ColumnDescription, CopyFormat, SkippedRow
 from frontend.copy.places import RowPlaces
 from frontend.copy.text_input import BLOCK_BYTES, CopyInput
 from frontend.encoding.rows import RecordBatch
@@ -85,6 +85,10 @@ class CopyJsonInput:
         self._pending += data
         if len(self._pending) > MAX_LINE_BYTES and b"\n" not in self._pending:
             raise ProgramLimitExceeded("out of memory", detail="A line of JSON is too long.", where=self.where)
+
+    def take_skipped(self) -> list[SkippedRow]:
+        """None: such data is taken whole."""
+        return []
 
     def take(self, *, final: bool = False) -> list[RecordBatch]:
         """The batches in what has been added. With `final` the last line needs no line end."""

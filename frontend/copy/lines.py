@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from enum import Enum
 from functools import lru_cache
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -192,11 +194,21 @@ def _next_csv_line(data: bytes, start: int, format: CopyFormat, ending: LineEndi
     return Line(data[start:size], size - start, last=False)
 
 
-def text_fields(line: bytes, format: CopyFormat) -> Iterator[str | None]:
-    """The fields of a text line, unescaped; None is NULL. Raises 22021."""
+class DefaultMark(Enum):
+    """What is found in place of a value where the mark for a column's default stands."""
+
+    DEFAULT = "default"
+
+
+Field: TypeAlias = str | DefaultMark | None
+"""A field of a line; None is NULL."""
+
+
+def text_fields(line: bytes, format: CopyFormat) -> Iterator[Field]:
+    """The fields of a text line, unescaped. Raises 22021."""
     delimiter = ord(format.delimiter)
     special = _any_of(bytes((delimiter, 0x5C)))
-    null = format.null.encode()
+    null, default = format.null.encode(), _default_mark(format)
     position, size = 0, len(line)
     while True:
         start = position
@@ -210,10 +222,15 @@ def text_fields(line: bytes, format: CopyFormat) -> Iterator[str | None]:
             position += 1
             if position < size:
                 position = _unescape(line, position, output)
-        yield None if line[start:position] == null else decode_utf8(bytes(output))
+        raw = line[start:position]
+        yield None if raw == null else DefaultMark.DEFAULT if raw == default else decode_utf8(bytes(output))
         if position >= size:
             return
         position += 1
+
+
+def _default_mark(format: CopyFormat) -> bytes | None:
+    return None if format.default is None else format.default.encode()
 
 
 def _unescape(line: bytes, position: int, output: bytearray) -> int:
@@ -236,11 +253,11 @@ def _unescape(line: bytes, position: int, output: bytearray) -> int:
     return position + 1
 
 
-def csv_fields(line: bytes, format: CopyFormat) -> Iterator[tuple[str | None, bool]]:
+def csv_fields(line: bytes, format: CopyFormat) -> Iterator[tuple[Field, bool]]:
     """(value, whether it was quoted) of the fields of a csv line; None is an unquoted NULL marker. Raises 22P04."""
     delimiter, quote, escape = ord(format.delimiter), ord(format.quote), ord(format.escape)
     outside, inside = _any_of(bytes((delimiter, quote))), _any_of(bytes((quote, escape)))
-    null = format.null.encode()
+    null, default = format.null.encode(), _default_mark(format)
     position, size = 0, len(line)
     while True:
         start = position
@@ -269,20 +286,29 @@ def csv_fields(line: bytes, format: CopyFormat) -> Iterator[tuple[str | None, bo
                     break
                 else:
                     output.append(byte)
-        is_null = not quoted and line[start:position] == null
-        yield (None if is_null else decode_utf8(bytes(output))), quoted
+        raw = None if quoted else line[start:position]
+        yield (
+            (
+                None
+                if raw == null
+                else DefaultMark.DEFAULT
+                if raw is not None and raw == default
+                else decode_utf8(bytes(output))
+            ),
+            quoted,
+        )
         if position >= size:
             return
         position += 1
 
 
-def line_fields(line: bytes, format: CopyFormat, column_count: int) -> list[str | None]:
+def line_fields(line: bytes, format: CopyFormat, column_count: int) -> list[Field]:
     """The fields of a line, with force_null and force_not_null applied."""
     if not line and column_count == 0:
         return []
     if format.format == "text":
         return list(text_fields(line, format))
-    fields: list[str | None] = []
+    fields: list[Field] = []
     for index, (value, quoted) in enumerate(csv_fields(line, format)):
         if value is None and index in format.force_not_null:
             value = format.null

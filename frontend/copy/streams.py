@@ -8,6 +8,7 @@ row.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from adapter.results import CopyIn, CopyOut
@@ -125,9 +126,9 @@ async def _receive(channel: CopyChannel, copy: CopyIn, source: Source, offload: 
                 source.add(message.data)
                 copy.progress.bytes_processed += len(message.data)
                 if source.block_ready:
-                    await _write(copy, source, await offload(source.pending_cells, source.take))
+                    await _take(copy, source, offload, final=False)
             case CopyDone():
-                await _write(copy, source, await offload(source.pending_cells, lambda: source.take(final=True)))
+                await _take(copy, source, offload, final=True)
                 return
             case CopyFail():
                 raise QueryCanceled(f"COPY from stdin failed: {message.message}", where=source.where)
@@ -142,6 +143,13 @@ async def _receive(channel: CopyChannel, copy: CopyIn, source: Source, offload: 
                 raise SynchronizationLost(
                     f"unexpected message type 0x{ord(code):02X} during COPY from stdin", where=source.where
                 )
+
+
+async def _take(copy: CopyIn, source: Source, offload: Offload, *, final: bool) -> None:
+    """Hand on what has been decoded."""
+    await _write(copy, source, await offload(source.pending_cells, partial(source.take, final=final)))
+    if copy.skip is not None and isinstance(source, CopyInput):
+        copy.skip(source.take_skipped())
 
 
 async def _write(copy: CopyIn, source: Source, batches: list[RecordBatch]) -> None:

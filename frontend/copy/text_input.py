@@ -13,7 +13,7 @@ it in steps of `STEP_BYTES`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.results import ColumnDescription, CopyFormat
+from adapter.results import ColumnDescription, CopyFormat, SkippedRow
 from frontend.copy.lines import (
+    DefaultMark,
     EndOfData,
+    Field,
     Line,
     LineEnding,
     LineError,
@@ -61,6 +63,15 @@ class _NotPlain(Exception):
     """The block needs the line-by-line rules."""
 
 
+class _LeftOut(Exception):
+    """A value is none of its column's type, and the COPY goes on without its row."""
+
+    def __init__(self, column: str, text: str) -> None:
+        super().__init__(column)
+        self.column = column
+        self.text = text
+
+
 class CopyInput:
     """Decodes one COPY FROM STDIN. `feed` and `finish` yield record batches with the columns' physical types, and raise
     SqlErrors with PostgreSQL's context."""
@@ -92,6 +103,8 @@ class CopyInput:
         self._line_number = 0
         self._header_due = format.header or format.header_match
         self._ended = False
+        self._default = None if format.default is None else pa.scalar(format.default.encode(), pa.binary())
+        self._skipped: list[SkippedRow] = []
         self.places = RowPlaces(relation_name)
         """Where rows came from."""
         self._names = [f"c{index + 1}" for index in range(len(columns))]
@@ -128,6 +141,11 @@ class CopyInput:
                 self.where,
             )
         self._pending += data
+
+    def take_skipped(self) -> list[SkippedRow]:
+        """The rows that have been left out since this was last asked."""
+        skipped, self._skipped = self._skipped, []
+        return skipped
 
     def take(self, *, final: bool = False) -> list[RecordBatch]:
         """The batches in what has been added. With `final` the last line needs no line end."""
@@ -240,6 +258,8 @@ class CopyInput:
         arrays = []
         for index, column in enumerate(self._columns):
             fields = pieces.take(pa.array(positions + index)) if width > 1 else pieces
+            if self._default is not None and pc.any(pc.equal(fields, self._default)).as_py():
+                raise _NotPlain
             fields = self._plain_fields(fields, index, quoted=quoted, escaped=escaped and not csv)
             arrays.append(parse_column(fields, column.type, self._settings, self._objects))
         batch = pa.record_batch(arrays, names=self._names)
@@ -248,13 +268,22 @@ class CopyInput:
         self._line_number += lines
         return batch
 
-    def _note(self, rows: int, before: int, lines: int, data: bytes | bytearray, start: int) -> None:
-        """Remember where `rows` were read: in so many `lines`, `before` them others, from `start` on."""
+    def _note(
+        self,
+        rows: int,
+        before: int,
+        lines: int,
+        data: bytes | bytearray,
+        start: int,
+        ordinals: Sequence[int] | None = None,
+    ) -> None:
+        """Remember where `rows` were read: in so many `lines`, `before` them others, from `start` on. `ordinals` say
+        the how many-th line (from 0) each row was, where lines between were left out."""
         counted = b"\n" if self._ending.style == b"\n" else b"\r"
 
         def read(row: int) -> tuple[str, int]:
             position, number, content, text = start, 0, b"", bytes(data)
-            for _ in range(row + 1):
+            for _ in range((row if ordinals is None else ordinals[row]) + 1):
                 line = next_line(text, position, self._format, self._ending, final=True)
                 assert line is not None
                 position, content = position + line.length, line.content
@@ -327,7 +356,7 @@ class CopyInput:
         if not rows.any():
             return fields
         texts = [next(text_fields(field, self._format)) for field in fields.filter(pa.array(rows)).to_pylist()]
-        return replace_rows(fields, rows, [(text or "").encode() for text in texts])
+        return replace_rows(fields, rows, [text.encode() if isinstance(text, str) else b"" for text in texts])
 
     # ------------------------------------------------------------ line by line
 
@@ -336,7 +365,14 @@ class CopyInput:
     ) -> Iterator[int]:
         """Reads lines by PostgreSQL's rules, appends batches, and yields the position reached after each gathering."""
         rows: list[list[object]] = []
+        ordinals: list[int] = []
+        seen = 0
         position = began = start
+
+        def note() -> None:
+            left_out = seen != len(rows)
+            self._note(len(rows), before, self._line_number - before, data, began, ordinals if left_out else None)
+
         before = self._line_number
         taken = 0
         while not self._ended and (limit is None or taken < limit):
@@ -352,25 +388,28 @@ class CopyInput:
             if line is None:
                 break
             if not rows:
-                began, before = position, self._line_number
+                began, before, ordinals, seen = position, self._line_number, [], 0
             position += line.length
             taken += 1
             self._ended = line.last
             row = self._row(line, counted, data[position : position + _LONGEST_CHARACTER])
+            seen += 1
             if row is not None:
                 rows.append(row)
+                ordinals.append(seen - 1)
             if len(rows) >= _SLOW_ROWS:
-                self._note(len(rows), before, self._line_number - before, data, began)
+                note()
                 batches.append(self._batch(rows))
                 rows = []
                 yield position
         if rows:
-            self._note(len(rows), before, self._line_number - before, data, began)
+            note()
             batches.append(self._batch(rows))
         yield position
 
     def _row(self, line: Line, counted: bytes, following: bytes) -> list[object] | None:
-        """The line's values, or None for a header. `following` are the bytes after the line."""
+        """The line's values, or None for a header and for a row that is left out. `following` are the bytes after the
+        line."""
         content = line.content
         try:
             text = decode_utf8(content)
@@ -387,10 +426,13 @@ class CopyInput:
                     check_header(content, self._format, [column.name for column in self._columns])
                 return None
             return self._values(line_fields(content, self._format, len(self._columns)), where)
+        except _LeftOut as row:
+            self._skipped.append(SkippedRow(line=self._line_number, column=row.column, text=shown(row.text)))
+            return None
         except SqlError as error:
             raise with_context(error, f'{where}: "{shown(text)}"') from None
 
-    def _values(self, fields: list[str | None], where: str) -> list[object]:
+    def _values(self, fields: list[Field], where: str) -> list[object]:
         if len(fields) > len(self._columns):
             raise BadCopyFileFormat("extra data after last expected column")
         values: list[object] = []
@@ -398,10 +440,19 @@ class CopyInput:
             if index >= len(fields):
                 raise BadCopyFileFormat(f'missing data for column "{column.name}"')
             field = fields[index]
+            if isinstance(field, DefaultMark):
+                if index not in self._format.with_default:
+                    raise BadCopyFileFormat(
+                        "unexpected default marker in COPY data", detail=f'Column "{column.name}" has no default value.'
+                    )
+                values.append(field)
+                continue
             try:
                 value = None if field is None else parse_value(field, column.type, self._settings, self._objects)
                 values.append(value)
             except SqlError as error:
+                if self._format.ignores_errors:
+                    raise _LeftOut(column.name, field or "") from None
                 error.position = None
                 raise with_context(error, f'{where}, column {column.name}: "{shown(field or "")}"') from None
         return values
@@ -409,9 +460,14 @@ class CopyInput:
     def _batch(self, rows: list[list[Any]]) -> RecordBatch:
         if not self._columns:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
-        columns = zip(*rows, strict=True)
-        arrays = [values_to_array(values, column.type) for column, values in zip(self._columns, columns, strict=True)]
-        return pa.record_batch(arrays, names=self._names)
+        arrays, marks = [], {}
+        for index, (column, values) in enumerate(zip(self._columns, zip(*rows, strict=True), strict=True)):
+            marked = [value is DefaultMark.DEFAULT for value in values] if self._format.default is not None else ()
+            if any(marked):
+                marks[f"default {index}"] = pa.array(marked, pa.bool_())
+                values = tuple(None if value is DefaultMark.DEFAULT else value for value in values)
+            arrays.append(values_to_array(values, column.type))
+        return pa.record_batch([*arrays, *marks.values()], names=[*self._names, *marks])
 
 
 def _has(data: bytes | bytearray, wanted: bytes, start: int, end: int) -> bool:

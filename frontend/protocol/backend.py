@@ -183,5 +183,6 @@ def notice_response(notice: Notice) -> bytes:
         ("M", notice.message),
         ("D", notice.detail),
         ("H", notice.hint),
+        ("W", notice.where),
     ]
     return message("N", _fields(fields))

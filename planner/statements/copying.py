@@ -11,8 +11,9 @@ from planner.syntax.qualified_names import QualifiedName
 
 
 class CopyOptions(Struct, frozen=True, kw_only=True):
-    """Options of COPY, defaults filled in by format. Column lists are names; `force_quote` is None for `*`.
-    `compression` is None where it was not given, `file_size` is in bytes."""
+    """Options of COPY, defaults filled in by format. Column lists are names, those of `force_...` None for `*`.
+    `default` is the text that stands for a column's default. `compression` is None where it was not given, `file_size`
+    is in bytes."""
 
     format: OneOf["text", "csv", "binary", "parquet", "json"] = "text"
     delimiter: str = "\t"
@@ -22,8 +23,12 @@ class CopyOptions(Struct, frozen=True, kw_only=True):
     quote: str = '"'
     escape: str = '"'
     force_quote: tuple[str, ...] | None = ()
-    force_not_null: tuple[str, ...] = ()
-    force_null: tuple[str, ...] = ()
+    force_not_null: tuple[str, ...] | None = ()
+    force_null: tuple[str, ...] | None = ()
+    default: str | None = None
+    ignores_errors: bool = False
+    reject_limit: int | None = None
+    log_verbosity: OneOf["default", "verbose", "silent"] = "default"
     freeze: bool = False
     encoding: str | None = None
     compression: str | None = None

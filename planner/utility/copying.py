@@ -8,7 +8,13 @@ from typing import Any
 
 from planner.catalog_data.encodings import canonical_name, is_convertible
 from planner.common_errors import redundant_options
-from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError, UndefinedFunction
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    InvalidTextRepresentation,
+    SqlSyntaxError,
+    UndefinedFunction,
+)
 from planner.statements import records as st
 from planner.syntax.file_names import format_of
 from planner.syntax.json_format import JSON_NAME
@@ -29,6 +35,8 @@ def _options(tree: Tree, parsed: Parsed) -> st.CopyOptions:
         if name in given:
             raise redundant_options(position)
         given[name] = _value(name, element, position)
+        if name == "on_error" and not tree.is_from:
+            raise InvalidParameterValue("COPY ON_ERROR cannot be used with COPY TO", position=position)
     if tree.filename and not tree.is_program:
         given.setdefault("format", _format_of(tree.filename))
     return _check(given, is_from=tree.is_from)
@@ -36,11 +44,15 @@ def _options(tree: Tree, parsed: Parsed) -> st.CopyOptions:
 
 _KNOWN = {
     "format", "delimiter", "null", "header", "quote", "escape", "force_quote", "force_not_null", "force_null", "freeze",
-    "encoding", "convert_selectively", "compression", "partition_by", "file_size",
+    "encoding", "convert_selectively", "default", "on_error", "log_verbosity", "reject_limit", "compression",
+    "partition_by", "file_size",
 }  # fmt: skip
 _LISTS = {"force_quote", "force_not_null", "force_null", "partition_by"}
 _FORMATS = ("text", "csv", "binary", "parquet", "json")
-_OF_TEXT = ("delimiter", "null", "header", "quote", "escape", "force_quote", "force_not_null", "force_null", "encoding")
+_OF_TEXT = (
+    "delimiter", "null", "default", "header", "quote", "escape", "force_quote", "force_not_null", "force_null",
+    "encoding",
+)  # fmt: skip
 """Options that Parquet and JSON files do not have."""
 
 _CODECS = {
@@ -60,7 +72,7 @@ def _format_of(filename: str) -> str:
 def _value(name: str, element: Tree, position: int | None) -> Any:
     if name in _LISTS:
         kind = element.arg.WhichOneof("node") if element.HasField("arg") else None
-        if kind == "a_star" and name == "force_quote":
+        if kind == "a_star" and name != "partition_by":
             return None
         if kind == "list":
             return tuple(item.string.sval for item in element.arg.list.items)
@@ -89,6 +101,12 @@ def _value(name: str, element: Tree, position: int | None) -> Any:
         raise SqlSyntaxError(f"{name} requires a parameter")
     if name == "encoding":
         return _encoding(text, position)
+    if name in _CHOICES:
+        if text.lower() not in _CHOICES[name]:
+            raise InvalidParameterValue(f'COPY {name.upper()} "{text}" not recognized', position=position)
+        return text.lower()
+    if name == "reject_limit":
+        return _limit(text)
     if name == "file_size":
         size = _SIZE.fullmatch(text)
         if size is None or not int(size[1]):
@@ -101,6 +119,19 @@ def _value(name: str, element: Tree, position: int | None) -> Any:
     return text
 
 
+_CHOICES = {"on_error": ("stop", "ignore"), "log_verbosity": ("silent", "default", "verbose")}
+
+
+def _limit(text: str) -> int:
+    try:
+        limit = int(text)
+    except ValueError:
+        raise InvalidTextRepresentation(f'invalid input syntax for type bigint: "{text}"') from None
+    if limit <= 0:
+        raise InvalidParameterValue(f"REJECT_LIMIT ({limit}) must be greater than zero")
+    return limit
+
+
 def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
     output = given.get("format", "text")
     csv, binary = output == "csv", output == "binary"
@@ -110,6 +141,8 @@ def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
             raise SqlSyntaxError("cannot specify DELIMITER in BINARY mode")
         if "null" in given:
             raise SqlSyntaxError("cannot specify NULL in BINARY mode")
+        if "default" in given:
+            raise SqlSyntaxError("cannot specify DEFAULT in BINARY mode")
     delimiter = given.get("delimiter", "," if csv else "\t")
     null = given.get("null", "" if csv else "\\N")
     quote = given.get("quote", '"')
@@ -120,6 +153,9 @@ def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
         raise InvalidParameterValue("COPY delimiter cannot be newline or carriage return")
     if "\r" in null or "\n" in null:
         raise InvalidParameterValue("COPY null representation cannot use newline or carriage return")
+    default = given.get("default")
+    if default is not None and ("\r" in default or "\n" in default):
+        raise InvalidParameterValue("COPY default representation cannot use newline or carriage return")
     if not csv and delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
         raise InvalidParameterValue(f'COPY delimiter cannot be "{delimiter}"')
     if binary and given.get("header"):
@@ -143,6 +179,9 @@ def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
         raise FeatureNotSupported("COPY delimiter must not appear in the NULL specification")
     if csv and quote in null:
         raise FeatureNotSupported("CSV quote character must not appear in the NULL specification")
+    if default is not None:
+        _check_default(default, delimiter, null, quote if csv else None, is_from=is_from)
+    _check_errors(output, given)
     header = given.get("header", False)
     if header == "match" and not is_from:
         raise FeatureNotSupported('cannot use "match" with HEADER in COPY TO')
@@ -157,12 +196,37 @@ def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
         force_quote=given.get("force_quote", ()),
         force_not_null=given.get("force_not_null", ()),
         force_null=given.get("force_null", ()),
+        default=default,
+        ignores_errors=given.get("on_error") == "ignore",
+        reject_limit=given.get("reject_limit"),
+        log_verbosity=given.get("log_verbosity", "default"),
         freeze=given.get("freeze", False),
         encoding=given.get("encoding"),
         compression=given.get("compression", "").lower() or None,
         partition_by=given.get("partition_by", ()),
         file_size=given.get("file_size"),
     )
+
+
+def _check_default(default: str, delimiter: str, null: str, quote: str | None, *, is_from: bool) -> None:
+    """What stands for a column's default must be told from all else. 0A000."""
+    if not is_from:
+        raise FeatureNotSupported("COPY DEFAULT cannot be used with COPY TO")
+    if delimiter in default:
+        raise FeatureNotSupported("COPY delimiter character must not appear in the DEFAULT specification")
+    if quote is not None and quote in default:
+        raise FeatureNotSupported("CSV quote character must not appear in the DEFAULT specification")
+    if default == null:
+        raise FeatureNotSupported("NULL specification and DEFAULT specification cannot be the same")
+
+
+def _check_errors(output: str, given: dict[str, Any]) -> None:
+    """ON_ERROR is for data that is text, and REJECT_LIMIT for ON_ERROR. 42601, 22023."""
+    ignores = given.get("on_error") == "ignore"
+    if ignores and output not in ("text", "csv"):
+        raise SqlSyntaxError(f"only ON_ERROR STOP is allowed in {output.upper()} mode")
+    if "reject_limit" in given and not ignores:
+        raise InvalidParameterValue("COPY REJECT_LIMIT requires ON_ERROR to be set to IGNORE")
 
 
 def _check_files(output: str, given: dict[str, Any], *, is_from: bool) -> None:

@@ -20,6 +20,7 @@ from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.copy.copy_options import begin_progress, copied_into, copy_format
+from adapter.changes.copy.skipping import Skipping
 from adapter.changes.rows.defaults import default_query
 from adapter.changes.rows.over_rows import computed_rows, over_rows
 from adapter.execution.statement import Running
@@ -73,7 +74,14 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
         wanted, read = filtering_query(relation, statement.where, running.session.bind_context(catalog))
         if read:
             running.session.rights(catalog).require_columns(relation.oid, "r", read)
+    marked: dict[int, _Default] = {}
+    if statement.options.default is not None:
+        with_default = [place for place, column in enumerate(columns) if _has_default(column)]
+        format_ = replace(format_, with_default=tuple(with_default))
+        marked = {place: await _default(running, catalog, columns[place]) for place in with_default}
     load = _Load(running, catalog, target, columns, defaults, wanted)
+    load.marked = marked
+    load.skipping = Skipping(running, relation.name, statement.options)
     load.progress = begin_progress(running, statement, relation)
     return CopyIn(
         relation_name=relation.name,
@@ -82,9 +90,14 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
         write=load.write,
         finish=load.finish,
         abort=load.abort,
+        skip=load.skipping.skip if statement.options.ignores_errors else None,
         progress=load.progress,
         names=partial(resolve_reg, running.session.bind_context(catalog)),
     )
+
+
+def _has_default(column: Column) -> bool:
+    return column.sequence is not None or default_text(column) is not None
 
 
 async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -> _Default:
@@ -127,6 +140,9 @@ class _Load:
         self.progress = CopyProgress()
         self._rows = 0
         self._read = 0
+        self.skipping: Skipping | None = None
+        self.marked: dict[int, _Default] = {}
+        """By place among the columns that are copied: what the mark for its default stands for."""
         self._wanted = wanted
         """Which rows are taken; None: all."""
         self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
@@ -140,7 +156,7 @@ class _Load:
         for column, type_ in zip(self._target.columns, self._target.types, strict=True):
             position = self._positions.get(column.attnum)
             if position is not None:
-                arrays.append(batch.column(position))
+                arrays.append(await self._given(batch, position, type_))
             else:
                 arrays.append(await self._default_array(self._defaults[column.attnum], type_, batch.num_rows))
         rows = pa.record_batch(arrays, names=self._target.names)
@@ -169,6 +185,16 @@ class _Load:
         await self._txn.spill()
         if self._keys is not None and self._keys.unspilled > AT_ONCE_ROWS:
             await self._keys.spill()
+
+    async def _given(self, batch: RecordBatch, position: int, type_: SqlType) -> Any:
+        """A column that is copied, with its default where the mark for it stands."""
+        values, mark = batch.column(position), f"default {position}"
+        if mark not in batch.schema.names:
+            return values
+        is_marked = batch.column(mark)
+        rows = pc.sum(is_marked).as_py()
+        default = await self._default_array(self.marked[position], type_, rows)
+        return pc.replace_with_mask(values, is_marked, default)
 
     async def _satisfying(self, wanted: BoundQuery, rows: RecordBatch) -> Any:
         """The places of the rows that are taken."""
@@ -207,6 +233,8 @@ class _Load:
                     error.row = None  # It is counted among those that were taken.
                 raise
             await end_statement(self._running)
+        if self.skipping is not None:
+            self.skipping.finish()
         return self._rows
 
     async def abort(self, reason: BaseException | None) -> None:

@@ -93,7 +93,9 @@ def copy_columns(relation: Relation, names: Sequence[str]) -> list[Column]:
 def copy_format(options: st.CopyOptions, names: Sequence[str], relation: Relation | None) -> CopyFormat:
     """The options with column names as positions; `relation` is the table copied, None for a query. 42703, 42P10."""
 
-    def positions(option: str, wanted: Sequence[str]) -> tuple[int, ...]:
+    def positions(option: str, wanted: Sequence[str] | None) -> tuple[int, ...]:
+        if wanted is None:
+            return tuple(range(len(names)))
         for name in wanted:
             if name not in names:
                 if relation is None:
@@ -103,7 +105,6 @@ def copy_format(options: st.CopyOptions, names: Sequence[str], relation: Relatio
                 raise InvalidColumnReference(f'{option} column "{name}" not referenced by COPY')
         return tuple(names.index(name) for name in wanted)
 
-    quoted = tuple(range(len(names))) if options.force_quote is None else positions("FORCE_QUOTE", options.force_quote)
     return CopyFormat(
         format=options.format,
         delimiter=options.delimiter,
@@ -112,10 +113,12 @@ def copy_format(options: st.CopyOptions, names: Sequence[str], relation: Relatio
         header_match=options.header_match,
         quote=options.quote,
         escape=options.escape,
-        force_quote=quoted,
+        force_quote=positions("FORCE_QUOTE", options.force_quote),
         force_not_null=positions("FORCE_NOT_NULL", options.force_not_null),
         force_null=positions("FORCE_NULL", options.force_null),
         encoding=options.encoding,
+        default=options.default,
+        ignores_errors=options.ignores_errors,
     )
 
 

@@ -75,6 +75,8 @@ async def run_copy_from_files(running: Running, statement: st.Copy, path: str) -
                 if batch is None:
                     break
                 await copy.write(batch)
+            if copy.skip is not None:
+                copy.skip(decoder.take_skipped())
             await threads.run(partial(places.check_unchanged, file))
     except FileTrouble as trouble:
         raise sql_error(trouble) from trouble
