@@ -93,7 +93,15 @@ async def _feed(running: Running, subscription: Subscription) -> tuple[Feed, tup
     if not isinstance(plan.statement, BoundQuery):
         raise FeatureNotSupported("SUBSCRIBE is for queries")
     plan.check_access()
-    feed = Feed(running, plan, as_of=as_of, up_to=up_to, snapshot=subscription.snapshot, progress=subscription.progress)
+    feed = Feed(
+        running,
+        plan,
+        subscription.query,
+        as_of=as_of,
+        up_to=up_to,
+        snapshot=subscription.snapshot,
+        progress=subscription.progress,
+    )
     await feed.begin()
     return feed, (*leading_columns(progress=subscription.progress), *(plan.columns or ()))
 

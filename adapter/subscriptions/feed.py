@@ -1,7 +1,8 @@
 """The rows of a subscription: what its query gives at a CSN, then every change of it, each once, in CSN order.
 
 A query is *linear* when its rows follow from single rows of its tables: filters, projections and UNION ALL. Of such a
-query each change is the query over the rows that a commit has inserted, and over those that it has deleted. Of any
+query each change is the query over the rows that a commit has inserted, and over those that it has deleted. Of queries
+that materialized views can follow (`deltas`) a change is worked out from these rows, and from what they touch. Of any
 other query the result is kept, worked out again after each commit that wrote to one of its tables, and compared.
 
 A subscription keeps nothing of the past for itself but what it reads just now. One whose reader is slow finds its next
@@ -31,6 +32,7 @@ from adapter.queries.read import execution_context
 from adapter.queries.session_functions import with_session_values
 from adapter.results import ColumnDescription, RecordBatch
 from adapter.store_errors import too_old
+from adapter.subscriptions.deltas import Deltas, deltas_of
 from adapter.subscriptions.result_changes import difference
 from adapter.system_catalogs.functions.reg_columns import with_names
 from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, ProgramLimitExceeded
@@ -38,6 +40,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import walk
+from planner.syntax.parse import Parsed
 from planner.types import types as t
 from planner.types.types import SqlType
 from storage.catalog.model import CatalogSnapshot, Relation
@@ -85,9 +88,18 @@ class Feed:
     """One subscription: `begin`, then `next` gives its rows."""
 
     def __init__(
-        self, running: Running, plan: Plan, *, as_of: Csn, up_to: Csn | None, snapshot: bool, progress: bool
+        self,
+        running: Running,
+        plan: Plan,
+        parsed: Parsed,
+        *,
+        as_of: Csn,
+        up_to: Csn | None,
+        snapshot: bool,
+        progress: bool,
     ) -> None:
-        """`plan` was made with the catalog of `as_of`. Raises 0A000 for a query that cannot be subscribed to."""
+        """`plan` was made of `parsed` with the catalog of `as_of`. Raises 0A000 for a query that cannot be subscribed
+        to."""
         query = plan.query
         assert query is not None
         if (
@@ -109,7 +121,9 @@ class Feed:
         self._up_to, self._progress = up_to, progress
         self._catalog: CatalogSnapshot = plan.catalog
         self._seen = as_of
+        self._parsed = parsed
         self._linear = is_linear(query)
+        self._deltas: Deltas | None = None
         self._tables: dict[int, Relation] = {}
         for oid in query.relations:
             record = plan.catalog.get(oid)
@@ -119,14 +133,24 @@ class Feed:
         self._waiting: list[tuple[Csn, Mapping[int, tuple[Part, ...]] | None]] = []
         """The next changes: the parts of each table (by oid); None: tables were replaced."""
         self._target = as_of
-        self._rows: Any = self._first(as_of) if snapshot or not self._linear else None
+        self._rows: Any = None
         self._tell = snapshot
         self._numbers = itertools.count()
         self._told = Csn(0)
 
     async def begin(self) -> None:
-        """Fix what the query takes from its session and its moment (current_user, now()), which stays as it is now."""
+        """Fix what the query takes from its session and its moment (current_user, now()), which stays as it is now, and
+        how its changes are found."""
+        if not self._linear:
+            self._deltas = await deltas_of(self._running, self._plan, self._parsed, self._tables)
         self._query = await with_session_values(self._running, self._query, self._plan.session_values, acts=False)
+        if self._tell or self._keeps:
+            self._rows = self._first(self._seen)
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether the result is kept."""
+        return not self._linear and self._deltas is None
 
     async def next(self, patience_s: float | None = None) -> RecordBatch | None:
         """Some rows; None when there are no more. Raises TimeoutError when none have come for `patience_s`."""
@@ -268,7 +292,7 @@ class Feed:
     async def _first(self, csn: Csn) -> AsyncIterator[RecordBatch]:
         """What the query gives at `csn`."""
         async with aclosing(_closable(self._at(csn))) as batches:
-            if self._linear:
+            if not self._keeps:
                 async for batch in batches:
                     yield self._as_change(csn, 1, batch)
                 return
@@ -281,6 +305,10 @@ class Feed:
         """How the result at `csn` differs from that before."""
         if parts is None:
             async for batch in self._replaced(csn):
+                yield batch
+        elif self._deltas is not None:
+            gone, come = await self._worked_out(csn, parts, self._deltas)
+            async for batch in self._compared(csn, gone, come):
                 yield batch
         elif not self._linear:
             async with aclosing(_closable(self._at(csn))) as batches:
@@ -303,10 +331,22 @@ class Feed:
                         async for batch in batches:
                             yield self._as_change(csn, sign, batch)
 
+    async def _worked_out(self, csn: Csn, parts: Mapping[int, tuple[Part, ...]], deltas: Deltas) -> tuple[Any, Any]:
+        """Two tables of rows whose difference is that of the results before and after the commit at `csn`."""
+        shards: list[ShardId] = [table.shard for table in self._tables.values() if table.shard is not None]
+        try:
+            async with await self._env.leases.hold(shards, Csn(csn - 1)):
+                found = await deltas.between(self._tables, csn, parts)
+        except (AsOfNotReadable, UnknownShard) as error:
+            raise too_old(error) from error
+        if found is not None:
+            return found
+        return await self._kept(self._at(Csn(csn - 1))), await self._kept(self._at(csn))
+
     async def _replaced(self, csn: Csn) -> AsyncIterator[RecordBatch]:
         """Tables have other rows altogether from `csn` on (TRUNCATE)."""
         before = self._result
-        if self._linear:
+        if not self._keeps:
             before = await self._kept(self._at(Csn(csn - 1)))
         whole = await self._env.catalog.snapshot_at(csn)
         now = whole.databases[self._running.session.database_oid]
@@ -315,7 +355,7 @@ class Feed:
             assert isinstance(record, Relation)
             self._tables[oid] = replace(self._tables[oid], shard=record.shard)
         after = await self._kept(self._at(csn))
-        if not self._linear:
+        if self._keeps:
             self._result = after
         async for batch in self._compared(csn, before, after):
             yield batch

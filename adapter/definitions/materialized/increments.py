@@ -19,8 +19,15 @@ from msgspec.structs import replace
 
 from adapter.definitions.common.table_rows import physical_schema
 from adapter.engines.common.engine import TableInput
-from adapter.engines.common.scan_sources import conform, scan_columns
 from adapter.execution.statement import Running
+from adapter.materialized.changed_tables import (
+    ChangedTable,
+    as_it_was,
+    changed_table,
+    delta_rows,
+    inputs_of_changed,
+    with_changed,
+)
 from adapter.materialized.freshness import digest_of_inputs, has_changed, has_row_security, inputs_of
 from adapter.materialized.journal import UNKNOWN, Refresh
 from adapter.materialized.views_read import are_of, common_moment, exact_views, is_exact
@@ -28,19 +35,16 @@ from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.read import execution_context
 from adapter.transactions.snapshots import resolve
 from planner.definitions.maintained.differences import increment_text
-from planner.definitions.maintained.increments import WEIGHT, before_name, change_of, delta_name, names_in
+from planner.definitions.maintained.increments import change_of, names_in
 from planner.definitions.maintained.sums import sums_of
 from planner.definitions.mutability import is_reproducible
 from planner.errors import DataException
 from planner.ir.bound import BoundQuery
 from planner.queries.relations import parse_view
 from planner.syntax.parse import split_and_parse
-from planner.types import types as t
 from storage.bounded_map import BoundedMap
-from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Relation, Schema
+from storage.catalog.model import CatalogSnapshot, Relation, Schema
 from storage.errors import AsOfNotReadable, UnknownShard
-from storage.ids import ShardId
-from storage.shards.parts import ROW_ID, Part
 from storage.shards.shard import ShardChanges
 from storage.shards.widening import stored_as
 from storage.timestamps.csn import Csn
@@ -53,21 +57,6 @@ SHARE = 4
 
 FEW_CHANGES = 1000
 """So many are never too many."""
-
-FIRST_OID = 290_000_000
-"""Oids of relations that only one query knows: smaller than those of temporary tables, and given to nothing else."""
-
-WEIGHT_ATTNUM = 30_000
-
-
-class _Changed(Struct, frozen=True, kw_only=True):
-    """A table that has changed, its delta and what it was as relations, and what they hold."""
-
-    table: Relation
-    delta: Relation
-    before: Relation
-    since: Csn
-    rows: pa.Table
 
 
 class Increment(Struct, frozen=True, kw_only=True):
@@ -174,7 +163,7 @@ async def _plan(
     view: Relation,
     query: BoundQuery,
     names: Mapping[tuple[str, str], int],
-    changed: Sequence[_Changed],
+    changed: Sequence[ChangedTable],
 ) -> Plan | None:
     """The plan of the view's change when these tables have changed; None when that has to be computed anew."""
     # Of views that are refreshed on commit the stored rows are read, whichever moment they are of.
@@ -193,9 +182,7 @@ async def _plan(
             change = change_of(view.definition or "", query, names, oids)
         plan: Plan | None = None
         if change is not None:
-            records = [record for each in changed for record in (each.delta, each.before)]
-            overlay = catalog.apply([CatalogUpdate(record=record, diff=1) for record in records], catalog.csn)
-            context = replace(own, catalog=overlay, numbered=view.oid)
+            context = replace(own, catalog=with_changed(catalog, changed), numbered=view.oid)
             (parsed,) = split_and_parse(increment_text(view, _schema_of(catalog, view), change))
             plan = await running.services.plans.aside(make_plan, parsed, context, ())
         known = _Known(catalog=catalog, plan=plan)
@@ -209,10 +196,10 @@ def _schema_of(catalog: CatalogSnapshot, relation: Relation) -> str:
     return schema.name
 
 
-async def _changes(running: Running, inputs: Sequence[Relation], span: _Span) -> list[_Changed] | None:
+async def _changes(running: Running, inputs: Sequence[Relation], span: _Span) -> list[ChangedTable] | None:
     """The tables among `inputs` that have changed; None when that is too much, or not to be had."""
     env = running.services.env
-    found: list[_Changed] = []
+    found: list[ChangedTable] = []
     for table in inputs:
         assert table.shard is not None
         after, until = (span.views_after, span.views_until) if is_exact(table) else (span.after, span.until)
@@ -222,13 +209,7 @@ async def _changes(running: Running, inputs: Sequence[Relation], span: _Span) ->
         rows = await _delta(running, table, changes)
         if rows is None:
             return None
-        oid = FIRST_OID + 2 * len(found)
-        weight = Column(attnum=WEIGHT_ATTNUM, name=WEIGHT, type_oid=t.INT4)
-        known = replace(table, oid=oid, name=delta_name(table.oid), constraints=(), shard=None, kind="r",
-                        definition=None, depends_on=(), materialized=None)  # fmt: skip
-        delta = replace(known, columns=(*table.columns, weight))
-        before = replace(known, oid=oid + 1, name=before_name(table.oid))
-        found.append(_Changed(table=table, delta=delta, before=before, since=after, rows=rows))
+        found.append(changed_table(table, len(found), after, rows))
     return found
 
 
@@ -240,21 +221,11 @@ async def _delta(running: Running, table: Relation, changes: ShardChanges) -> pa
     total = sum(part.rows for part in (await env.reader.snapshot(table.shard, changes.until)).inserts)
     if count > MAX_CHANGES or (count > FEW_CHANGES and count * SHARE > total):
         return None
-    columns = scan_columns(table)
-    names = {column.name for column in columns}
-    tables = []
-    for weight, parts in ((1, changes.inserts), (-1, changes.deletes)):
-        for part in parts:
-            if weight < 0 and not names.issubset(part.columns):
-                return None
-            stored = await env.reader.read_part(part, [ROW_ID, *(name for name in part.columns if name in names)])
-            rows = conform(stored, columns)
-            tables.append(rows.append_column(f"c{WEIGHT_ATTNUM}", pa.array([weight] * rows.num_rows, pa.int32())))
-    return pa.concat_tables(tables)
+    return await delta_rows(env, table, changes.inserts, changes.deletes)
 
 
 async def _read(
-    running: Running, plan: Plan, read: Sequence[Relation], changed: Sequence[_Changed], span: _Span
+    running: Running, plan: Plan, read: Sequence[Relation], changed: Sequence[ChangedTable], span: _Span
 ) -> list[Any] | None:
     """The rows of `plan`, which reads `read`; None when a row that went is not among the stored ones."""
     assert plan.query is not None
@@ -270,19 +241,11 @@ async def _read(
     for table in read:
         assert table.shard is not None
         if not is_exact(table) and await has_changed(env, table.shard, span.until, span.views_until):
-            then = await env.reader.snapshot(table.shard, span.until)
-            name = f"{table.shard}@{span.until}"
-            past[table.oid] = _input(table, name, inserts=then.inserts, deletes=then.deletes)
+            past[table.oid] = await as_it_was(env, table, table.shard, span.until)
     resolved = await resolve(
         env, running.transaction, plan.catalog, scanned, plan.templates, running.params, record=False, past=past
     )
-    tables: dict[int, TableInput] = dict(resolved.inputs)
-    for each in changed:
-        tables[each.delta.oid] = _input(each.delta, f"{each.table.shard}+{each.since}", rows=each.rows)
-        assert each.table.shard is not None
-        then = await env.reader.snapshot(each.table.shard, each.since)
-        name = f"{each.table.shard}@{each.since}"
-        tables[each.before.oid] = _input(each.before, name, inserts=then.inserts, deletes=then.deletes)
+    tables = {**resolved.inputs, **await inputs_of_changed(env, changed)}
     batches: list[Any] = []
     stream: Any = local.execute(plan.query, tables, (), execution_context(running, plan.catalog))
     async with aclosing(stream) as rows:
@@ -303,23 +266,4 @@ def as_stored(view: Relation, values: Sequence[Any]) -> pa.Table:
             for array, field in zip(values, physical, strict=True)
         ],
         schema=physical,
-    )
-
-
-def _input(
-    relation: Relation,
-    shard: str,
-    *,
-    inserts: tuple[Part, ...] = (),
-    deletes: tuple[Part, ...] = (),
-    rows: pa.Table | None = None,
-) -> TableInput:
-    """A relation that only this query knows, under a name of its own in the engine's caches."""
-    return TableInput(
-        relation=replace(relation, shard=ShardId(shard)),
-        inserts=inserts,
-        deletes=deletes,
-        bytes=sum(part.bytes for part in inserts),
-        rows=sum(part.rows for part in inserts) if rows is None else rows.num_rows,
-        picked=rows,
     )

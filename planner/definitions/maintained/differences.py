@@ -88,6 +88,12 @@ def increment_text(view: Relation, schema: str, change: Change) -> str:
     )
 
 
+def change_text(change: Change) -> str:
+    """SQL for the rows of `change`, each with its weight behind."""
+    steps = ", ".join(f"{quote_identifier(step)} AS ({text})" for step, text in change.steps)
+    return f"WITH {steps} {change.text}" if steps else change.text
+
+
 def _alike(left: str, right: str, columns: int) -> str:
     """That two rows are the same."""
     return " AND ".join(f"{left}.i{n} IS NOT DISTINCT FROM {right}.i{n}" for n in range(1, columns + 1))

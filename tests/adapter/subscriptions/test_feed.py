@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adapter.results import CopyOut
+from adapter.subscriptions import deltas
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from tests.adapter.harness import Client, connect, open_server, rows_of
@@ -23,7 +24,12 @@ QUERIES = {
     "union": "(SELECT id, n FROM t WHERE n > 5 UNION ALL SELECT id, -m FROM u)",
     "view": "v",
     "join": "(SELECT t.id, u.m FROM t LEFT JOIN u USING (id))",
+    "left": "(SELECT t.id, t.label, u.m FROM t LEFT JOIN u ON u.id = t.id AND t.n > 2)",
     "aggregate": "(SELECT n % 4 AS k, count(*), sum(n), array_agg(id ORDER BY id) FROM t GROUP BY 1)",
+    "sums": "(SELECT label, count(*), sum(n), avg(m) FROM t JOIN u ON u.id = t.id GROUP BY label HAVING count(*) > 0)",
+    "distinct": "(SELECT DISTINCT n, n FROM t)",
+    "exists": "(SELECT id FROM t WHERE NOT EXISTS (SELECT FROM u WHERE u.id = t.id) AND n IN (SELECT 1 + n FROM t))",
+    "overall": "(SELECT count(*), max(n) FROM t)",
     "subquery": "(SELECT id, (SELECT max(m) FROM u WHERE u.id = t.id) FROM t WHERE EXISTS (SELECT FROM u))",
     "constants": "(SELECT id FROM t UNION ALL VALUES (1), (2))",
 }
@@ -75,8 +81,23 @@ def summed(rows: list[tuple[Any, ...]], csn: int) -> Counter[str]:
     return +total
 
 
+FOLLOWED = {"left", "aggregate", "sums", "distinct", "exists"}
+"""Those whose changes are worked out from what commits have written, without their results being kept."""
+
+
 @pytest.mark.parametrize("kind", QUERIES)
-async def test_the_sum_of_all_changes_is_what_the_query_gives_at_each_moment(kind: str) -> None:
+async def test_the_sum_of_all_changes_is_what_the_query_gives_at_each_moment(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[bool] = []
+    between = deltas.Deltas.between
+
+    async def counted(*given: Any) -> Any:
+        found = await between(*given)
+        followed.append(found is not None)
+        return found
+
+    monkeypatch.setattr(deltas.Deltas, "between", counted)
     query, chance = QUERIES[kind], random.Random(kind)
     select = f"SELECT * FROM {query}" + (" q" if query.startswith("(") else "")
     async with open_server(retain_ms=HOUR_MS, background=False) as server:
@@ -103,6 +124,7 @@ async def test_the_sum_of_all_changes_is_what_the_query_gives_at_each_moment(kin
             reader, f"COPY (SUBSCRIBE {query} WITH (SNAPSHOT = false) AS OF {middle} UP TO {last}) TO STDOUT"
         )
         assert Counter(map(repr, rest)) == Counter(repr(row) for row in rows if row[0] > middle)
+        assert set(followed) == ({True} if kind in FOLLOWED else set())
 
 
 async def test_a_cursor_waits_for_the_first_change_and_no_longer_than_it_is_told() -> None:
