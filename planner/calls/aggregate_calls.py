@@ -23,13 +23,12 @@ from planner.ir.nodes import AggregateCall, Call, ColumnRef, RowConstructor, Sca
 from planner.ir.physical import ELEMENT_ARRAYS
 from planner.ir.rewrite import walk
 from planner.resolution.casting import to_boolean
-from planner.resolution.coercion import RECORDARRAY
 from planner.resolution.operators import check_groupable, check_sortable
 from planner.resolution.records import as_row
 from planner.resolution.sorting import sort_key, sort_keys
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
-from planner.types.types import INT4, JSON, SqlType, is_wide
+from planner.types.types import INT4, JSON, RECORD_ARRAY, SqlType, is_wide
 
 _ALLOWED_CLAUSES = frozenset({"SELECT", "HAVING", "ORDER BY", "DISTINCT ON", "window"})
 """Clauses in which aggregates may stand; other names of clauses go into the error."""
@@ -122,7 +121,7 @@ def aggregate_call(
 
 def rows_as_json(level: Level, arg: Scalar) -> Scalar:
     """`arg`, or, where it is array_agg of rows, the array of their JSON: an array of rows holds their text alone."""
-    if not isinstance(arg, ColumnRef) or arg.type.oid != RECORDARRAY:
+    if not isinstance(arg, ColumnRef) or arg.type.oid != RECORD_ARRAY:
         return arg
     owner = level.statement.aggregate_owner.get(arg.id)
     found = next((call for call, field in owner.aggregates if field.id == arg.id), None) if owner is not None else None

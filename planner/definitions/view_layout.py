@@ -34,6 +34,36 @@ def layout(definition: str, shown: ShownName, columns: Sequence[str] = ()) -> st
     return _Layout(shown).query(parsed.tree, 0)
 
 
+def _search(table: Tree) -> str:
+    if not table.HasField("search_clause"):
+        return ""
+    clause = table.search_clause
+    order = "BREADTH" if clause.search_breadth_first else "DEPTH"
+    return f" SEARCH {order} FIRST BY {_names(clause.search_col_list)} SET {quote_identifier(clause.search_seq_column)}"
+
+
+def _cycle(table: Tree) -> str:
+    if not table.HasField("cycle_clause"):
+        return ""
+    clause = table.cycle_clause
+    marks = tuple([_constant(mark) for mark in (clause.cycle_mark_value, clause.cycle_mark_default)])
+    shown = "" if marks == ("true", "false") else f" TO {marks[0]} DEFAULT {marks[1]}"
+    return (
+        f" CYCLE {_names(clause.cycle_col_list)} SET {quote_identifier(clause.cycle_mark_column)}{shown} "
+        f"USING {quote_identifier(clause.cycle_path_column)}"
+    )
+
+
+def _names(nodes: Sequence[Tree]) -> str:
+    return ", ".join([quote_identifier(node.string.sval) for node in nodes])
+
+
+def _constant(node: Tree) -> str:
+    """A constant with its type, as PostgreSQL prints those of text."""
+    text = expression_text(node)
+    return f"{text}::text" if node.HasField("a_const") and node.a_const.HasField("sval") else text
+
+
 class _Layout:
     def __init__(self, shown: ShownName) -> None:
         self.shown = shown
@@ -70,6 +100,7 @@ class _Layout:
             items.append(
                 f"{quote_identifier(table.ctename)}{f'({columns})' if columns else ''} AS "
                 f"{word.get(table.ctematerialized, '')}(\n{margin}        {body}\n{margin}        )"
+                f"{_search(table)}{_cycle(table)}"
             )
         return f" WITH {'RECURSIVE ' if tree.recursive else ''}{', '.join(items)}\n{margin}"
 

@@ -17,7 +17,7 @@ from planner.ir.nodes import BoolOp, Case, Distinct, InList, Literal, Param, Qua
 from planner.ir.rewrite import column_ids, transform
 from planner.ir.written import InArray, NullIf
 from planner.resolution.casting import coerce, unify
-from planner.resolution.coercion import RECORDARRAY, Context, common_type
+from planner.resolution.coercion import Context, common_type
 from planner.resolution.operators import (
     BOOLEAN,
     array_operator,
@@ -32,7 +32,7 @@ from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.signature import Signature
 from planner.types.type_names import array_of
-from planner.types.types import RECORD, SqlType, column_type
+from planner.types.types import RECORD, RECORD_ARRAY, SqlType, column_type
 
 
 def _a_expr(level: Level, tree: Tree) -> Scalar:
@@ -56,7 +56,7 @@ def _op_quantified(level: Level, tree: Tree) -> Scalar:
     left = bind(level, tree.lexpr)
     right = bind(level, tree.rexpr)
     quantifier: Any = "any" if tree.kind == pb.AEXPR_OP_ANY else "all"
-    if left.type.oid == RECORD and right.type.oid == RECORDARRAY:
+    if left.type.oid == RECORD and right.type.oid == RECORD_ARRAY:
         symbol = operator_symbol(level, strings(tree.name), tree.location)
         compared = compare_with_rows(level, symbol, left, right, quantifier, tree.location)
         return level.statement.at(compared, _leftmost(level, left, tree.location))

@@ -8,26 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported
+from planner.functions import registry
 from planner.ir.nodes import (
     ArrayConstructor,
     ArraySubquery,
     BoolOp,
+    Cast,
     ColumnRef,
     Distinct,
     Exists,
     FieldSelect,
     Filter,
     Project,
+    QuantifiedArray,
     Rel,
     RowConstructor,
     Scalar,
 )
+from planner.ir.physical import ELEMENT_ARRAYS
 from planner.resolution.casting import resolve_unknown
 from planner.resolution.operators import BOOLEAN
-from planner.resolution.records import record_fields
+from planner.resolution.records import may_look_different, record_fields
 from planner.resolution.statement import Level
 from planner.types.type_names import format_type
-from planner.types.types import RECORD
+from planner.types.types import RECORD, TEXT, SqlType
 
 
 def compare_with_rows(level: Level, symbol: str, left: Scalar, array: Scalar, quantifier: str, location: int) -> Scalar:
@@ -47,10 +51,13 @@ def compare_with_rows(level: Level, symbol: str, left: Scalar, array: Scalar, qu
     def test(fields: Sequence[Scalar]) -> Scalar:
         return _test(row.items, [resolve_unknown(level.statement, field) for field in fields], equal=wants_equal)
 
+    found: Scalar | None = None
     if isinstance(array, ArraySubquery):
-        found: Scalar | None = _in_subquery(level, array.rel, test, negated=quantifier == "all")
-    else:
+        found = _in_subquery(level, array.rel, test, negated=quantifier == "all")
+    elif isinstance(array, ArrayConstructor):
         found = _in_constructor(array, test, negated=quantifier == "all")
+    elif not may_look_different(row.items):
+        found = _in_texts(row, array, negated=quantifier == "all")
     if found is None:
         raise FeatureNotSupported("comparison of a row with this array is not supported", position=position)
     return found
@@ -91,9 +98,22 @@ def _in_subquery(level: Level, rel: Rel, test: Callable[[Sequence[Scalar]], Scal
     return Exists(rel=Filter(input=rel, condition=test(columns), fields=rel.fields), negated=negated, type=BOOLEAN)
 
 
-def _in_constructor(array: Scalar, test: Callable[[Sequence[Scalar]], Scalar], *, negated: bool) -> Scalar | None:
-    if not isinstance(array, ArrayConstructor):
-        return None
+def _in_texts(row: RowConstructor, array: Scalar, *, negated: bool) -> Scalar:
+    """Rows that look alike when they are equal, and only then, by how they look."""
+    (equal,) = [signature for signature in registry.operators("=") if signature.args == (TEXT, TEXT)]
+    result = QuantifiedArray(
+        arg=Cast(arg=row, type=SqlType(TEXT)),
+        operator=equal,
+        quantifier="any",
+        array=Cast(arg=array, type=SqlType(ELEMENT_ARRAYS[TEXT])),
+        type=BOOLEAN,
+    )
+    return BoolOp(op="not", args=(result,), type=BOOLEAN) if negated else result
+
+
+def _in_constructor(
+    array: ArrayConstructor, test: Callable[[Sequence[Scalar]], Scalar], *, negated: bool
+) -> Scalar | None:
     tests = []
     for item in array.items:
         if not isinstance(item, RowConstructor) or item.type.oid != RECORD or item.nullable:

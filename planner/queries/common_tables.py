@@ -14,10 +14,12 @@ from planner.errors import (
     InvalidRecursion,
     SqlSyntaxError,
 )
+from planner.expressions.bind import bind_clause
 from planner.ir.bound import WITH_ROWS, Returning, WithStep
 from planner.ir.nodes import CommonTable, CteScan, Field, Origin, Project, Rel, Scalar, With
 from planner.ir.rewrite import walk
-from planner.queries.recursion_rules import check_recursion, in_dependency_order, refers_to_itself
+from planner.queries.recursion.rules import check_recursion, in_dependency_order, refers_to_itself
+from planner.queries.recursion.search_and_cycle import AddedColumns, check_clauses, check_marks, check_names, rewritten
 from planner.queries.relations import Cte
 from planner.resolution.coercion import common_type
 from planner.resolution.query import (
@@ -104,11 +106,10 @@ def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
             changes = True
             items.append(_change(level, cte, recursive=tree.recursive))
             continue
-        if cte.HasField("search_clause") or cte.HasField("cycle_clause"):
-            raise FeatureNotSupported(
-                "SEARCH and CYCLE clauses are not supported", position=statement.position(cte.location)
-            )
-        if tree.recursive and refers_to_itself(cte):
+        recursive = tree.recursive and refers_to_itself(cte)
+        if check_clauses(statement, cte, recursive=recursive):
+            tables.append(_searched_table(level, cte))
+        elif recursive:
             tables.append(_recursive_table(level, cte))
         else:
             tables.append(_common_table(level, cte))
@@ -185,7 +186,29 @@ def _register(level: Level, tree: Tree, fields: Sequence[Field]) -> Cte:
     return cte
 
 
-def _recursive_table(level: Level, tree: Tree) -> CommonTable:
+def _searched_table(level: Level, tree: Tree) -> CommonTable:
+    """A recursive table with SEARCH or CYCLE."""
+    statement = level.statement
+    check_recursion(statement, tree)
+    before = bind_query(Level(statement, level), tree.ctequery.select_stmt.larg)
+    names = _cte_names(level, tree, [field.name for field in before.fields])
+    check_names(statement, tree, names)
+    if tree.HasField("cycle_clause"):
+        clause = tree.cycle_clause
+        marks = [
+            bind_clause(Level(statement, level), mark, "CYCLE")
+            for mark in (clause.cycle_mark_value, clause.cycle_mark_default)
+        ]
+        check_marks(statement, tree, (marks[0].type.oid, marks[1].type.oid))
+    table, added = rewritten(tree, names, before.fields)
+    found = _recursive_table(level, table, added)
+    if statement.definition is not None:
+        # The terms as they are written, for what their stars and names mean: `rewritten` has copies.
+        analyze_query(Level(statement, level), tree.ctequery.select_stmt.rarg)
+    return found
+
+
+def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None) -> CommonTable:
     statement = level.statement
     select = tree.ctequery.select_stmt
     name = tree.ctename
@@ -209,6 +232,7 @@ def _recursive_table(level: Level, tree: Tree) -> CommonTable:
         name=name,
         columns=[(column, type, None) for column, type in zip(names, types, strict=True)],
         recursive=True,
+        added=added,
     )
     statement.next_cte += 1
     inner.ctes[name] = cte

@@ -29,6 +29,7 @@ from planner.ir.nodes import (
     SystemScan,
     Values,
 )
+from planner.queries.recursion.search_and_cycle import AddedColumns, offered_columns
 from planner.resolution.query import bind_query
 from planner.resolution.required import Use, closed_schema
 from planner.resolution.row_security import readable
@@ -59,6 +60,8 @@ class Cte(Struct, kw_only=True):
     references: int = 0
     has_rows: bool = True
     """False for a change of rows without RETURNING."""
+    added: AddedColumns | None = None
+    """What SEARCH and CYCLE add."""
 
 
 def find_relation(
@@ -312,18 +315,23 @@ def _cte_scan(level: Level, cte: Cte, tree: Tree, alias: Tree | None) -> tuple[R
     cte.references += 1
     level.reads_itself = level.reads_itself or cte.recursive
     item_alias = alias.aliasname if alias is not None else cte.name
-    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in cte.columns])
-    fields = []
-    columns = []
-    for index, ((column_name, type, origin), name) in enumerate(zip(cte.columns, names, strict=True)):
-        item = statement.new_field(column_name, type, origin)
-        fields.append(item)
-        columns.append(NsColumn(name, field=item))
-        level.own(item.id, item_alias, name)
-        if index in cte.records:
-            statement.record_columns[item.id] = cte.records[index]
+    fields = [statement.new_field(*column) for column in cte.columns]
+    for index, known in cte.records.items():
+        statement.record_columns[fields[index].id] = known
+    # In queries below the one with the WITH, and in the table's own, `*` leaves out what SEARCH and CYCLE add.
+    own = len(fields) if cte.added is None else cte.added.width
+    columns = [NsColumn(item.name, field=item) for item in fields[:own]]
+    added = [] if cte.added is None else offered_columns(statement, cte.added, fields)
+    if level.ctes.get(cte.name) is cte:
+        columns += added
+    names = apply_column_aliases(alias, item_alias, [column.name for column in columns])
+    for column, name in zip(columns, names, strict=True):
+        column.name = name
+    level.own_all(fields, item_alias, names[:own] + [item.name for item in fields[own:]])
+    hidden = {column.name: column.expr for column in added if column not in columns}
+    hidden.update({item.name: ColumnRef(id=item.id, type=item.type) for item in fields[own:]} if hidden else {})
     scan = CteScan(cte=cte.id, fields=tuple(fields))
-    return scan, NsItem(alias=item_alias, columns=columns, relation_name=cte.name)
+    return scan, NsItem(alias=item_alias, columns=columns, relation_name=cte.name, system_columns=hidden)
 
 
 # ---------------------------------------------------------------- views

@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from planner.errors import FeatureNotSupported
 from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
+from planner.resolution.scope import note_references
 from planner.resolution.statement import Level
 from planner.types.type_names import element_of
 from planner.types.types import BPCHAR, FLOAT4, FLOAT8, INTERVAL, JSONB, NUMERIC, RECORD, SqlType
@@ -87,6 +88,11 @@ def ordered_by(level: Level, scalar: Scalar) -> Iterator[Scalar]:
     Comparison"). Raises 0A000 for one whose fields are not known."""
     if scalar.type.oid != RECORD:
         if element_of(scalar.type.oid) == RECORD:
+            key = level.statement.sorted_by.get(scalar.id) if isinstance(scalar, ColumnRef) else None
+            if key is not None:
+                note_references(level.statement, key)
+                yield key
+                return
             raise FeatureNotSupported(
                 "ordering of arrays of records is not supported", position=level.statement.position_of(scalar)
             )

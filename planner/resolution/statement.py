@@ -279,6 +279,8 @@ class Statement:
         self.records: dict[int, tuple[Any, tuple[tuple[str, SqlType], ...]]] = {}
         self.definition: DefinitionNotes | None = None
         self.record_columns: dict[int, tuple[tuple[str, SqlType], ...]] = {}
+        self.sorted_by: dict[int, ColumnRef] = {}
+        """By which column an array of records is ordered, by the id of its field."""
         self.param_types: dict[int, SqlType] = {
             number: SqlType(UNKNOWN) if oid in (0, UNKNOWN) else declared_type(oid)
             for number, oid in enumerate(declared, 1)

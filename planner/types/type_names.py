@@ -40,6 +40,7 @@ from planner.types.types import (
     PATH,
     POINT,
     POLYGON,
+    RECORD_ARRAY,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -118,7 +119,7 @@ def element_of(oid: int) -> int:
     """The element type of a true array type, else 0 (also for int2vector and oidvector, which are subscriptable but
     not arrays to the type system)."""
     row = type_row(oid)
-    if row is not None and row.elem and row.category == "A" and row.len == -1:
+    if row is not None and row.elem and row.len == -1 and (row.category == "A" or oid == RECORD_ARRAY):
         return row.elem
     return 0
 

@@ -96,6 +96,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "definitions",
         "queries.changes",
         "queries",
+        "queries.recursion",
         "files",
         "calls",
         "expressions",

@@ -15,7 +15,7 @@ def stored_type(name: str, type_: SqlType) -> SqlType:
     """The column type for an expression's type. 42P16 for pseudo-types."""
     if type_.oid == t.UNKNOWN:
         return SqlType(t.TEXT)
-    if type_.oid in (t.RECORD, t.VOID, t.ANYARRAY, t.ANYELEMENT):
+    if type_.oid in (t.RECORD, t.RECORD_ARRAY, t.VOID, t.ANYARRAY, t.ANYELEMENT):
         raise InvalidTableDefinition(f'column "{name}" has pseudo-type {format_type(type_.oid)}')
     return type_
 
