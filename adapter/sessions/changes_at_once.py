@@ -173,6 +173,7 @@ class Lines:
 class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
     """A change that may be carried out together with others, with the session that asks for it."""
 
+    columns: None = None
     life: StatementLife
     lines: Lines
     key: tuple[Hashable, ...]

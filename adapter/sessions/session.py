@@ -20,6 +20,7 @@ from adapter.execution.statement import RowsOutcome
 from adapter.results import ColumnDescription, Empty, Notice, Rows, StatementDescription, StatementResult
 from adapter.sessions.changes_at_once import ChangeAtOnce, Lines, changing
 from adapter.sessions.reads_at_once import ReadAtOnce, reading
+from adapter.sessions.runs_at_once import RunAtOnce, running
 from adapter.sessions.statement_life import StatementLife
 from adapter.settings.values import REPORTED, SettingValues
 from adapter.statements import prepare as statement_preparation
@@ -118,12 +119,15 @@ class Session:
 
     # ------------------------------------------------------------ at once
 
-    def at_once(self, name: str) -> ReadAtOnce | ChangeAtOnce | None:
-        """The prepared statement `name`, if it is a query that may be answered at once, or a change that may be carried
-        out with others, now, instead of `bind`, `execute_portal` and what comes between."""
+    def at_once(self, name: str) -> ReadAtOnce | ChangeAtOnce | RunAtOnce | None:
+        """The prepared statement `name`, if it is a query that may be answered at once, a change that may be carried
+        out with others, or one that may be run in its block, now, instead of `bind`, `execute_portal` and what comes
+        between."""
         statement = self.state.statements.by_name.get(name)
         if statement is None or statement.parsed is None or self._life.running is not None:
             return None
+        if self.state.transaction is not None or statement.parsed.kind == "transaction_stmt":
+            return running(self._life, statement)
         if statement.parsed.kind != "select_stmt":
             return changing(self._life, self._lines, statement.text, statement.parsed, statement.param_oids)
         found = reading(self.state, statement.text, statement.parsed, statement.param_oids)

@@ -14,32 +14,26 @@ takes bytes. The rules are PostgreSQL's ("Message Flow"):
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from contextvars import copy_context
-from functools import partial
 from typing import Any
 
 import structlog
-from msgspec import Struct
 
 from adapter.access.passwords import without_passwords
-from adapter.execution.statement import select_tag
-from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, Empty, RecordBatch, Rows, StatementResult
-from adapter.sessions.changes_at_once import ChangeAtOnce
+from adapter.results import Command, CopyIn, CopyOut, Empty, Rows, StatementResult
 from adapter.store_errors import sql_error
+from frontend.connections.at_once import AtOnce
 from frontend.connections.client_channel import Channel, ConnectionLost
 from frontend.connections.client_log import ClientLog
 from frontend.connections.function_calls import NULL_RESULT, check_format, decode_arguments, response
 from frontend.connections.session_protocol import Metrics, Session
 from frontend.copy.streams import SynchronizationLost, receive_copy, send_copy
 from frontend.decoding.parameters import MANY_BYTES, MANY_PARAMS, decode_params, shown_parameters
-from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
-from frontend.encoding.rows import RowEncoder, chunks, row_encoder, work_of
-from frontend.encoding.settings import FormatSettings, format_settings
+from frontend.encoding.encoders import BINARY_FORMAT
+from frontend.encoding.rows import chunks, offload, row_encoder, spread, work_of
+from frontend.encoding.settings import format_settings
 from frontend.protocol import backend
 from frontend.protocol.client_encoding import CLIENT_ENCODING, converted_encoding
 from frontend.protocol.codec import DESCRIBED_EXECUTION, EXECUTION, FramingError
@@ -75,16 +69,7 @@ from storage.errors import StorageError
 
 log = structlog.get_logger("frontend")
 
-OFFLOAD_CELLS = 4_096
-"""Rows times columns from which encoding a chunk is moved off the event loop: about half a millisecond of work."""
-
-MAX_ENCODINGS = 64
-"""Results of so many shapes are known how to be encoded, by each connection."""
-
 NOTHING = ("", "")
-AT_ONCE = "none"
-"""The engine of statements that need none."""
-
 MAX_LOGGED_CHARS = 4096
 """So much of a statement that fails by our fault is logged."""
 
@@ -93,18 +78,6 @@ _STRAY = frozenset({CopyData, CopyDone, CopyFail})
 
 _MAY_CHANGE_ENCODING = frozenset({"SET", "RESET", "DISCARD ALL", "ROLLBACK"})
 """Statements after which the encoding of the next message of a pipeline may be another one."""
-
-# NOTE: threads of our own. In the loop's default pool engines may all be waiting for us to take their batches.
-_ENCODERS = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="encode")
-
-
-class _Encoding(Struct, frozen=True, kw_only=True, eq=False):
-    """How results of `columns` are sent with `settings`: what writes their rows, and their RowDescription."""
-
-    columns: tuple[ColumnDescription, ...]
-    settings: Mapping[str, str]
-    encoder: RowEncoder
-    description: bytes
 
 
 class Connection:
@@ -122,7 +95,7 @@ class Connection:
         self._given: dict[str, tuple[str | None, ...]] = {}
         """The parameters of portals as they are logged, where they are."""
         self._skip_until_sync = False
-        self._encodings: dict[tuple[int, tuple[int, ...]], _Encoding] = {}
+        self._at_once = AtOnce(channel, session)
         self._handlers: dict[type, Callable[[Any], Any]] = {
             Query: self._query,
             Parse: self._parse,
@@ -292,28 +265,13 @@ class Connection:
     # ------------------------------------------------------------ simple protocol
 
     async def _query(self, message: Query) -> None:
-        found = None if self._client_log.is_active else self._session.text_at_once(message.text)
-        if found is not None:
-            once, params = found
-            if isinstance(once, ChangeAtOnce):
-                try:
-                    tag = await once.tag(params)
-                finally:
-                    await self._session.sync()
-                if tag is not None:
-                    self._done = tag, AT_ONCE
-                    self._channel.write(backend.command_complete(tag))
-                    await self.ready()
-                    return
-            else:
-                encoding = self._encoding(once.columns, ())
-                rows = once.rows(params)
-                if rows is not None:
-                    data = await self._encoded(encoding, rows)
-                    self._answer(encoding, rows.num_rows, data, described=True)
-                    await self._session.sync()
-                    await self.ready()
-                    return
+        if not self._client_log.is_active:
+            found = self._session.text_at_once(message.text)
+            done = None if found is None else await self._at_once.query(*found)
+            if done is not None:
+                self._done = done
+                await self.ready()
+                return
         results = self._session.execute_simple(message.text)
         try:
             async for result in results:
@@ -334,8 +292,17 @@ class Connection:
         for raw in message.params:
             size += len(raw or b"")
         large = size > MANY_BYTES or len(message.params) > MANY_PARAMS
-        if not (large or message.portal or self._client_log.is_active) and await self._bound_at_once(message):
-            return
+        if not (large or message.portal or self._client_log.is_active):
+            execution = self._channel.following(EXECUTION, DESCRIBED_EXECUTION)
+            found = None if execution is None else self._session.at_once(message.statement)
+            if execution is None or found is None:
+                done = None
+            else:
+                done = await self._at_once.bound(message, found, execution)
+            if done is not None:
+                self._done = done
+                await self.ready()
+                return
         types = self._session.statement_param_types(message.statement)
         with self._session.work:
             if large:
@@ -346,56 +313,6 @@ class Connection:
         await self._session.bind(message.portal, message.statement, params, message.result_formats)
         self._send_notices()
         self._channel.write(backend.BIND_COMPLETE)
-
-    async def _bound_at_once(self, message: Bind) -> bool:
-        """Answer Bind, [Describe,] Execute and Sync together, if they are received and what is bound is a query that
-        can be answered at once; otherwise nothing has happened."""
-        execution = self._channel.following(EXECUTION, DESCRIBED_EXECUTION)
-        found = None if execution is None else self._session.at_once(message.statement)
-        if execution is None or found is None:
-            return False
-        if isinstance(found, ChangeAtOnce):
-            return await self._changed_at_once(message, found, execution)
-        formats = message.result_formats
-        if len(formats) > 1 and len(formats) != len(found.columns):
-            return False
-        try:
-            encoding = self._encoding(found.columns, formats)
-            params = decode_params(message, found.param_types, self._session.settings)
-        except SqlError:
-            return False  # The usual way says so, in its place.
-        rows = found.rows(params)
-        if rows is None:
-            return False
-        data = await self._encoded(encoding, rows)
-        self._channel.skip(execution)
-        self._channel.write(backend.BIND_COMPLETE)
-        self._answer(encoding, rows.num_rows, data, described=execution is DESCRIBED_EXECUTION)
-        await self._session.sync()
-        await self.ready()
-        return True
-
-    async def _changed_at_once(self, message: Bind, change: ChangeAtOnce, execution: bytes) -> bool:
-        """Answer Bind, [Describe,] Execute and Sync of a change together; False when nothing has happened."""
-        try:
-            params = decode_params(message, change.param_types, self._session.settings)
-        except SqlError:
-            return False
-        bound = backend.BIND_COMPLETE + (backend.NO_DATA if execution is DESCRIBED_EXECUTION else b"")
-        try:
-            tag = await change.tag(params)
-        except SqlError:
-            self._channel.write(bound)
-            raise
-        if tag is None:
-            return False
-        self._channel.skip(execution)
-        self._channel.write(bound)
-        self._done = tag, AT_ONCE
-        self._channel.write(backend.command_complete(tag))
-        await self._session.sync()
-        await self.ready()
-        return True
 
     async def _describe(self, message: Describe) -> None:
         if message.kind == "S":
@@ -411,7 +328,7 @@ class Connection:
             formats: tuple[int, ...] = ()
         else:
             columns = await self._session.describe_portal(message.name)
-            formats = _spread(self._session.portal_formats(message.name), len(columns or ()))
+            formats = spread(self._session.portal_formats(message.name), len(columns or ()))
         self._send_notices()
         self._channel.write(
             backend.NO_DATA if columns is None else backend.row_description(columns, formats, CLIENT_ENCODING.get())
@@ -462,7 +379,7 @@ class Connection:
         assert isinstance(rows, Rows)
         answer = NULL_RESULT
         try:
-            encoder = row_encoder(rows.columns, [format_code], self._settings())
+            encoder = row_encoder(rows.columns, [format_code], format_settings(self._session.settings))
             async for batch in rows.batches:
                 if batch.num_rows:
                     answer = response(bytes(encoder.data_rows(batch)))
@@ -492,79 +409,33 @@ class Connection:
                 self._channel.write(backend.EMPTY_QUERY_RESPONSE)
             case CopyOut():
                 self._send_notices()
-                count = await send_copy(self._channel, result, self._settings(), self._offload)
+                count = await send_copy(self._channel, result, format_settings(self._session.settings), offload)
                 self._send_notices()
                 self._complete(f"COPY {count}")
             case CopyIn():
                 self._send_notices()
-                count = await receive_copy(self._channel, result, self._session.settings, self._offload)
+                count = await receive_copy(self._channel, result, self._session.settings, offload)
                 self._send_notices()
                 self._complete(f"COPY {count}")
-
-    def _encoding(self, columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> _Encoding:
-        """How results of these columns are encoded in these formats now."""
-        key, settings = (id(columns), formats), self._session.settings
-        known = self._encodings.get(key)
-        if known is not None and known.columns is columns and known.settings is settings:
-            return known
-        codes = _spread(formats, len(columns))
-        made = _Encoding(
-            columns=columns,
-            settings=settings,
-            encoder=row_encoder(columns, codes, self._settings()),
-            description=backend.row_description(columns, codes, CLIENT_ENCODING.get()),
-        )
-        if len(self._encodings) >= MAX_ENCODINGS:
-            self._encodings.clear()
-        self._encodings[key] = made
-        return made
-
-    async def _encoded(self, encoding: _Encoding, rows: RecordBatch) -> bytes | memoryview:
-        """The DataRow messages of a result that is at hand."""
-        if not rows.num_rows:
-            return b""
-        work = work_of(rows, len(encoding.columns))
-        if work < OFFLOAD_CELLS:
-            return encoding.encoder.data_rows(rows)
-        data: memoryview = await self._offload(work, encoding.encoder.data_rows, rows)
-        return data
-
-    def _answer(self, encoding: _Encoding, count: int, data: bytes | memoryview, *, described: bool) -> None:
-        if described:
-            self._channel.write(encoding.description)
-        self._channel.write(data)
-        self._done = "SELECT", AT_ONCE
-        self._channel.write(backend.command_complete(select_tag(count)))
 
     def _complete(self, tag: str) -> None:
         if self._metrics is not None:
             self._done = tag, self._session.engine_used
         self._channel.write(backend.command_complete(tag))
 
-    def _settings(self) -> FormatSettings:
-        return format_settings(self._session.settings)
-
-    async def _offload(self, cells: int, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a pure function, in a thread when it has many cells to do."""
-        if cells < OFFLOAD_CELLS:
-            return function(*arguments)
-        # With the types that the statement knows.
-        work = partial(copy_context().run, function, *arguments)
-        return await asyncio.get_running_loop().run_in_executor(_ENCODERS, work)
-
     async def _send_rows(self, rows: Rows, formats: Sequence[int] | None) -> None:
         count = 0
         try:
-            codes = _spread(formats or (), len(rows.columns))
+            codes = spread(formats or (), len(rows.columns))
             if formats is None:
                 codes = _binary_cursor_formats(rows) or codes
                 self._send_notices()
                 self._channel.write(backend.row_description(rows.columns, codes, CLIENT_ENCODING.get()))
-            encoder = row_encoder(rows.columns, codes, self._settings())
+            encoder = row_encoder(rows.columns, codes, format_settings(self._session.settings))
             async for batch in rows.batches:
                 for chunk in chunks(batch):
                     work = work_of(chunk, len(rows.columns))
-                    self._channel.write(await self._offload(work, encoder.data_rows, chunk))
+                    self._channel.write(await offload(work, encoder.data_rows, chunk))
                     await self._channel.drain()
                 count += batch.num_rows
         finally:
@@ -574,13 +445,6 @@ class Connection:
             self._channel.write(backend.PORTAL_SUSPENDED)
         else:
             self._complete(rows.tag(count))
-
-
-def _spread(formats: Sequence[int], count: int) -> tuple[int, ...]:
-    """One format code per column: none means text, one is for all."""
-    if len(formats) == count:
-        return tuple(formats)
-    return (formats[0] if formats else TEXT_FORMAT,) * count
 
 
 def _binary_cursor_formats(rows: Rows) -> tuple[int, ...] | None:

@@ -14,6 +14,7 @@ from adapter.access.logins import Login
 from adapter.results import ColumnDescription, Notice, StartupParameters, StatementDescription, StatementResult
 from adapter.sessions.changes_at_once import ChangeAtOnce
 from adapter.sessions.reads_at_once import ReadAtOnce
+from adapter.sessions.runs_at_once import RunAtOnce
 from planner.errors import SqlError
 from planner.ir.nodes import Literal
 from planner.types.types import SqlType
@@ -50,7 +51,7 @@ class Session(Protocol):
         """`work` that is waited for: it can be cancelled."""
         ...
 
-    def at_once(self, name: str) -> ReadAtOnce | ChangeAtOnce | None:
+    def at_once(self, name: str) -> ReadAtOnce | ChangeAtOnce | RunAtOnce | None:
         """The prepared statement, if it may be carried out at once instead of being bound and executed."""
         ...
 

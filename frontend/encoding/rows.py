@@ -6,7 +6,12 @@ NumPy matrix first. `RowEncoder` is made once per result and holds the encoder o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +27,7 @@ from frontend.encoding.columns import (
     join_pieces,
     lengths_of,
 )
-from frontend.encoding.encoders import column_encoder
+from frontend.encoding.encoders import TEXT_FORMAT, column_encoder
 from frontend.encoding.settings import FormatSettings
 from frontend.encoding.small import SMALL_CELLS, SMALL_ROWS, CellWriter, cell_writers, small_data_rows
 from planner.calls.record_shapes import RecordShape
@@ -33,12 +38,18 @@ RecordBatch: TypeAlias = Any
 
 TARGET_CHUNK_BYTES = 1 << 20
 """Input bytes encoded at once: enough to amortise the kernels' fixed cost, small enough to bound memory."""
+OFFLOAD_CELLS = 4_096
+"""Rows times columns from which encoding a chunk is moved off the event loop: about half a millisecond of work."""
+
 MAX_CHUNK_ROWS = 16_384
 BYTES_OF_A_CELL = 256
 WIDE_ROWS = 32
 """What a row of many columns costs, beside one of many rows of few: each column is taken by itself."""
 SMALL_BYTES = 64 << 10
 """More than that is not encoded cell by cell, however few there are."""
+
+# NOTE: threads of our own. In the loop's default pool engines may all be waiting for us to take their batches.
+_ENCODERS = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="encode")
 
 
 def chunks(batch: RecordBatch) -> Iterator[RecordBatch]:
@@ -198,3 +209,19 @@ def copy_data_messages(values: ArrowArray) -> memoryview:
     header[:, 0] = ord("d")
     header[:, 1:5] = _words(lengths + 4)
     return bytes_of(join_pieces(fixed_to_binary(header), values))
+
+
+async def offload(cells: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a pure function, in a thread when it has many cells to do."""
+    if cells < OFFLOAD_CELLS:
+        return function(*arguments)
+    # With the types that the statement knows.
+    work = partial(copy_context().run, function, *arguments)
+    return await asyncio.get_running_loop().run_in_executor(_ENCODERS, work)
+
+
+def spread(formats: Sequence[int], count: int) -> tuple[int, ...]:
+    """One format code per column: none means text, one is for all."""
+    if len(formats) == count:
+        return tuple(formats)
+    return (formats[0] if formats else TEXT_FORMAT,) * count

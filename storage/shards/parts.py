@@ -51,7 +51,7 @@ PROVISIONAL_ROW_ID = 1 << 62
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _FEW_ROWS = 4
 """The statistics of so many rows are found faster value by value."""
-_FEW_BYTES = 64 * 1024
+_FEW_BYTES = 4 * 1024
 _MAX_STAT_CHARS = 64
 _TEXTS = ("str", "bytes")
 _LONG_BYTES = 1 << 20
@@ -361,14 +361,14 @@ def _stats_of_few(column: pa.ChunkedArray, domain: str, is_temporal: bool) -> Co
         return ColumnStats(domain=domain, null_count=nulls)
     if domain in _TEXTS and column.get_total_buffer_size() > _LONG_BYTES:
         column = _shortened(column, domain)
-    held = [scalar for scalar in column if scalar.is_valid]
-    values: list[Any] = [scalar.value if is_temporal else stat_value(scalar.as_py()) for scalar in held]
-    if domain == "float":
-        # NaN is above all numbers.
-        numbers = [value for value in values if value == value]
-        high = max(numbers) if len(numbers) == len(values) else None
-        return _bounds(domain, min(numbers, default=None), high, nulls)
-    return _bounds(domain, min(values), max(values), nulls)
+    held = [scalar.value for scalar in column] if is_temporal else column.to_pylist()
+    values: list[Any] = [value for value in held if value is not None]
+    if domain == "int":
+        return ColumnStats(domain=domain, min=int(min(values)), max=int(max(values)), null_count=nulls)
+    numbers = [value for value in values if value == value]
+    # NaN is above all numbers.
+    high = None if len(numbers) < len(values) else max(numbers)
+    return _bounds(domain, min(numbers, default=None), high, nulls)
 
 
 def _shortened(column: pa.ChunkedArray, domain: str) -> pa.ChunkedArray:

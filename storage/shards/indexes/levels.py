@@ -44,6 +44,8 @@ class Levels:
 
     def __init__(self) -> None:
         self._recent: list[tuple[int, int, int]] = []
+        self._recent_level: list[_Level] | None = []
+        """The list as a level, once somebody has asked for it as it is now."""
         self._entries = 0
         """Those in the levels."""
         self._levels: list[_Level] = []
@@ -57,6 +59,7 @@ class Levels:
     def add_one(self, key: int, part: int, position: int) -> None:
         """Add one row."""
         insort(self._recent, (key, part, position))
+        self._recent_level = None
         if len(self._recent) >= MAX_RECENT:
             recent, self._recent = self._recent, []
             keys, parts, positions = zip(*recent, strict=True)
@@ -69,6 +72,7 @@ class Levels:
         if at == len(self._recent) or self._recent[at] != entry:
             return False
         del self._recent[at]
+        self._recent_level = None
         return True
 
     def add_part(self, keys: Keys, part: int, positions: Ints) -> None:
@@ -87,13 +91,19 @@ class Levels:
             found += [(int(level.parts[at]), int(level.positions[at])) for at in level.section.find(key)]
         return found
 
+    def _all_levels(self) -> list[_Level]:
+        recent = self._recent_level
+        if recent is None:
+            recent = self._recent_level = _level_of(self._recent)
+        return [*self._levels, *recent]
+
     def probe(self, wanted: Keys) -> tuple[Ints, Ints, Ints]:
         """The rows at all keys `wanted`: number of the key, part, position."""
         return self.prober()(wanted)
 
     def prober(self) -> Callable[[Keys], tuple[Ints, Ints, Ints]]:
         """`probe` of what is there now, which may be called on any thread."""
-        levels = [*self._levels, *_level_of(self._recent)]
+        levels = self._all_levels()
 
         def probe(wanted: Keys) -> tuple[Ints, Ints, Ints]:
             numbers: list[Ints] = []
@@ -111,7 +121,7 @@ class Levels:
     def prober_between(self) -> Callable[[Keys, Keys], tuple[Ints, Ints, Ints]]:
         """What tells, on any thread, of what is there now: the rows with low[i] <= key <= high[i], for every i, by i,
         part and position."""
-        levels = [*self._levels, *_level_of(self._recent)]
+        levels = self._all_levels()
 
         def probe(low: Keys, high: Keys) -> tuple[Ints, Ints, Ints]:
             numbers: list[Ints] = []

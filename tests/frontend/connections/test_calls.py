@@ -15,7 +15,7 @@ from tests.adapter.harness import connect, open_server
 from tests.adapter.statements.test_python_calls import Count
 from tests.frontend.raw_client import SYNC, bind, describe, execute, parse, query
 
-READY = b"Z\0\0\0\5I"
+READY = b"Z\0\0\0\5"
 RUNS = 10
 
 # A number may go down.
@@ -24,6 +24,15 @@ MOST_CALLS = {
     "prepared, described": ([bind("", "s", [b"7"]), describe("P"), execute(), SYNC], 129),
     "binary": ([bind("", "s", [b"\0\0\0\7"], [1], [1]), execute(), SYNC], 125),
     "text": ([query("select id, n, label from t where id = 8")], 140),
+}
+
+# What of a block is sent at once, one after the other.
+BLOCK = {
+    "begin": 80,
+    "update t set n = n + 1 where id = $1": 345,
+    "select id, n, label from t where id = $1": 396,
+    "insert into u values ($1, 1, 'new')": 164,
+    "commit": 485,
 }
 
 
@@ -55,7 +64,7 @@ class Client:
         """The reply up to ReadyForQuery."""
         self.transport.written = b""
         self.channel.data_received(b"".join(messages))
-        while not self.transport.written.endswith(READY):  # noqa: ASYNC110 - nobody tells what was written
+        while not self.transport.written[:-1].endswith(READY):  # noqa: ASYNC110 - nobody tells what was written
             await asyncio.sleep(0)
         return bytes(self.transport.written)
 
@@ -65,6 +74,7 @@ async def client() -> AsyncIterator[Client]:
     async with open_server() as server:
         setup = await connect(server)
         await setup.run("create table t (id int primary key, n int, label text)")
+        await setup.run("create table u (id int, n int, label text)")
         await setup.run("insert into t select g, 0, 'label' || g from generate_series(1, 1000) g")
         for number in (7, 8):
             await setup.run(f"select id, n, label from t where id = {number}")
@@ -90,3 +100,19 @@ async def test_a_point_read_takes_few_calls(client: Client, name: str) -> None:
         counts.append(count.calls)
         assert b"label" in reply
     assert min(counts) <= most, sorted(counts)
+
+
+async def test_the_statements_of_a_block_take_few_calls(client: Client) -> None:
+    await client.send(query("set default_transaction_isolation = 'read committed'"))
+    for name in BLOCK:
+        await client.send(parse(name, name), SYNC)
+    counts: dict[str, list[int]] = {name: [] for name in BLOCK}
+    for number in range(RUNS):
+        for name in BLOCK:
+            values = [str(number + 1).encode()] if "$1" in name else []
+            with Count() as count:
+                reply = await client.send(bind("", name, values), execute(), SYNC)
+            counts[name].append(count.calls)
+            assert b"ERROR" not in reply, reply
+    for name, most in BLOCK.items():
+        assert min(counts[name]) <= most, (name, sorted(counts[name]))

@@ -50,6 +50,12 @@ LOCAL_ROWS = 4 * 1024**2
 """What is known of so many uncommitted rows of a transaction is kept from one of its look-ups to the next; beyond that
 each begins anew."""
 
+NOTED_PARTS = 64
+"""Parts of few bytes that a shard may get before it is noted again how much memory it takes."""
+
+FEW_BYTES = 4 * 1024
+"""So many bytes of a part are few."""
+
 AT_ONCE_BYTES = 128 * 1024
 """Inline parts of so many bytes together are decoded at once; more in a thread."""
 
@@ -127,6 +133,8 @@ class _Shard(Struct):
     part follows from its content."""
     latest: PartView | None = None
     as_of: Csn = Csn(0)
+    unnoted: int = 0
+    """Parts that have come since it was noted how much memory it takes."""
 
 
 class Sources:
@@ -343,7 +351,7 @@ class Sources:
                 self.rows.keep_inline(part, group)
                 keys.add(number, found)
         view.keys[index.fingerprint] = keys
-        self._keep_within_memory(view)
+        self._keep_within_memory(view, new)
         return keys
 
     def is_deleted(self, views: Sequence[PartView], row_id: int) -> Steps[bool]:
@@ -395,7 +403,7 @@ class Sources:
             for (number, _), row_ids in zip(new, made, strict=True):
                 deleted.add(number, row_ids)
         view.deleted = deleted
-        self._keep_within_memory(view)
+        self._keep_within_memory(view, new)
         return deleted
 
     async def _ids_of_parts(self, parts: Sequence[Part]) -> list[Ints]:
@@ -405,10 +413,17 @@ class Sources:
             found.append(await computed(table.num_rows, partial(_ascending_ids, table)))
         return found
 
-    def _keep_within_memory(self, view: PartView) -> None:
-        """Note what is known of small parts now, and let go of shards that were not read for longest."""
+    def _keep_within_memory(self, view: PartView, new: Sequence[tuple[int, Part]]) -> None:
+        """Note what is known of small parts now, the `new` ones among them, and let go of shards that were not read for
+        longest."""
         shard = self._shards.get(view.shard)
         if shard is not None and (shard.small is view.small or shard.local is view.small):
+            # NOTE: each statement comes by here, with the few rows of the one before.
+            few = len(new) < 2 and all(part.bytes <= FEW_BYTES for _, part in new)
+            shard.unnoted = shard.unnoted + len(new) if few else NOTED_PARTS
+            if shard.unnoted < NOTED_PARTS:
+                return
+            shard.unnoted = 0
             self._shards.resize(view.shard, shard.small.nbytes + shard.local.nbytes)
             for dropped, _ in self._shards.trim():
                 self._forget_views(dropped)
