@@ -182,7 +182,7 @@ class Change:
         if isinstance(statement, BoundMerge):
             self._merge = Merge(running, target, statement, changed or ChangedRows(self._changes_by_calls))
         if isinstance(statement, BoundInsert) and statement.on_conflict is not None:
-            self._conflicts = ConflictResolution(running, target, statement, statement.on_conflict)
+            self._conflicts = ConflictResolution(running, target, statement, statement.on_conflict, at_hand)
         self._keys: StatementKeys | None = None
         self._assigned = assigned(statement, target) if isinstance(statement, BoundUpdate) else None
         if target.keys is not None and not (self._assigned is not None and self._assigned.leaves_keys):

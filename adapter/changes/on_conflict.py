@@ -17,7 +17,7 @@ since its decision no longer holds: see `retried`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -77,14 +77,22 @@ class Resolved(Struct, frozen=True, kw_only=True):
 
 
 class ConflictResolution:
-    """The ON CONFLICT clause of one statement, at work."""
+    """The ON CONFLICT clause of one statement, at work. `at_hand` are rows of earlier steps that it reads."""
 
-    def __init__(self, running: Running, target: Target, statement: BoundInsert, clause: OnConflict) -> None:
+    def __init__(
+        self,
+        running: Running,
+        target: Target,
+        statement: BoundInsert,
+        clause: OnConflict,
+        at_hand: Mapping[int, Any],
+    ) -> None:
         keys = () if target.keys is None else target.keys.unique
         self.arbiters = tuple(key for key in keys if not clause.arbiters or key.constraint.oid in clause.arbiters)
         self._running = running
         self._target = target
         self._statement = statement
+        self._at_hand = at_hand
         self._update = clause.update
         self._templates = () if clause.update is None else templates_of(clause.update)
         overlaps = [_overlap(target.relation, key) for key in self.arbiters]
@@ -325,7 +333,7 @@ class ConflictResolution:
         """What `chosen_columns` gives for `update` over the rows that are there and those that were to be inserted."""
         running = self._running
         names = [f"c{number}" for number in range(1, len(columns) + 1)]
-        at_hand = {RETURNING_ROWS: pa.table(list(columns), names=names)}
+        at_hand = {**self._at_hand, RETURNING_ROWS: pa.table(list(columns), names=names)}
         catalog = running.transaction.catalog
         read = await prepare_read(running, catalog, update, self._templates, constants=False, at_hand=at_hand)
         context = with_token(read.context, f"conflict{self._batches}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from planner.errors import (
 )
 from planner.expressions.bind import bind, bind_clause
 from planner.functions import registry
-from planner.ir.nodes import AggregateCall, Call, ColumnRef, RowConstructor, Scalar, SortKey
+from planner.ir.nodes import AggregateCall, Call, Cast, ColumnRef, RowConstructor, Scalar, SortKey
 from planner.ir.physical import ELEMENT_ARRAYS
 from planner.ir.rewrite import walk
 from planner.resolution.casting import to_boolean
@@ -28,7 +28,7 @@ from planner.resolution.records import as_row
 from planner.resolution.sorting import sort_key, sort_keys
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
-from planner.types.types import INT4, JSON, RECORD_ARRAY, SqlType, is_wide
+from planner.types.types import INT4, JSON, RECORD_ARRAY, TEXT, VARCHAR, SqlType, is_wide
 
 _ALLOWED_CLAUSES = frozenset({"SELECT", "HAVING", "ORDER BY", "DISTINCT ON", "window"})
 """Clauses in which aggregates may stand; other names of clauses go into the error."""
@@ -67,7 +67,7 @@ def aggregate_call(
         order_by = tuple(sort_key(level, sort, arg) for (sort, _), arg in zip(within, args[direct:], strict=True))
         args = args[:direct]
     else:
-        named = [bind(level, node.sort_by.node) for node in tree.agg_order]
+        named = [_argument_for(bind(level, node.sort_by.node), args) for node in tree.agg_order]
         sorts = [sort_keys(level, node.sort_by, expr) for node, expr in zip(tree.agg_order, named, strict=True)]
         order_by = tuple(key for keys in sorts for key in keys)
         # A row in ORDER BY stands for its fields, which are no arguments.
@@ -117,6 +117,13 @@ def aggregate_call(
         statement.aggregate_owner[field.id] = owner
     result: Scalar = statement.at(ColumnRef(id=field.id, type=field.type), tree.location)
     return result
+
+
+def _argument_for(expr: Scalar, args: Sequence[Scalar]) -> Scalar:
+    """The argument that is the same value as `expr`, a varchar, in the form of a text; `expr` where there is none."""
+    if expr.type.oid != VARCHAR:
+        return expr
+    return next((arg for arg in args if isinstance(arg, Cast) and arg.arg == expr and arg.type.oid == TEXT), expr)
 
 
 def rows_as_json(level: Level, arg: Scalar) -> Scalar:

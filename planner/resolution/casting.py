@@ -236,7 +236,7 @@ def _as_float(value: Decimal, oid: int) -> float:
             number = struct.unpack("f", struct.pack("f", number))[0]
         except OverflowError:
             number = math.inf
-    if math.isinf(number) or (value and not number):
+    if (math.isinf(number) and value.is_finite()) or (value and not number):
         name = "real" if oid == FLOAT4 else "double precision"
         raise NumericValueOutOfRange(f'"{value:f}" is out of range for type {name}')
     return number

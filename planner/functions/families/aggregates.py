@@ -11,7 +11,7 @@ from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.numeric_division import quotient
 from planner.ir.physical import element_type
 from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of
-from planner.types.types import CIDR, INET, INTERVAL, NUMERIC, NumericShape
+from planner.types.types import CIDR, INET, INTERVAL, NUMERIC, NumericShape, SqlType
 
 _COLLECTED = both("")
 """Printed by `planner.lowering.collected`."""
@@ -47,12 +47,20 @@ def _average(site: CallSite) -> str | None:
     if site.engine == "local":
         return "tg_numeric_div(CAST(sum({d}{0}){f} AS VARCHAR), CAST(nullif(count({d}{0}){f}, 0) AS VARCHAR))"
     integer = site.arg_types[0].oid in INTEGER_DIGITS
-    shape = NumericShape(min(38, narrow.precision + 10), narrow.scale)
     summed = f"sum({{d}}CAST({{0}} AS DECIMAL({narrow.precision},0))){{f}}" if integer else "sum({d}{0}){f}"
+    divided = quotient_of_sum(site.arg_types[0], lambda _: summed)
+    return None if divided is None else divided.replace("{count}", "nullif(count({d}{0}){f}, 0)")
+
+
+def quotient_of_sum(type: SqlType, summed: Callable[[str], str]) -> str | None:
+    """avg() on Spark of integers or decimals of `type`: their sum, which `summed` gives in the type of a name, through
+    their number, whose place is ``{count}``. None where the engine has no room for it."""
+    narrow = shape_of(type)
+    shape = NumericShape(min(38, narrow.precision + 10), narrow.scale)
     divided = quotient("spark", shape, _COUNT_SHAPE)
     if divided is None:
         return None
-    return _joined(divided, summed, "CAST(nullif(count({d}{0}){f}, 0) AS DECIMAL(12,0))")
+    return _joined(divided, summed(f"DECIMAL({shape.precision},{shape.scale})"), "CAST({count} AS DECIMAL(12,0))")
 
 
 _ADDED = ("DECIMAL(30,12)", 12, 30)

@@ -114,13 +114,17 @@ def _float(symbol: str) -> Callable[[CallSite], str]:
         infinite = "isinf({p})" if site.engine == "local" else "(abs({p}) = double('Infinity'))"
         outside, left, right = (infinite.replace("{p}", place) for place in (result, "{0}", "{1}"))
         over = site.dialect.raise_sql("22003", "value out of range: overflow")
+        if symbol == "/" and not isinstance(divisor, float):
+            left_is_nan = "WHEN isnan({0}) AND {1} IS NOT NULL THEN CAST('NaN' AS {t}) "
+        else:
+            left_is_nan = "WHEN isnan({0}) THEN CAST('NaN' AS {t}) " if symbol == "/" else ""
         if symbol in "+-":
             return f"CASE WHEN {outside} AND NOT {left} AND NOT {right} THEN {over} ELSE {result} END"
         under = site.dialect.raise_sql("22003", "value out of range: underflow")
         vanished = f"{result} = 0 AND {{0}} <> 0" + (" AND {1} <> 0" if symbol == "*" else f" AND NOT {right}")
         return (
-            f"CASE WHEN {outside} AND NOT {left} AND NOT {right} THEN {over} WHEN {vanished} THEN {under} "
-            f"ELSE {result} END"
+            f"CASE {left_is_nan}WHEN {outside} AND NOT {left} AND NOT {right} THEN {over} "
+            f"WHEN {vanished} THEN {under} ELSE {result} END"
         )
 
     return template
@@ -142,7 +146,8 @@ def _power(site: CallSite) -> str:
     over = raised("22003", "value out of range: overflow")
     return (
         f"CASE {_POWER_OF_NAN} WHEN {{0}} = 0D AND {{1}} < 0D THEN {zero} "
-        f"WHEN {{0}} < 0D AND {{1}} <> floor({{1}}) THEN {complex_} "
+        "WHEN abs({0}) = 1D AND abs({1}) = double('Infinity') THEN 1D "
+        f"WHEN {{0}} < 0D AND abs({{1}}) <> double('Infinity') AND {{1}} <> floor({{1}}) THEN {complex_} "
         "WHEN power({0}, {1}) = double('Infinity') AND abs({0}) <> double('Infinity') "
         f"AND abs({{1}}) <> double('Infinity') THEN {over} ELSE power({{0}}, {{1}}) END"
     )
@@ -167,13 +172,22 @@ def _domain(function: str, condition: str) -> Form:
 
     def template(site: CallSite) -> str:
         fault = site.dialect.raise_sql("22003", "input is out of range")
-        return f"CASE WHEN {condition} THEN {fault} ELSE {function}({{0}}) END"
+        return f"CASE WHEN isnan({{0}}) THEN {{0}} WHEN {condition} THEN {fault} ELSE {function}({{0}}) END"
 
     return both(template)
 
 
-def _degrees(function: str, inverse: bool) -> Form:
-    return local_only(f"tg_degrees('{function}', {{0}})")
+def _unless_nan(function: str, *first: str) -> Callable[[CallSite], str]:
+    """A function in Python of the arguments `first` and a number, whose result would be NULL where it is NaN."""
+
+    def template(site: CallSite) -> str:
+        return f"CASE WHEN isnan({{0}}) THEN {{0}} ELSE {site.dialect.python(function, *first, '{0}')} END"
+
+    return template
+
+
+def _degrees(function: str) -> Form:
+    return both(_unless_nan("tg_degrees", f"'{function}'"))
 
 
 def _shift(local: str, spark: str) -> Callable[[CallSite], str]:
@@ -289,7 +303,7 @@ def forms() -> Mapping[str, Form]:
         given[f"{key}(float8,float8)"] = both(_power)
     given["sqrt(float8)"] = given["|/(float8)"] = both(_square_root)
     given["cbrt(float8)"] = given["||/(float8)"] = both("cbrt({0})")
-    given["exp(float8)"] = local_only("tg_float8_exp({0})")
+    given["exp(float8)"] = both(_unless_nan("tg_float8_exp"))
     given["ln(float8)"] = _logarithm("ln")
     given["log(float8)"] = given["log10(float8)"] = _logarithm("log10")
     for key in ("sin", "cos", "tan", "cot", "atan", "sinh", "cosh", "tanh", "asinh", "degrees", "radians"):
@@ -299,7 +313,7 @@ def forms() -> Mapping[str, Form]:
     given["acosh(float8)"] = _domain("acosh", "{0} < 1")
     given["atan2(float8,float8)"] = both("atan2({0}, {1})")
     for key in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand"):
-        given[f"{key}(float8)"] = _degrees(key, key.startswith("a"))
+        given[f"{key}(float8)"] = _degrees(key)
     given["atan2d(float8,float8)"] = both("degrees(atan2({0}, {1}))")
     given["pi()"] = both("pi()")
     given["random()"] = both(_random)

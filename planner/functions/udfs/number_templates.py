@@ -183,9 +183,12 @@ def _scientific(text: str | None, pattern: str) -> str | None:
         return None
     digits = sum(1 for char in pattern.partition(".")[2] if char in "09") if "." in pattern or "D" in pattern else 0
     value = Decimal(text)
+    if not value.is_finite():
+        whole = sum(1 for char in pattern.replace("D", ".").partition(".")[0] if char in "09")
+        return f" {'#' * whole}.{'#' * (digits + 4)}"
     if value:
         value = value.quantize(Decimal(1).scaleb(value.adjusted() - digits), rounding=ROUND_HALF_UP, context=_WIDE)
-    shown = f"{value:.{digits}e}"
+    shown = f"{value:.{digits}e}" if value else f"{0:.{digits}e}"
     mantissa, _, exponent = shown.partition("e")
     sign = exponent[0] if exponent[0] in "+-" else "+"
     body = f"{mantissa}e{sign}{exponent.lstrip('+-').rjust(2, '0')}"

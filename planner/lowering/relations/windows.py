@@ -12,6 +12,7 @@ from planner.functions import registry
 from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
+from planner.lowering.relations.exclusion import Places, excluding
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select, derived
@@ -29,9 +30,18 @@ _BOUNDS = {
     "unbounded_following": "UNBOUNDED FOLLOWING",
 }  # fmt: skip
 
+_WHOLE = ir.Frame(
+    mode="range", start=ir.FrameBound(kind="unbounded_preceding"), end=ir.FrameBound(kind="unbounded_following")
+)
+
 
 def windowed(relations: RelationLowering, rel: ir.Window) -> Select:
     """The input's columns and those of window calls."""
+    places: Sequence[Places | None] = [None] * len(rel.calls)
+    if not relations.ctx.dialect.frame_exclusion:
+        rel, places = _with_numbered_rows(relations, rel)
+    if not relations.ctx.dialect.group_frames:
+        rel = _with_counted_groups(relations, rel)
     select = relations.build(rel.input)
     expressions = tuple([expr for call in rel.calls for expr in _expressions(call)])
     if (
@@ -43,12 +53,68 @@ def windowed(relations: RelationLowering, rel: ir.Window) -> Select:
     if not relations.ctx.dialect.volatile_window_keys:
         select, calls = _with_stable_keys(relations, select, calls)
     computed = {
-        field.id: _window_call(relations.scalars, call)
-        for field, call in zip(rel.fields[len(rel.input.fields) :], calls, strict=True)
+        field.id: _window_call(relations.scalars, call, place)
+        for field, call, place in zip(rel.fields[len(rel.input.fields) :], calls, places, strict=True)
     }
     select.columns = {**select.columns, **computed}
     select.windowed = True
     return select
+
+
+def _with_counted_groups(relations: RelationLowering, rel: ir.Window) -> ir.Window:
+    """`rel` without frames in GROUPS mode: those that count groups are ranges of the numbers that dense_rank gives
+    these; the others are ranges as they are."""
+    numbers = _Numbers(relations, rel)
+    calls = []
+    for call in rel.calls:
+        if call.frame.mode == "groups":
+            call = replace(call, frame=replace(call.frame, mode="range"))
+            if _offsets(call.frame):
+                key = ir.SortKey(expr=numbers.of("dense_rank", call), descending=False, nulls_first=False)
+                call = replace(call, order_by=(key,))
+        calls.append(call)
+    return numbers.before(calls)
+
+
+def _with_numbered_rows(relations: RelationLowering, rel: ir.Window) -> tuple[ir.Window, list[Places | None]]:
+    """`rel` with numbers of the rows below it, and where those are that each of its calls needs for its EXCLUDE."""
+    numbers = _Numbers(relations, rel)
+    places: list[Places | None] = []
+    for call in rel.calls:
+        if call.frame.exclude == "no_others" or _is_frameless(call):
+            places.append(None)
+            continue
+        group = None if call.frame.exclude == "current_row" else numbers.of("dense_rank", call)
+        places.append(Places(numbers.of("row_number", call), group))
+    return numbers.before(rel.calls), places
+
+
+class _Numbers:
+    """Ranks and numbers of rows that calls of a window need in columns below it."""
+
+    def __init__(self, relations: RelationLowering, rel: ir.Window) -> None:
+        self.relations, self.rel = relations, rel
+        self.calls: list[ir.WindowCall] = []
+        self.fields: list[ir.Field] = []
+
+    def of(self, name: str, call: ir.WindowCall) -> ir.ColumnRef:
+        """The column of what the function `name` gives in the window of `call`."""
+        (signature,) = registry.window_functions(name)
+        field = ir.Field(id=self.relations.ctx.new_id(), name="n", type=SqlType(types.INT8))
+        self.fields.append(field)
+        self.calls.append(replace(call, signature=signature, args=(), type=field.type, frame=_WHOLE, filter=None))
+        return ir.ColumnRef(id=field.id, type=field.type)
+
+    def before(self, calls: Sequence[ir.WindowCall]) -> ir.Window:
+        """The window with `calls` in the place of its own, above one that has the columns."""
+        inner, results = self.rel.input, self.rel.fields[len(self.rel.input.fields) :]
+        if self.calls:
+            inner = ir.Window(input=inner, calls=tuple(self.calls), fields=(*inner.fields, *self.fields))
+        return ir.Window(input=inner, calls=tuple(calls), fields=(*inner.fields, *results))
+
+
+def _is_frameless(call: ir.WindowCall) -> bool:
+    return call.signature.name in _FRAMELESS and call.signature.kind is Kind.WINDOW
 
 
 def _expressions(call: ir.WindowCall) -> Iterator[ir.Scalar]:
@@ -92,8 +158,9 @@ def _with_stable_keys(
 # ---------------------------------------------------------------- one call
 
 
-def _window_call(scalars: Scalars, call: ir.WindowCall) -> Fragment:
-    """A window call. An aggregate's template is used with OVER (...) in the place of its FILTER."""
+def _window_call(scalars: Scalars, call: ir.WindowCall, places: Places | None) -> Fragment:
+    """A window call. An aggregate's template is used with OVER (...) in the place of its FILTER. `places` are there for
+    an EXCLUDE that the engine does not know."""
     dialect = scalars.ctx.dialect
     words: list[str] = []
     parts: list[Fragment] = []
@@ -111,12 +178,14 @@ def _window_call(scalars: Scalars, call: ir.WindowCall) -> Fragment:
         parts += keys
     elif call.signature.name in _FRAMELESS and not dialect.unordered_ranks:
         words.append("ORDER BY 0")
-    if call.signature.name not in _FRAMELESS or call.signature.kind is not Kind.WINDOW:
+    if not _is_frameless(call):
         frame = _frame(scalars, call.frame, ordered=bool(order))
         if frame.sql:
             words.append(frame.sql)
             parts.append(frame)
     over = made(f" OVER ({' '.join(words)})", *parts)
+    if places is not None:
+        return excluding(scalars, call, over, places)
     args = _alike(call)
     if call.filter is not None:
         if dialect.filtered_windows:
@@ -164,15 +233,12 @@ def _frame(scalars: Scalars, frame: ir.Frame, *, ordered: bool) -> Fragment:
     """The frame's clause, or nothing for what is the default."""
     dialect = scalars.ctx.dialect
     default = frame.mode == "range" and frame.start.kind == "unbounded_preceding" and frame.end.kind == "current_row"
-    if frame.exclude == "no_others" and default:
+    if default and (frame.exclude == "no_others" or not dialect.frame_exclusion):
         return Fragment("")
-    if frame.mode == "groups" and not dialect.group_frames:
-        raise scalars.ctx.unsupported("a window frame in GROUPS mode")
-    if frame.exclude != "no_others" and not dialect.frame_exclusion:
-        raise scalars.ctx.unsupported("a window frame with EXCLUDE")
     if frame.mode == "range" and not ordered and not dialect.unordered_ranges:
         return Fragment("ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
-    exclude = "" if frame.exclude == "no_others" else f" EXCLUDE {frame.exclude.upper().replace('_', ' ')}"
+    kept = frame.exclude == "no_others" or not dialect.frame_exclusion
+    exclude = "" if kept else f" EXCLUDE {frame.exclude.upper().replace('_', ' ')}"
     start, end = _bound(scalars, frame.start), _bound(scalars, frame.end)
     return made(f"{frame.mode.upper()} BETWEEN {start} AND {end}{exclude}", start, end)
 

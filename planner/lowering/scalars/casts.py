@@ -75,7 +75,8 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         if target.oid == types.FLOAT4 and source.oid == types.FLOAT8:
             fault = ctx.dialect.raise_sql("22003", "value out of range: overflow")
             beyond = f"abs({{0}}) > {ctx.dialect.float8(_MAX_REAL)} AND NOT {ctx.dialect.is_infinite('{0}')}"
-            return f"CASE WHEN {beyond} THEN {fault} ELSE {plain} END"
+            vanished = ctx.dialect.raise_sql("22003", "value out of range: underflow")
+            return f"CASE WHEN {beyond} THEN {fault} WHEN {plain} = 0 AND {{0}} <> 0 THEN {vanished} ELSE {plain} END"
         return plain
     if target.oid == types.BOOL and source.oid in INTEGERS:
         return "({0} <> 0)"

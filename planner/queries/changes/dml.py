@@ -98,7 +98,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     conflict = None
     if tree.HasField("on_conflict_clause"):
         # PostgreSQL's messages speak of an INSERT there, too.
-        conflict = bind_on_conflict(statement, target, tree, partial(assignments, verb="insert"))
+        conflict = bind_on_conflict(level, target, tree, partial(assignments, verb="insert"), tables)
     returning = _insert_returning(level, target, tree, tables)
     checks = updated = None
     if conflict is not None and conflict[1] is not None and statement.context.policies is not None:

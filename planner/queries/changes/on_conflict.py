@@ -15,10 +15,11 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.expressions.bind import bind_clause
-from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
+from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CommonTable, CteScan, Literal, Project, Rel, Scalar
 from planner.queries.changes.column_values import computing, refuse_updates, with_computed
 from planner.queries.changes.inference import inferred
 from planner.queries.changes.targets import ChangeTarget, scan_target
+from planner.queries.common_tables import with_tables
 from planner.queries.relations import schema_name
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
@@ -31,22 +32,25 @@ Assignments = Callable[[Level, ChangeTarget, Tree, Sequence[Scalar]], tuple[dict
 
 
 def bind_on_conflict(
-    statement: Statement, target: ChangeTarget, insert: Tree, assignments: Assignments
+    around: Level, target: ChangeTarget, insert: Tree, assignments: Assignments, tables: Sequence[CommonTable]
 ) -> tuple[tuple[int, ...], Rel | None]:
     """The ON CONFLICT clause of `insert`: the oids of the keys that decide (none: all of the table), and with DO UPDATE
     what reads the rows that are there, beside those that were to be inserted, and gives for each whether it changes and
-    its columns afterwards. `assignments` binds a SET list.
+    its columns afterwards. `assignments` binds a SET list; `tables` are those of the WITH of the INSERT, whose level is
+    `around`.
 
     Raises 42P10, 42704, 42601, 55000, 42703, and what binding expressions raises.
     """
-    tree = insert.on_conflict_clause
+    statement, tree = around.statement, insert.on_conflict_clause
     updates = tree.action == pb.ONCONFLICT_UPDATE
     arbiters = _arbiters(statement, target, tree, updates=updates)
     if tree.HasField("infer"):
         target.read([attnum for arbiter in arbiters for attnum in arbiter.columns if attnum])
     if updates:
         target.need("w")
-    changed = _update(statement, target, insert, assignments) if updates else None
+    changed = _update(around, target, insert, assignments) if updates else None
+    if changed is not None:
+        changed = with_tables(tables, changed)
     return tuple(constraint.oid for constraint in arbiters), changed
 
 
@@ -98,9 +102,10 @@ def _refuse_deferrable(statement: Statement, relation: Relation, arbiters: Seque
             )
 
 
-def _update(statement: Statement, target: ChangeTarget, insert: Tree, assignments: Assignments) -> Rel:
-    tree = insert.on_conflict_clause
-    level = Level(statement, None)
+def _update(around: Level, target: ChangeTarget, insert: Tree, assignments: Assignments) -> Rel:
+    statement, tree = around.statement, insert.on_conflict_clause
+    level = Level(statement, around.parent)
+    level.ctes = around.ctes
     alias = insert.relation.alias if insert.relation.HasField("alias") else None
     _, existing, item = scan_target(level, target, alias, insert.relation.location)
     _, excluded, excluded_item = scan_target(level, target, pb.Alias(aliasname="excluded"), -1)

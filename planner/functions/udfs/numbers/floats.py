@@ -52,7 +52,7 @@ def float_power(base: float, exponent: float) -> float:
     """power(float8, float8) of numbers."""
     if base == 0 and exponent < 0:
         raise InvalidArgumentForPowerFunction("zero raised to a negative power is undefined")
-    if base < 0 and not math.isinf(base) and exponent != math.floor(exponent) and not math.isinf(exponent):
+    if base < 0 and not math.isinf(exponent) and exponent != math.floor(exponent):
         raise InvalidArgumentForPowerFunction("a negative number raised to a non-integer power yields a complex result")
     try:
         result = math.pow(base, exponent)

@@ -191,9 +191,15 @@ def _rounded(text: str, scale: int, rounding: str) -> str:
     value = Decimal(text)
     if not value.is_finite():
         return text
-    scale = min(max(scale, -MAX_ROUNDED_SCALE), MAX_ROUNDED_SCALE)
-    rounded = _quantized(value, scale, rounding)
-    return show(rounded if scale >= 0 else _quantized(rounded, 0, rounding))
+    if scale >= 0:
+        return show(_quantized(value, min(scale, MAX_ROUNDED_SCALE), rounding))
+    # Only here may digits in front of the point go.
+    scale = max(scale, -MAX_WHOLE_DIGITS)
+    return show(
+        value.quantize(Decimal(1).scaleb(-scale, context=_CONTEXT), rounding, _CONTEXT).quantize(
+            Decimal(1), rounding, _CONTEXT
+        )
+    )
 
 
 def square_root(text: str) -> str:
@@ -356,7 +362,7 @@ def _of_whole_parts(function: Callable[[int, int], int], left: Decimal, right: D
 
 def total(fast: str | None, scale: int | None, rest: Sequence[str] | None) -> str | None:
     """sum(): of a partial sum whose values show up to `scale` fraction digits, and of the values not in it."""
-    if fast is None and not rest:
+    if fast is None and all(text is None for text in rest or ()):
         return None
     found = Decimal(0)
     if fast is not None:
