@@ -392,6 +392,8 @@ transform_null_equals|bool|user|off|-|-|-|-|Version and Platform Compatibility /
     Treats "expr=NULL" as "expr IS NULL".
 unix_socket_directories|string|postmaster||-|-|-|-|Connections and Authentication / Connection Settings
     Sets the directories where Unix-domain sockets will be created.
+use_materialized_views|bool|user|off|-|-|-|-|Tidegate / Materialized Views
+    Answers queries by materialized views that are refreshed on commit, where these give the same rows.
 vacuum_cost_delay|real|user|0|ms|0..100|-|-|Resource Usage / Cost-Based Vacuum Delay
     Vacuum cost delay in milliseconds.
 vacuum_cost_limit|integer|user|200|-|1..10000|-|-|Resource Usage / Cost-Based Vacuum Delay

@@ -121,10 +121,8 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
                 transaction.renew()
                 await transaction.refresh_catalog(env)
                 continue
-        if plan.reads_kept:
-            plan = await _with_views_as_of_now(running, parsed, catalog, plan)
         try:
-            return await run_rows(running, plan)
+            return await run_rows(running, await _with_views(running, parsed, catalog, plan))
         except BeginAgain:
             transaction.renew()
             await _what_is_durable_is_visible(env)
@@ -145,19 +143,21 @@ async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) ->
     await session.look_up_files(parsed, anew=True)
     await look_up_past(running, parsed)
     plan = await _plan(running, parsed, catalog)
-    if plan.reads_kept:
-        plan = await _with_views_as_of_now(running, parsed, catalog, plan)
-    return await run_rows(running, plan)
+    return await run_rows(running, await _with_views(running, parsed, catalog, plan))
 
 
 def _forget_views(session: SessionState) -> None:
     session.expanded, session.brought = frozenset(), {}
 
 
-async def _with_views_as_of_now(running: Running, parsed: Parsed, catalog: CatalogSnapshot, plan: Plan) -> Plan:
-    """`plan`, or one that computes the views refreshed on commit whose stored rows are of an earlier moment, where
-    these are not read with what has changed since."""
+async def _with_views(running: Running, parsed: Parsed, catalog: CatalogSnapshot, plan: Plan) -> Plan:
+    """`plan`, or one that reads a view which answers it; or one that computes the views refreshed on commit whose
+    stored rows are of an earlier moment, where these are not read with what has changed since."""
     session = running.session
+    if session.values.flat["use_materialized_views"] == "on":
+        parsed, plan = await _answered(running, catalog, parsed, plan)
+    if not plan.reads_kept:
+        return plan
     stale = await stale_views(running.services.env, running.transaction, catalog)
     if not stale:
         return plan
@@ -170,10 +170,19 @@ async def _with_views_as_of_now(running: Running, parsed: Parsed, catalog: Catal
     return await _plan(running, parsed, catalog) if session.expanded else plan
 
 
+async def _answered(running: Running, catalog: CatalogSnapshot, parsed: Parsed, plan: Plan) -> tuple[Parsed, Plan]:
+    from adapter.definitions.materialized.answered import answered
+
+    return await answered(running, catalog, parsed, plan) or (parsed, plan)
+
+
 async def _planned_within(running: Running, catalog: CatalogSnapshot, plan: Plan) -> Plan | None:
     """The plan of the query that a statement carries out which is none itself."""
     match plan.statement:
-        case st.Explain(query=query) | st.CreateTableAs(query=query) | st.DeclareCursor(query=query):
+        case st.Explain(query=query):
+            found = await running.session.planned(query, catalog, running.declared)
+            return (await _answered(running, catalog, query, found))[1]
+        case st.CreateTableAs(query=query) | st.DeclareCursor(query=query):
             return await running.session.planned(query, catalog, running.declared)
         case st.Execute(name=name):
             prepared = running.session.statements.require(name)

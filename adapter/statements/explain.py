@@ -42,6 +42,11 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
             plan = await session.planned(prepared.parsed, catalog, running.declared)
         case st.CreateTableAs() | st.DeclareCursor():
             plan = await session.planned(plan.statement.query, catalog, running.declared)
+        case _ if session.values.flat["use_materialized_views"] == "on":
+            from adapter.definitions.materialized.answered import answered
+
+            other = await answered(running, catalog, statement.query, plan)
+            plan = plan if other is None else await session.planned(other[0], catalog, running.declared)
         case _:
             pass
     if plan.query is None:

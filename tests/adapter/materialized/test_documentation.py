@@ -12,7 +12,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "views.md"
 
 async def test_the_statements_of_the_page_run() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     async with open_server() as server:
         client = await connect(server)
         for block in blocks:

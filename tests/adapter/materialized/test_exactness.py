@@ -195,6 +195,49 @@ async def test_views_are_read_with_what_has_changed_since(monkeypatch: pytest.Mo
             await client.run(_change(choice))
 
 
+ANSWERED = {
+    "select i.g as grp, sum(v), sum(p) from items i group by i.g": "sums",
+    "select g, sum(p) / count(p) from items where g in (1, 2) group by g having count(*) > 2 order by 1": "sums",
+    "select x.n from (select g, count(*) as n from items where g > 1 group by g) x join groups on k = x.g": "by_group",
+    "select count(*), min(upper(t)) from items j where t is not null and j.v > 3 and id <> 4 group by g": "filtered",
+    "select v * 2, id from items where v > 3 and t is not null order by id desc limit 2": "filtered",
+    "select name from (select name, k from groups where k in (select max(g) from items)) x": None,
+    "select k from groups where k in (select max(g) from items)": "with_most",
+    "select 1 from items": None,
+    "select max(v) + 1 from items where v is not null": None,
+    "select max(v) + count(*) as x from items having sum(v) > 0": "overall",
+    "select g, sum(v) from items where v > 2 group by g": None,
+    "select g, sum(v) from items group by g, v": None,
+    "select id, v from items where v > 3": None,
+    "select g, stddev(v) from items group by g": None,
+    "select a.id, b.id from items a join items b on a.g = b.g and a.id < b.id where a.id = 3": "itself",
+}  # fmt: skip
+"""Queries, and the view that answers each."""
+
+
+async def test_queries_are_answered_by_views_where_the_session_wants_it() -> None:
+    async with open_server() as server:
+        client, other = await connect(server), await connect(server)
+        await _define(client)
+        await client.run("drop materialized view everything; drop materialized view joined_sums")
+        found = {}
+        for query in ANSWERED:
+            expected = sorted(map(_shown, await client.rows(query)))
+            await client.run("set use_materialized_views = on")
+            lines = [line for (line,) in await client.rows(f"explain {query}")]
+            read = [line.split()[2].rstrip(":") for line in lines if line.startswith("Materialized view")]
+            found[query] = read[0] if read else None
+            for _ in range(2):
+                assert sorted(map(_shown, await client.rows(query))) == expected
+                await client.run("insert into items values (77, 1, 8, 'new') on conflict (id) do update set g = 1")
+                expected = sorted(map(_shown, await other.rows(query)))
+            await client.run("set use_materialized_views = off")
+        assert found == ANSWERED
+        await client.run("create role reader; grant select on sums to reader; set use_materialized_views = on")
+        await client.run("set role reader")
+        assert (await client.error("select g, sum(v) from items group by g")).sqlstate == "42501"
+
+
 async def test_a_transaction_sees_its_own_changes_in_views() -> None:
     async with open_server() as server:
         client, other = await connect(server), await connect(server)
