@@ -71,6 +71,7 @@ _FIXED: dict[type, str] = {
     st.SetConstraints: "SET CONSTRAINTS",
     st.CallProcedure: "CALL",
     st.Publish: "CALL",
+    st.AddFiles: "CALL",
     st.RestoreTable: "CALL",
     st.CloneTable: "CALL",
     st.UndropTable: "CALL",

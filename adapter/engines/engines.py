@@ -39,7 +39,8 @@ log = structlog.get_logger(__name__)
 class Engines:
     """See the module's contract. `blob_root` is the folder where engines find the blob store's files, None when they
     are in memory; `scratch` is a private folder of this process, and `worker` its place among those that share Spark
-    with it. `place` is the object store that Spark's executors read and write by themselves."""
+    with it. `place` is the object store that Spark's executors read and write by themselves; `folders` are those
+    of files of others that tables may have."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Engines:
         spark_conf: Sequence[tuple[str, str]],
         worker: WorkerPlace | None = None,
         place: ObjectPlace | None = None,
+        folders: Sequence[Path] = (),
     ) -> None:
         self._env = env
         self._files = env.blob if isinstance(env.blob, BlobFiles) else None
@@ -64,6 +66,7 @@ class Engines:
         self._spark_engine: SparkEngine | None = None
         self._warming: asyncio.Task[None] | None = None
         self._blob_root = blob_root
+        self._folders = folders
 
     # NOTE: imported in the functions, so that a server loads an engine when the first query needs it.
 
@@ -71,7 +74,9 @@ class Engines:
     def _local_engine(self) -> LocalEngine:
         from adapter.engines.local.engine import LocalEngine
 
-        return LocalEngine(self._env, blob_root=self._blob_root, directory=self._scratch / "local")
+        return LocalEngine(
+            self._env, blob_root=self._blob_root, directory=self._scratch / "local", folders=self._folders
+        )
 
     @cached_property
     def local(self) -> Engine:

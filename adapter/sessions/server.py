@@ -92,7 +92,7 @@ class Server:
         files = scratch.path / "files"
         try:
             memory = None if options.worker is None else options.worker.memory
-            env = await open_environment(options.stores, files=files, host=memory)
+            env = await open_environment(options.stores, files=files, host=memory, places=options.places())
             try:
                 blob_root = options.stores.blob_folder or files
                 return await Server.on(env, options, blob_root=blob_root, scratch=scratch)
@@ -119,6 +119,7 @@ class Server:
             spark_conf=options.spark_conf,
             worker=options.worker,
             place=options.executors_place(),
+            folders=options.places().folders,
         )
         services = Services(
             env,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adapter.access.membership import has_privileges_of
 from adapter.changes import with_changes
+from adapter.changes.adding_files import add_files
 from adapter.changes.constraints.table_keys import table_keys
 from adapter.changes.copy import copy_dispatch
 from adapter.changes.modify_table import run_change
@@ -361,6 +362,8 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
             return await set_constraints(running, statement)
         case st.Publish():
             return await publish(running, statement)
+        case st.AddFiles():
+            return await add_files(running, statement)
         case st.RestoreTable():
             return await restore_table(running, statement)
         case st.CallProcedure():

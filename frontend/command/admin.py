@@ -35,6 +35,7 @@ from storage.clock import SystemClock, SystemRandomness
 from storage.environment.named_stores import StoreNames, open_environment, opened_stores
 from storage.errors import AsOfNotReadable, Determinate, InvalidStore, StorageError
 from storage.ids import CATALOG_SHARD, ShardId
+from storage.lake.places import Places
 from storage.offline import admin, fsck
 from storage.offline.export import InspectorReader, clone_table, export_shard
 from storage.timestamps.csn import Csn
@@ -99,7 +100,7 @@ async def _export(inspector: admin.Inspector, arguments: argparse.Namespace) -> 
 async def _clone(names: StoreNames, arguments: argparse.Namespace) -> str:
     async with opened_stores(names, SystemClock()):
         pass  # Nothing is made where there is no environment.
-    env = await open_environment(names, process="admin")
+    env = await open_environment(names, process="admin", places=Places((Path("/"),), names.blob_options))
     try:
         records = list(env.catalog.current().all())
         relation = _find(records, arguments.table)

@@ -86,9 +86,9 @@ def _request(call: Tree, position: int | None) -> FileRequest:
             expected = OPTIONS[format].get(option)
             if expected is None:
                 raise SqlSyntaxError(f'option "{option}" not recognized', position=position)
-            options[option] = _option(option, expected, arg.named_arg_expr.arg, position)
+            options[option] = read_option(option, expected, arg.named_arg_expr.arg, position)
         elif patterns is None:
-            patterns = _patterns(name, arg, position)
+            patterns = read_patterns(name, arg, position)
         else:
             raise SqlSyntaxError(
                 f"{name} takes one pattern or an array of patterns; its options are named", position=position
@@ -98,7 +98,8 @@ def _request(call: Tree, position: int | None) -> FileRequest:
     return FileRequest(format=format, patterns=patterns, options=tuple(sorted(options.items())))
 
 
-def _patterns(name: str, arg: Tree, position: int | None) -> tuple[str, ...]:
+def read_patterns(name: str, arg: Tree, position: int | None) -> tuple[str, ...]:
+    """The files that the argument `arg` of `name` means. Raises 0A000 and 42804."""
     items: Sequence[Tree] = arg.a_array_expr.elements if arg.HasField("a_array_expr") else [arg]
     values = [_constant(item) for item in items]
     if any(value is _UNKNOWN for value in values):
@@ -108,7 +109,8 @@ def _patterns(name: str, arg: Tree, position: int | None) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _option(name: str, expected: type, node: Tree, position: int | None) -> str | bool:
+def read_option(name: str, expected: type, node: Tree, position: int | None) -> str | bool:
+    """The value of an option, of the type `expected`. Raises 22023."""
     value = _constant(node)
     if expected is bool and isinstance(value, str) and value.lower() in ("true", "false", "on", "off"):
         value = value.lower() in ("true", "on")

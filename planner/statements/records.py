@@ -86,6 +86,7 @@ from planner.statements.foreign import ForeignStatement
 from planner.statements.policies import AlterPolicy, CreatePolicy, SetRowSecurity
 from planner.statements.privileges import AlterDefaultPrivileges, Grant, Privilege
 from planner.statements.routines import (
+    AddFiles,
     AlterRoutine,
     CallProcedure,
     CloneTable,
@@ -204,6 +205,7 @@ UtilityStatement: TypeAlias = (
     | Do
     | SetConstraints
     | CallProcedure
+    | AddFiles
     | Publish
     | RestoreTable
     | CloneTable
@@ -218,6 +220,7 @@ __all__ = [
     "AddConstraint",
     "AddDomainCheck",
     "AddEnumValue",
+    "AddFiles",
     "AddIdentity",
     "AlterDatabase",
     "AlterDefaultPrivileges",

@@ -99,6 +99,16 @@ class RestoreTable(Struct, frozen=True, kw_only=True):
     moment: str | Parsed
 
 
+class AddFiles(Struct, frozen=True, kw_only=True):
+    """CALL tidegate.add_files: the Parquet files that `patterns` mean are files of `table` from now on. `owned`: they
+    go when the table needs them no more; `checksum`: each is read whole for one."""
+
+    table: QualifiedName
+    patterns: tuple[str, ...]
+    owned: bool = False
+    checksum: bool = True
+
+
 class CloneTable(Struct, frozen=True, kw_only=True):
     """CALL tidegate.clone_table: a table `name` that is like `table`, with its rows."""
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from planner.calls.user_functions import standard_statements
 from planner.errors import FeatureNotSupported, InvalidName, InvalidParameterValue, SqlSyntaxError, UndefinedFunction
 from planner.files.past_calls import past_call
+from planner.files.read_calls import read_option, read_patterns
 from planner.resolution.reg_types import split_name
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
@@ -176,6 +177,8 @@ def _call(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if strings(tree.funccall.funcname) == (OWN_SCHEMA, "publish"):
         (table,) = _named_tables(parsed, tree.funccall, 1)
         return st.Publish(table=table)
+    if strings(tree.funccall.funcname) == (OWN_SCHEMA, "add_files"):
+        return _add_files(parsed, tree.funccall)
     if strings(tree.funccall.funcname) == (OWN_SCHEMA, "clone_table"):
         table, name = _named_tables(parsed, tree.funccall, 2)
         return st.CloneTable(table=table, name=name)
@@ -189,6 +192,27 @@ def _call(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         name = QualifiedName(name=call.name[-1], schema=call.name[0] if len(call.name) > 1 else None)
         return st.RestoreTable(table=name, moment=call.moments[0])
     return st.CallProcedure(call=parsed)
+
+
+def _add_files(parsed: Parsed, call: Tree) -> st.AddFiles:
+    position = parsed.position(call.location)
+    procedure = ".".join(strings(call.funcname))
+    given = [arg for arg in call.args if not arg.HasField("named_arg_expr")]
+    if len(given) != 2:
+        raise UndefinedFunction(
+            f"procedure {procedure} needs the name of a table and the paths of files",
+            hint="Write both as text; owned and checksum are given by name.",
+            position=position,
+        )
+    options: dict[str, bool] = {}
+    for arg in call.args:
+        if arg.HasField("named_arg_expr"):
+            name = arg.named_arg_expr.name
+            if name not in ("owned", "checksum"):
+                raise SqlSyntaxError(f'option "{name}" not recognized', position=position)
+            options[name] = bool(read_option(name, bool, arg.named_arg_expr.arg, position))
+    table = _named_table(procedure, given[0], position)
+    return st.AddFiles(table=table, patterns=read_patterns(procedure, given[1], position), **options)
 
 
 def _named_tables(parsed: Parsed, call: Tree, wanted: int) -> list[QualifiedName]:

@@ -23,6 +23,7 @@ from storage.environment.environment import Environment
 from storage.environment.opening import open_on_stores
 from storage.errors import DataDirectoryInUse, ForeignEnvironment
 from storage.host_memory import HostMemory
+from storage.lake.linked import LinkedBlob, TargetFiles
 from storage.stores.blob import Blob
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus_sqlite import SqliteConsensus
@@ -41,9 +42,11 @@ async def open_local_environment(
     peers: bool = False,
     host: HostMemory | None = None,
     blob: Blob | None = None,
+    linked: TargetFiles | None = None,
     retain_ms: int = DEFAULT_RETAIN_MS,
 ) -> Environment:
     """The environment in the folder `data_dir`, created on first use; its objects in `blob` if that is given.
+    Files of others that belong to its tables are `linked` (`storage.lake.linked`).
 
     With `peers` other processes may have it open at the same time, if they allow it too; those that share the memory
     `host` ask the consensus store less for each other's sake. Raises DataDirectoryInUse when that is not so.
@@ -61,6 +64,7 @@ async def open_local_environment(
         if blob is None:
             blob = local = LocalBlob(data_dir / "blob")
             await local.clear_abandoned()
+            blob = local if linked is None else LinkedBlob(local, linked)
         stack.push_async_callback(blob.close)
         env = await open_on_stores(
             blob=blob,

@@ -27,6 +27,8 @@ from storage.environment.local_environment import open_local_environment
 from storage.environment.opening import open_on_stores
 from storage.errors import ForeignEnvironment, InvalidStore
 from storage.host_memory import HostMemory
+from storage.lake.linked import LinkedBlob, PlaceFiles
+from storage.lake.places import Places
 from storage.stores.blob import Blob
 from storage.stores.blob_files import DEFAULT_LIMIT_BYTES, BlobFiles
 from storage.stores.blob_local import LocalBlob
@@ -60,21 +62,35 @@ class StoreNames(Struct, frozen=True, kw_only=True):
 
 
 async def open_environment(
-    names: StoreNames, *, process: str = "server", files: Path | None = None, host: HostMemory | None = None
+    names: StoreNames,
+    *,
+    process: str = "server",
+    files: Path | None = None,
+    host: HostMemory | None = None,
+    places: Places | None = None,
 ) -> Environment:
     """The environment that `names` says, as a peer of any other process that has it open; made on first use.
 
     `files`: a private folder for copies of an object store's objects, where engines are to read them. `host`: memory
-    that this process shares with others, which consensus in PostgreSQL makes no use of. Raises
+    that this process shares with others, which consensus in PostgreSQL makes no use of. `places`: where files of others
+    may be that belong to its tables. Raises
     InvalidStore for a name that is none, and what `open_on_stores` and the stores raise.
     """
     clock, random = SystemClock(), SystemRandomness()
-    blob = None if names.blob is None else _open_blob(names)
+    linked = PlaceFiles(places or Places())
+    blob: Blob | None = None if names.blob is None else LinkedBlob(_open_blob(names), linked)
     if blob is not None and files is not None and names.blob_folder is None:
         blob = BlobFiles(blob, files, limit_bytes=DEFAULT_LIMIT_BYTES // (1 if host is None else host.count))
     if names.consensus is None:
         return await open_local_environment(
-            names.data_dir, clock=clock, random=random, process=process, peers=True, host=host, blob=blob
+            names.data_dir,
+            clock=clock,
+            random=random,
+            process=process,
+            peers=True,
+            host=host,
+            blob=blob,
+            linked=linked,
         )
     # Imported where they are used: a server of one host starts without PostgreSQL's client.
     from storage.membership.liveness_postgres import PostgresLiveness
@@ -88,7 +104,7 @@ async def open_environment(
         consensus = await PostgresConsensus.open(dsn, schema, clock=clock)
         stack.push_async_callback(consensus.close)
         if blob is None:
-            blob = LocalBlob(names.data_dir / "blob")
+            blob = LinkedBlob(LocalBlob(names.data_dir / "blob"), linked)
         stack.push_async_callback(blob.close)
         env = await open_on_stores(
             blob=blob,
@@ -127,7 +143,8 @@ async def opened_stores(names: StoreNames, clock: Clock) -> AsyncIterator[tuple[
             dsn, schema = _postgres_address(names.consensus)
             consensus = await PostgresConsensus.open(dsn, schema, clock=clock)
         stack.push_async_callback(consensus.close)
-        blob = _open_blob(names)
+        # Who looks at it from outside may look at every file.
+        blob = LinkedBlob(_open_blob(names), PlaceFiles(Places((Path("/"),), names.blob_options)))
         stack.push_async_callback(blob.close)
         yield blob, consensus
 

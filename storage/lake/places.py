@@ -116,6 +116,11 @@ class Places:
         return _asked(path, lambda: next(iter(store.list(prefix=inside, chunk_size=1)), None)) is not None
 
     @property
+    def folders(self) -> tuple[Path, ...]:
+        """The local folders, with their symbolic links resolved."""
+        return tuple([Path(folder) for folder in self._folders])
+
+    @property
     def options(self) -> Mapping[str, str]:
         """The options of object stores."""
         return self._options

@@ -27,6 +27,7 @@ from storage.errors import (
     wrong_size,
 )
 from storage.ids import CATALOG_SHARD, ShardId
+from storage.lake.troubles import FileTrouble
 from storage.offline.admin import Inspector
 from storage.publishing.record import PUBLICATION_PREFIX, PUSHED_PREFIX
 from storage.shards import shard_state
@@ -135,7 +136,7 @@ class Fsck:
             if head is not None:
                 try:
                     decode_register(head.data, object, key)
-                except CorruptData as error:
+                except (CorruptData, FileTrouble) as error:
                     self._problem(key, str(error))
 
     def _problem(self, where: str, what: str) -> None:
@@ -164,7 +165,7 @@ class Fsck:
             self._bytes += part.bytes
             try:
                 table = await self._read(part, deep)
-            except CorruptData as error:
+            except (CorruptData, FileTrouble) as error:
                 complete = False
                 if await self._still_there(shard, part):
                     self._problem(f"{where}, part {part.id}", str(error))
@@ -174,7 +175,7 @@ class Fsck:
             for index, ref in part.runs.items():
                 try:
                     await self._check_run(part, ref, deep)
-                except (CorruptData, NewerFormat) as error:
+                except (CorruptData, NewerFormat, FileTrouble) as error:
                     if await self._still_there(shard, part):
                         self._problem(f"{where}, part {part.id}, key run of index {index}", str(error))
         if complete:
@@ -195,7 +196,7 @@ class Fsck:
                 if deep:
                     for part in await Archives(self._store).read(archive):
                         await self._read(part, deep)
-            except CorruptData as error:
+            except (CorruptData, FileTrouble) as error:
                 txns = await self._inspector.txns()
                 if archive.key in (await self._inspector.shard(shard, txns))[1].history:
                     self._problem(f"{where}, archive {archive.key}", str(error))
@@ -277,7 +278,7 @@ class Fsck:
                 continue
             try:
                 unframed(data, f"rollup {entry.rollup.key}")
-            except CorruptData as error:
+            except (CorruptData, FileTrouble) as error:
                 self._problem(key, str(error))
         return found
 

@@ -33,7 +33,7 @@ from storage.publishing.manifests import Entry, Manifest, Writing, advanced, dat
 from storage.publishing.metadata import Totals, next_metadata, parsed, with_schema
 from storage.publishing.record import Publications, PublishedSnapshot, PublishedTable, publications, table_uuid
 from storage.publishing.schemas import iceberg_schema, name_mapping
-from storage.publishing.sources import Fold, Sources
+from storage.publishing.sources import Fold, Source, Sources
 from storage.reading.reader import ShardReader
 from storage.shards.part_store import PartStore
 from storage.stores.blob import Blob
@@ -165,7 +165,7 @@ class Publisher:
         deleted = await sources.deleted(snapshot)
         files = await sources.files(snapshot, table.columns, known.folds, deleted)
         await self._store(files.written)
-        positions = {self._location(each.key): await sources.positions(each, deleted) for each in files.all}
+        positions = {self._file(each): await sources.positions(each, deleted) for each in files.all}
         old = None if before is None else parsed(await self._read(before.metadata))
         schemas, schema_id = with_schema(old, iceberg_schema(table.columns))
         schema = next(each for each in schemas if each.schema_id == schema_id)
@@ -180,7 +180,7 @@ class Publisher:
         sequence = 1 if old is None else old.last_sequence_number + 1
         writing = Writing(schema=schema, snapshot=csn, sequence=sequence, locate=locate, written={})
         kept = self._kept(table, before, csn)
-        parts = {self._location(each.key): each.part for each in files.all}
+        parts = {self._file(each): each.part for each in files.all}
 
         def write() -> tuple[_Remembered, bytes]:
             data = {
@@ -210,7 +210,7 @@ class Publisher:
                     deleted=sum(len(places) for places in positions.values()),
                     bytes=sum(part.bytes for part in parts.values()),
                 ),
-                mapping=name_mapping(version.schema() for version in snapshot.schemas),
+                mapping=name_mapping((version.schema() for version in snapshot.schemas), files.names),
                 kept=[each.csn for each in kept],
             )
             remembered = _Remembered(
@@ -300,6 +300,13 @@ class Publisher:
                 entries = await asyncio.to_thread(manifest.fetch_manifest_entry, MemoryFiles({path: data}))
                 named.update(entry.data_file.file_path for entry in entries)
         return named
+
+    def _file(self, source: Source) -> str:
+        """Where a data file is."""
+        link = source.part.link
+        if link is None:
+            return self._location(source.key)
+        return f"file://{link.path}" if link.is_local else link.path
 
     def _new_key(self, table: PublishableTable, kind: str) -> str:
         return f"iceberg/{table.relation}/{self._process}-{random_text(self._random)}.{kind}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -71,14 +71,19 @@ def iceberg_type(type: pa.DataType, ids: list[int]) -> IcebergType:
     return found
 
 
-def name_mapping(schemas: Iterable[pa.Schema]) -> NameMapping:
-    """How files whose columns have no field ids are read: each physical name that any of `schemas` has, by its id."""
+def name_mapping(schemas: Iterable[pa.Schema], others: Mapping[str, str] | None = None) -> NameMapping:
+    """How files whose columns have no field ids are read: each physical name that any of `schemas` has, by its id, and
+    the names that files of others have for them (`others`, with the physical ones)."""
+    named: dict[str, list[str]] = {}
+    for other, name in (others or {}).items():
+        named.setdefault(name, []).append(other)
     fields = {field.name: field for schema in schemas for field in schema}
     mapped = [_mapped(ROW_ID_FIELD, [ROW_ID])]
     for name, field in fields.items():
         number = column_id(name)
         if number is not None:
-            mapped.append(_mapped(number, [name], _mapped_inside(field.type, nested_ids(number))))
+            names = [name, *(each for each in named.get(name, ()) if each != name)]
+            mapped.append(_mapped(number, names, _mapped_inside(field.type, nested_ids(number))))
     return NameMapping(mapped)
 
 

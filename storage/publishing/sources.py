@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from storage.publishing.columns import PublishedColumn
 from storage.publishing.schemas import is_promoted
 from storage.reading.reader import ShardReader
+from storage.shards.field_ids import column_id
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part, file_part
 from storage.shards.shard import ShardSnapshot
@@ -51,11 +52,13 @@ class Fold(Struct, frozen=True, kw_only=True):
 
 
 class Files(Struct, frozen=True, kw_only=True):
-    """The files of a snapshot: those to write are in `written` by key."""
+    """The files of a snapshot: those to write are in `written` by key. `names`: the physical columns by the names that
+    files of others have for them."""
 
     plain: tuple[Source, ...]
     folds: tuple[Fold, ...]
     written: dict[str, bytes]
+    names: dict[str, str]
 
     @property
     def all(self) -> tuple[Source, ...]:
@@ -82,8 +85,9 @@ class Sources:
         """The files of `snapshot`; rows of new ones are left out where they are `deleted` (sorted row ids)."""
         plain: list[Source] = []
         to_fold: dict[Identity, Part] = {}
+        names: dict[str, str] = {}
         for part in snapshot.inserts:
-            if part.key is not None and _is_understood(snapshot, part, columns):
+            if part.key is not None and _is_understood(snapshot, part, columns) and _is_named(part, names):
                 plain.append(Source(part=part, key=part.key))
             else:
                 to_fold[identity(part)] = part
@@ -95,7 +99,7 @@ class Sources:
         if to_fold:
             made = await self._folded(list(to_fold.values()), columns, deleted, written)
             folds.append(Fold(made_of=frozenset(to_fold), columns=columns, files=made))
-        return Files(plain=tuple(plain), folds=tuple(folds), written=written)
+        return Files(plain=tuple(plain), folds=tuple(folds), written=written, names=names)
 
     async def _folded(
         self, parts: Sequence[Part], columns: tuple[PublishedColumn, ...], deleted: RowIds, written: dict[str, bytes]
@@ -142,6 +146,20 @@ class Sources:
         table = await self._reader.read_part(part, [ROW_ID])
         stored = np.asarray(table.column(0).combine_chunks())
         return np.flatnonzero(np.isin(stored, ids)).astype(np.int64)
+
+
+def _is_named(part: Part, names: dict[str, str]) -> bool:
+    """Whether the columns of a file of others are found by their names, which are added to `names`: no other file may
+    have called another column so."""
+    if part.link is None:
+        return True
+    own = {name: physical for physical, name in part.link.names.items()}
+    if part.link.is_odd or any(names.get(name, physical) != physical for name, physical in own.items()):
+        return False
+    if any(column_id(name) is not None and name != physical for name, physical in own.items()):
+        return False
+    names.update(own)
+    return True
 
 
 def _is_understood(snapshot: ShardSnapshot, part: Part, columns: Iterable[PublishedColumn]) -> bool:

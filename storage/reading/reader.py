@@ -214,6 +214,10 @@ class ShardReader:
             await self._leases.renew()
             raise
 
+    async def check_links(self, parts: Iterable[Part]) -> None:
+        """See `PartStore.check_links`."""
+        await self._parts.check_links(parts)
+
     async def _decided(self, as_of: Csn) -> None:
         """Return once the txns upper is past `as_of`."""
         if self._cache.upper > as_of:

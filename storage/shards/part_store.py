@@ -32,6 +32,7 @@ from storage.errors import (
     part_not_stored,
 )
 from storage.ids import ShardId, random_text
+from storage.shards.links import as_stored
 from storage.shards.parts import (
     INLINE_LIMIT_BYTES,
     Part,
@@ -40,12 +41,12 @@ from storage.shards.parts import (
     RunRef,
     UploadedPart,
     arrow_bytes,
-    decoded_bytes,
     file_part,
     fingerprint,
     inline_part,
     parquet_stats,
     read_table,
+    stored_names,
     with_row_ids,
 )
 from storage.shards.row_group_bytes import row_group
@@ -75,6 +76,9 @@ FOOTER_GUESS_BYTES = 32 * 1024
 
 MAX_VERIFIED = 100_000
 """Files that are remembered as verified."""
+
+CHECKED_AT_ONCE = 64
+"""Files of others that are looked up at the same time."""
 
 VERIFIED_BYTES = 8 * 1024 * 1024
 """How much of a file is read at once to verify its checksum."""
@@ -279,10 +283,18 @@ class PartStore:
 
         Raises MissingBlob and CorruptPart.
         """
+        parts = list(parts)
+        await self.check_links(parts)
         for part in parts:
             if part.key is not None and self._verified.get(part.key) is None:
                 await self._verify(part)
                 self._verified.put(part.key, True)
+
+    async def check_links(self, parts: Iterable[Part]) -> None:
+        """Raise FileTrouble unless the files of others among `parts` are there as they were."""
+        keys = [part.key for part in parts if part.link is not None and part.key is not None]
+        for start in range(0, len(keys), CHECKED_AT_ONCE):
+            await asyncio.gather(*(self._blob.size(key) for key in keys[start : start + CHECKED_AT_ONCE]))
 
     async def footer(self, key: str, size: int) -> pq.FileMetaData:
         """The footer of the Parquet file `key` of `size` bytes."""
@@ -346,7 +358,7 @@ class PartStore:
             if found is None:
                 raise missing_part(part.key)
             data = found
-        if part.bytes > THREAD_BYTES or decoded_bytes(part, data) > THREAD_DECODED_BYTES:
+        if part.bytes > THREAD_BYTES or _decoded_bytes(part, data) > THREAD_DECODED_BYTES:
             table = await asyncio.to_thread(read_table, part, data, columns)
         else:
             table = read_table(part, data, columns)
@@ -381,14 +393,16 @@ class PartStore:
         the parts that are written here do.
         """
         group = metadata.row_group(number)
-        wanted = set(columns)
+        names = stored_names(part, columns)
+        wanted = set(names)
         chunks = [group.column(n) for n in range(group.num_columns)]
         chunks = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in wanted] or chunks[:1]
         starts = [min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in chunks]
         ends = [start + c.total_compressed_size for start, c in zip(starts, chunks, strict=True)]
         data = await self._range(part, min(starts), max(ends))
         try:
-            return await asyncio.to_thread(row_group, metadata, number, columns, min(starts), data)
+            table = await asyncio.to_thread(row_group, metadata, number, names, min(starts), data)
+            return table if part.link is None else as_stored(part.link, table, columns)
         except (pa.ArrowException, OSError) as error:
             raise CorruptPart(f"part {part.key} cannot be decoded: {error}") from error
 
@@ -422,6 +436,17 @@ class PartStore:
         size = arrow_bytes(table) + ENTRY_BYTES
         if size <= CACHE_BYTES // 4:
             self._cache.put(slot, table, size)
+
+
+def _decoded_bytes(part: Part, data: bytes) -> int:
+    """About how much of memory the rows of `part`, whose bytes are `data`, take; 0 when the bytes are damaged."""
+    if part.inline is not None:
+        return part.bytes
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(data))
+    except (pa.ArrowException, OSError):
+        return 0
+    return sum([metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)])
 
 
 def _encoded_with_runs(

@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 
 from storage.errors import CorruptPart
 from storage.shards.field_ids import with_field_ids
+from storage.shards.links import Link, as_stored
 from storage.timestamps.csn import Csn
 
 INLINE_LIMIT_BYTES = 64 * 1024
@@ -109,7 +110,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `runs` has its key runs, by the oid of the index. One that is missing is made when it is needed.
 
     `readable_from`: reads at earlier CSNs need the parts that a compaction made this one of
-    (`storage.shards.history`). 0 for what a commit wrote.
+    (`storage.shards.history`). 0 for what a commit wrote. `link`: its file is one of others (`storage.shards.links`).
     """
 
     kind: str
@@ -129,6 +130,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     row_ids: tuple[RowIdRange, ...] = ()
     runs: dict[int, RunRef] = {}
     readable_from: Csn = Csn(0)
+    link: Link | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -432,12 +434,12 @@ def stat_value(value: Any) -> Comparable | None:
     return None
 
 
-def parquet_stats(metadata: pq.FileMetaData) -> dict[str, ColumnStats]:
-    """Statistics of every top-level column, from a Parquet footer.
+def parquet_stats(metadata: pq.FileMetaData, schema: pa.Schema | None = None) -> dict[str, ColumnStats]:
+    """Statistics of every top-level column (or of those of `schema`), from a Parquet footer.
 
     Upper bounds of floats are left open: writers leave NaN out of them.
     """
-    schema = metadata.schema.to_arrow_schema()
+    schema = metadata.schema.to_arrow_schema() if schema is None else schema
     leaves: dict[str, list[int]] = {}
     for index in range(metadata.num_columns):
         leaves.setdefault(metadata.schema.column(index).path.split(".")[0], []).append(index)
@@ -549,7 +551,9 @@ def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) ->
             table = table.select(stored)
         else:
             # The dataset reader behind `pq.read_table` costs eight times as much for a small file.
-            table = pq.ParquetFile(pa.BufferReader(data)).read(columns=stored, use_threads=False)
+            file, link = pq.ParquetFile(pa.BufferReader(data)), part.link
+            table = file.read(columns=stored_names(part, stored), use_threads=False)
+            table = table if link is None else as_stored(link, table, stored)
     except (pa.ArrowException, OSError) as error:
         raise CorruptPart(f"part {part.key or part.id} cannot be decoded: {error}") from error
     if stored and table.num_rows != part.rows:
@@ -557,15 +561,9 @@ def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) ->
     return with_row_ids(part, table, wanted)
 
 
-def decoded_bytes(part: Part, data: bytes) -> int:
-    """About how much of memory the rows of `part`, whose bytes are `data`, take; 0 when the bytes are damaged."""
-    if part.inline is not None:
-        return part.bytes
-    try:
-        metadata = pq.read_metadata(pa.BufferReader(data))
-    except (pa.ArrowException, OSError):
-        return 0
-    return sum([metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)])
+def stored_names(part: Part, columns: Sequence[str]) -> list[str]:
+    """The names that `columns` have in the file of `part`."""
+    return list(columns) if part.link is None else [part.link.names[name] for name in columns]
 
 
 def default_columns(part: Part) -> list[str]:

@@ -25,6 +25,7 @@ from immutables import Map
 from storage.durable.state import BASE_FORMAT
 from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID, RUNS_FORMAT, Part, RowIdRange, RunRef, fingerprint
+from storage.shards.writes import format_of_parts
 from storage.timestamps.csn import Csn
 
 
@@ -409,7 +410,7 @@ def check(state: ShardState) -> None:
     for key, archive in state.history.items():
         assert key == archive.key
         assert state.earliest < archive.until <= state.since
-        assert archive.first < archive.until
+        assert archive.first <= archive.until
     assert not {*keys, *state_files(state)} & set(state.garbage)
 
 
@@ -442,29 +443,26 @@ class ShardMachine:
 
     def format_of_diff(self, diff: ShardDiff) -> int:
         """See `storage.durable.state.Machine`."""
-        parts: list[Part] = []
+        found = BASE_FORMAT
         for op in diff.ops:
             if isinstance(op, Share):
-                return SHARED_FORMAT
-            if isinstance(op, SetRuns):
-                return RUNS_FORMAT
-            if isinstance(op, Append):
-                parts.extend(op.parts)
+                found = max(found, SHARED_FORMAT)
+            elif isinstance(op, SetRuns):
+                found = max(found, RUNS_FORMAT)
+            elif isinstance(op, Append):
+                found = max(found, format_of_parts(op.parts))
             elif isinstance(op, Compact):
-                parts.extend(op.added)
-                if op.archive is not None:
-                    return HISTORY_FORMAT
+                found = max(found, format_of_parts(op.added), BASE_FORMAT if op.archive is None else HISTORY_FORMAT)
             elif isinstance(op, DowngradeSince) and op.earliest is not None:
-                return HISTORY_FORMAT
-        return RUNS_FORMAT if any(part.runs for part in parts) else BASE_FORMAT
+                found = max(found, HISTORY_FORMAT)
+        return found
 
     def format_of_state(self, state: ShardState) -> int:
         """See `storage.durable.state.Machine`."""
-        if state.shared:
-            return SHARED_FORMAT
+        found = format_of_parts(state.parts.values())
         if state.earliest < state.since:
-            return HISTORY_FORMAT
-        return RUNS_FORMAT if any(part.runs for part in state.parts.values()) else BASE_FORMAT
+            found = max(found, HISTORY_FORMAT)
+        return max(found, SHARED_FORMAT) if state.shared else found
 
     def encode_state(self, state: ShardState) -> bytes:
         """`state` as MessagePack."""

@@ -6,10 +6,14 @@ Write(shard="s4k...", csn=118..., parts=(Part(kind="insert", ...),))    committe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
+from storage.durable.state import BASE_FORMAT
 from storage.ids import ShardId
-from storage.shards.parts import Part
+from storage.shards.links import LINKS_FORMAT
+from storage.shards.parts import RUNS_FORMAT, Part
 from storage.timestamps.csn import Csn
 
 
@@ -39,3 +43,9 @@ class PromisedPart(msgspec.Struct, frozen=True, array_like=True):
     key: str
     length: int
     checksum: str
+
+
+def format_of_parts(parts: Iterable[Part]) -> int:
+    """The format (`storage.durable.state`) of what has `parts` in it."""
+    found = [LINKS_FORMAT if part.link is not None else RUNS_FORMAT for part in parts if part.runs or part.link]
+    return max(found, default=BASE_FORMAT)

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 
 from storage.catalog.model import CatalogUpdate
 from storage.catalog.net_updates import net_updates
-from storage.durable.state import BASE_FORMAT, framed, unframed
+from storage.durable.state import framed, unframed
 from storage.errors import CorruptState, StorageError, part_not_stored
 from storage.ids import ShardId
 from storage.off_loop import AT_ONCE_ROWS, MANY_COLUMNS
@@ -35,7 +35,6 @@ from storage.shards.parts import (
     INLINE_LIMIT_BYTES,
     PROVISIONAL_ROW_ID,
     ROW_ID,
-    RUNS_FORMAT,
     Part,
     UploadedPart,
     arrow_bytes,
@@ -43,7 +42,7 @@ from storage.shards.parts import (
     written_table,
 )
 from storage.shards.shard_state import encode_schema
-from storage.shards.writes import ShardWrites
+from storage.shards.writes import ShardWrites, format_of_parts
 from storage.timestamps.csn import Csn
 from storage.transactions.buffers import (
     Buffer,
@@ -424,8 +423,7 @@ class Txn:
         failure = await self._writer.finished(key for part in parts for key in part.files)
         if failure is not None:
             raise part_not_stored(failure) from failure
-        format = RUNS_FORMAT if any(part.runs for part in parts) else BASE_FORMAT
-        return framed(_exporter.encode(sealed), format)
+        return framed(_exporter.encode(sealed), format_of_parts(parts))
 
     @staticmethod
     def imported(writer: PartWriter, catalog_csn: Csn, data: bytes) -> Txn:

@@ -30,8 +30,7 @@ from immutables import Map
 from storage.catalog.model import CatalogUpdate
 from storage.durable.state import BASE_FORMAT
 from storage.ids import ShardId
-from storage.shards.parts import RUNS_FORMAT
-from storage.shards.writes import PromisedPart, ShardWrites, Write
+from storage.shards.writes import PromisedPart, ShardWrites, Write, format_of_parts
 from storage.timestamps.csn import Csn
 
 TXNS_KEY = "txns"
@@ -406,18 +405,18 @@ class TxnsMachine:
 
     def format_of_diff(self, diff: TxnsDiff) -> int:
         """See `storage.durable.state.Machine`."""
-        if diff.prepares or diff.ends:
-            return PREPARED_FORMAT
         writes = [*diff.writes, *[write for record in diff.stages for write in record.writes]]
-        return RUNS_FORMAT if any(part.runs for write in writes for part in write.parts) else BASE_FORMAT
+        files = [part for write in writes for part in write.parts if part.runs or part.link is not None]
+        found = format_of_parts(files) if files else BASE_FORMAT
+        return max(found, PREPARED_FORMAT) if diff.prepares or diff.ends else found
 
     def format_of_state(self, state: TxnsState) -> int:
         """See `storage.durable.state.Machine`."""
-        if state.prepares:
-            return PREPARED_FORMAT
         writes = [write for pending in state.pending.values() for write in pending]
         writes += [write for record in state.staged.values() for write in record.writes]
-        return RUNS_FORMAT if any(part.runs for write in writes for part in write.parts) else BASE_FORMAT
+        files = [part for write in writes for part in write.parts if part.runs or part.link is not None]
+        found = format_of_parts(files) if files else BASE_FORMAT
+        return max(found, PREPARED_FORMAT) if state.prepares else found
 
     def encode_state(self, state: TxnsState) -> bytes:
         """`state` as MessagePack."""

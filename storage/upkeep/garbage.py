@@ -14,6 +14,7 @@ from storage.durable.state import Abandon
 from storage.errors import Determinate, UnknownShard
 from storage.ids import ShardId
 from storage.membership.leases import Leases
+from storage.shards.links import is_link, target_key
 from storage.shards.part_store import owner_of
 from storage.shards.shard import DataShard
 from storage.shards.shard_state import Collected, Drop, ShardDiff, ShardState
@@ -97,6 +98,8 @@ class GarbageCollector:
         for key in keys:
             # That of another shard is for that one to remove, which asks whether this one refers to it.
             if owner_of(key) == handle.shard:
+                if is_link(key):
+                    await self._blob.delete(target_key(key))
                 await self._blob.delete(key)
 
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:

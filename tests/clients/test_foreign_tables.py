@@ -16,6 +16,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.table import StaticTable
 
 from tests.support.server import TidegateServer, run_server
 
@@ -68,6 +69,13 @@ def client(server: TidegateServer, request: pytest.FixtureRequest) -> Iterator[C
 def rows(client: Client, text: str, *params: object) -> list[tuple[Any, ...]]:
     """The rows of a query."""
     return client.execute(text, params).fetchall()
+
+
+def refused(client: Client, text: str) -> tuple[str | None, str]:
+    """How a statement fails: its SQLSTATE and message."""
+    with pytest.raises(psycopg.Error) as failed:
+        client.execute(text)
+    return failed.value.sqlstate, failed.value.diag.message_primary or ""
 
 
 def test_columns_are_inferred_and_folders_are_columns(client: Client) -> None:
@@ -294,3 +302,119 @@ def test_insert_goes_into_folders_as_those_that_are_there(client: Client, lake: 
         ("a b", 1, 1), ("c/0", 2, 0), ("c/1", 3, 1), ("c/0", 4, 0), ("c/1", 5, 1), (None, 6, 1),
     ]  # fmt: skip
     assert rows(client, "SELECT id FROM t WHERE k = 1 AND m = 'c/1' ORDER BY id") == [(3,), (5,)]
+
+
+# ---------------------------------------------------------------- files that become files of a table
+
+
+def write_part(path: Path, first: int, rows: int = 1000, *, odd: bool = False, **more: Any) -> None:
+    """A file with a column whose name has to be quoted, and several row groups. `odd`: columns are held in other ways
+    than tables hold them."""
+    numbers = range(first, first + rows)
+    hours = [datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=number) for number in numbers]  # noqa: DTZ001
+    names = pa.array([f"n{number}" for number in numbers])
+    table = pa.table(
+        {
+            "Name x": names.dictionary_encode() if odd else names,
+            "id": pa.array(numbers, pa.int64()),
+            "at": pa.array(hours, pa.timestamp("ms" if odd else "us")),
+            "amount": pa.array([Decimal(number) / 4 for number in numbers], pa.decimal128(10, 2)),
+            **more,
+        }
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, row_group_size=300)
+
+
+ADDED = 'id bigint PRIMARY KEY, at timestamp NOT NULL, amount numeric(10,2) CHECK (amount >= 0), "Name x" text'
+TOTALS = 'SELECT count(*), sum(id), sum(amount), min("Name x"), max(at) FROM t'
+
+
+def test_files_become_files_of_a_table(client: Client, lake: Path, tmp_path: Path) -> None:
+    folder = lake / f"added-{tmp_path.name}"
+    write_part(folder / "y=1/a.parquet", 0)
+    write_part(folder / "y=2/a.parquet", 1000, odd=True)
+    client.execute(f"CREATE TABLE t ({ADDED})")
+    client.execute("INSERT INTO t VALUES (-1, '2020-01-01', 1.5, 'first')")
+    client.execute(f"CALL tidegate.add_files('t', '{folder}/**/*.parquet')")
+    numbers = {-1: Decimal("1.50"), **{number: Decimal(number) / 4 for number in range(2000)}}
+    last = datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=1999)  # noqa: DTZ001
+    assert rows(client, TOTALS) == [(2001, sum(numbers), sum(numbers.values()), "first", last)]
+    assert rows(client, 'SELECT id, "Name x" FROM t WHERE id IN (3, 1500) ORDER BY id') == [(3, "n3"), (1500, "n1500")]
+    before = rows(client, "SELECT tidegate.current_csn()")[0][0]
+    client.execute("DELETE FROM t WHERE id BETWEEN 100 AND 149 OR id = 1200")
+    client.execute("UPDATE t SET \"Name x\" = 'changed' WHERE id IN (7, 1007)")
+    for gone in (*range(100, 150), 1200):
+        del numbers[gone]
+    assert rows(client, TOTALS)[0][:3] == (1950, sum(numbers), sum(numbers.values()))
+    assert rows(client, f"SELECT count(*) FROM tidegate.as_of('t', {before}) t") == [(2001,)]
+    assert rows(client, "SELECT id FROM t WHERE \"Name x\" = 'changed' ORDER BY id") == [(7,), (1007,)]
+    assert refused(client, "INSERT INTO t VALUES (1001, '2020-01-01', 1, 'again')")[0] == "23505"
+    assert refused(client, f"CALL tidegate.add_files('t', '{folder}/y=1')")[0] == "42710"
+    client.execute("CALL tidegate.clone_table('t', 'copied')")
+    client.execute('ALTER TABLE t RENAME COLUMN "Name x" TO named')
+    client.execute("ALTER TABLE t ADD COLUMN more int DEFAULT 9, SET (iceberg = 'on')")
+    assert rows(client, "SELECT named, more FROM t WHERE id = 1500") == [("n1500", 9)]
+    client.execute("ALTER TABLE t DROP COLUMN more")
+    client.execute("CALL tidegate.publish('t')")
+    ((location,),) = rows(
+        client, "SELECT metadata_location FROM tidegate.iceberg_tables WHERE table_namespace = 'mine'"
+    )
+    table = StaticTable.from_metadata(location)
+    assert {str(lake) in task.file.file_path for task in table.scan().plan_files()} == {True, False}
+    others = table.scan().to_arrow()
+    assert sorted(others["id"].to_pylist()) == sorted(numbers)
+    assert sum(others["amount"].to_pylist()) == sum(numbers.values())
+    client.execute("DROP TABLE t")
+    assert rows(client, 'SELECT count(*), sum(id), max("Name x") FROM copied') == [(1950, sum(numbers), "n999")]
+    assert (folder / "y=1/a.parquet").exists()
+
+
+@pytest.mark.parametrize("fault", ["vanished", "changed"])
+def test_a_file_that_is_not_what_it_was_is_named(client: Client, lake: Path, tmp_path: Path, fault: str) -> None:
+    path = lake / f"lost-{tmp_path.name}.parquet"
+    write_part(path, 0)
+    client.execute(f"CREATE TABLE t ({ADDED})")
+    client.execute(f"CALL tidegate.add_files('t', '{path}', checksum => false)")
+    path.unlink()
+    if fault == "changed":
+        write_part(path, 5)
+    for text in ("SELECT sum(id) FROM t", "SELECT at FROM t WHERE id = 5"):
+        assert refused(client, text) == ("58030", f'file "{path}", which was added to a table, has {fault}')
+    client.execute("DROP TABLE t")
+
+
+def test_files_have_to_fit_the_table(client: Client, lake: Path, tmp_path: Path) -> None:
+    folder = lake / f"unfit-{tmp_path.name}"
+    write_part(folder / "good.parquet", 0, 10)
+    write_part(folder / "more.parquet", 10, 10, extra=pa.array(range(10)))
+    write_part(folder / "type.parquet", 10, 10, amount=pa.array(range(10)))
+    write_part(folder / "check.parquet", 10, 10, amount=pa.array([Decimal(-1)] * 10, pa.decimal128(10, 2)))
+    write_part(folder / "null.parquet", 10, 10, at=pa.nulls(10, pa.timestamp("us")))
+    write_part(folder / "twice.parquet", 5, 10)
+    pq.write_table(pa.table({"id": [1]}), folder / "less.parquet")
+    (folder / "text.parquet").write_text("no such thing")
+    client.execute(f"CREATE TABLE t ({ADDED})")
+    client.execute(f"CALL tidegate.add_files('t', ARRAY['{folder}/good.parquet'])")
+    wrong = {
+        "more": "22P04",
+        "type": "42804",
+        "check": "23514",
+        "null": "23502",
+        "twice": "23505",
+        "less": "42703",
+        "text": "22P04",
+        "none": "58P01",
+    }
+    found = {name: refused(client, f"CALL tidegate.add_files('t', '{folder}/{name}.parquet')")[0] for name in wrong}
+    assert found == wrong
+    client.execute("CREATE TABLE j (id int, v jsonb)")
+    assert refused(client, f"CALL tidegate.add_files('j', '{folder}/good.parquet')")[0] == "0A000"
+    assert rows(client, "SELECT count(*) FROM t") == [(10,)]
+    client.execute("CREATE ROLE nobody_much")
+    try:
+        client.execute("GRANT ALL ON SCHEMA mine TO nobody_much; ALTER TABLE t OWNER TO nobody_much")
+        client.execute("SET ROLE nobody_much")
+        assert refused(client, f"CALL tidegate.add_files('t', '{folder}/good.parquet')")[0] == "42501"
+    finally:
+        client.execute("RESET ROLE; DROP OWNED BY nobody_much; DROP ROLE nobody_much")

@@ -21,6 +21,7 @@ from storage.publishing.metadata import parsed
 from storage.publishing.publisher import OvertakenPublication, Publisher
 from storage.publishing.record import Publications, publications
 from storage.timestamps.csn import Csn
+from tests.simulation.linked import NAMES
 from tests.simulation.workload import read_table
 from tests.simulation.world import Row, Server, World
 
@@ -110,7 +111,8 @@ async def check_published(world: World) -> None:
 
 
 async def _blob(world: World, location: str) -> bytes:
-    data = await world.blob.get(location.removeprefix(SCHEME))
+    added = world.added.get(location.removeprefix("file://"))
+    data = await world.blob.get(location.removeprefix(SCHEME)) if added is None else added.data
     if data is None:
         world.problem(f"{location} is gone, and what is published leads to it")
         raise LookupError(location)
@@ -139,7 +141,9 @@ async def _rows(world: World, snapshot: Snapshot) -> list[Row]:
                 gone.setdefault(target, set()).add(position)
     rows: list[Row] = []
     for path in data:
-        table = pq.read_table(pa.BufferReader(await _blob(world, path)), columns=["c1", "c2"])
+        names = NAMES.values() if path.startswith("file:") else NAMES.keys()
+        table = pq.read_table(pa.BufferReader(await _blob(world, path)), columns=list(names))
+        table = table.rename_columns(list(NAMES))
         stored = zip(table.column("c1").to_pylist(), table.column("c2").to_pylist(), strict=True)
         rows += [row for position, row in enumerate(stored) if position not in gone.get(path, ())]
     return rows

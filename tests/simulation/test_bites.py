@@ -62,6 +62,7 @@ def busy(seed: int) -> Plan:
         spills=True,
         staged=True,
         copies=0,
+        linked=False,
     )
 
 

@@ -22,6 +22,7 @@ from storage.transactions.xids import Xid
 from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
 from tests.simulation.copies import check_copies
 from tests.simulation.definitions import check_definitions
+from tests.simulation.linked import check_added
 from tests.simulation.loop import Process
 from tests.simulation.prepared import end_all
 from tests.simulation.publishing import end_publishing
@@ -220,6 +221,7 @@ async def _audit(world: World, server: Server) -> None:
     await env.maintenance.orphans.collect()
     needed, rollups = await referenced_blobs(server)
     present = {entry.key async for entry in world.blob.list()}
+    check_added(world, present)
     if needed - present:
         world.problem(f"live blobs are gone: {sorted(needed - present)}")
     garbage = {key for key in present if not in_use(key, needed, rollups)}

@@ -35,6 +35,7 @@ from storage.transactions.rows_ahead import MAX_PLACES, row_ahead
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed, Phase
 from tests.simulation.keyed import check_keys
+from tests.simulation.linked import add_file
 from tests.simulation.world import Attempt, Row, Server, World
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.int64())])
@@ -44,6 +45,10 @@ FOLLOWED = 0.4
 
 KEYED_READS = 0.3
 """Share of the reads of a table with indexes that are checked by key."""
+
+
+LINKED = 0.3
+"""Share of the transactions that append files of others, where there are such files."""
 
 
 class Conflict(Exception):
@@ -95,6 +100,8 @@ class ClientTransaction:
         self.attempt = attempt
         self.as_of = as_of
         self.txn: Txn = server.env.begin()
+        # All or none: of a file and of rows in memory nobody says which comes first.
+        self.linked = world.plan.linked and world.randomness.random() < LINKED
         self._read: dict[str, set[int]] = {}
         self._own: dict[tuple[str, int], list[int]] = {}
 
@@ -108,7 +115,11 @@ class ClientTransaction:
     async def append(self, table: str, key: int) -> None:
         """Append a new value to one list."""
         value = self.world.unique()
-        self.txn.write(self.world.tables[table], table_of([(key, value)]))
+        shard, rows = self.world.tables[table], table_of([(key, value)])
+        if self.linked:
+            await self.txn.write_part(shard, await add_file(self.world, self.server.env, shard, rows))
+        else:
+            self.txn.write(shard, rows)
         self._own.setdefault((table, key), []).append(value)
         self.attempt.writes.append((table, (key, value)))
         self.attempt.operations.append(("append", table, key, value))

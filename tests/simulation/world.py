@@ -25,12 +25,14 @@ from storage.environment.environment import Environment
 from storage.environment.opening import open_on_stores
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.ids import ShardId
+from storage.lake.linked import LinkedBlob
 from storage.membership import leases
 from storage.shards import part_store
 from storage.timestamps.csn import Csn
 from storage.transactions import parallel_commit, txn
 from storage.transactions.xids import PgSnapshot
 from storage.upkeep import compaction
+from tests.simulation.linked import AddedFile, WorldFiles
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, spawn
 from tests.simulation.network import STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
 
@@ -79,6 +81,8 @@ class Plan:
     """Statements that copy tables without copying files, look at copies and drop them, by each process."""
     published: bool = False
     """Whether processes publish the tables for others."""
+    linked: bool = False
+    """Whether some transactions add files of others to tables."""
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
@@ -118,7 +122,8 @@ class Plan:
         plan = replace(plan, prepares=1 + randomness.randrange(6) if randomness.random() < 0.5 else 0)
         plan = replace(plan, old_readers=randomness.random() < 0.4)
         plan = replace(plan, published=randomness.random() < 0.25)
-        return replace(plan, copies=2 + randomness.randrange(8) if randomness.random() < 0.4 else 0)
+        plan = replace(plan, copies=2 + randomness.randrange(8) if randomness.random() < 0.4 else 0)
+        return replace(plan, linked=randomness.random() < 0.3)
 
 
 @dataclass(slots=True)
@@ -233,6 +238,8 @@ class World:
         self.servers: dict[str, Server] = {}
         """The servers that have opened the environment, by the name of their process."""
         self.copies: list[Copy] = []
+        self.added: dict[str, AddedFile] = {}
+        """Files of others, by path."""
         self.problems: list[str] = []
         self.switches = 0
         """How often a process that was left alone was seen to take timestamps by itself again."""
@@ -269,7 +276,7 @@ class World:
         self, name: str, clock: SimulatedClock, liveness: HostLiveness | None, background: bool
     ) -> Environment:
         return await open_on_stores(
-            blob=NetworkBlob(self.blob, self.network),
+            blob=LinkedBlob(NetworkBlob(self.blob, self.network), WorldFiles(self.added)),
             consensus=NetworkConsensus(self.consensus, self.network),
             clock=clock,
             random=SeededRandomness(self.plan.seed * 1009 + self._incarnations),

@@ -64,6 +64,10 @@ class PartReader(Protocol):
         """See `storage.reading.reader.ShardReader.verify_parts`."""
         ...
 
+    async def check_links(self, parts: Iterable[Part]) -> None:
+        """See `storage.reading.reader.ShardReader.check_links`."""
+        ...
+
 
 class ScanColumn(Struct, frozen=True, kw_only=True):
     """A live column of a table: its physical name, type, and the value of rows older than the column."""
@@ -90,7 +94,7 @@ class FileGroup(Struct, frozen=True, kw_only=True):
     """Parquet parts with the same physical columns. `columns` are those of the relation that they hold.
 
     With `row_ids` an id is needed for each row, because the query asks for it or because rows are `deleted`.
-    `stored_row_ids`: the files carry the ids in a hidden column.
+    `stored_row_ids`: the files carry the ids in a hidden column. `names`: those of the columns in files of others.
     """
 
     parts: tuple[Part, ...]
@@ -98,6 +102,11 @@ class FileGroup(Struct, frozen=True, kw_only=True):
     row_ids: bool
     deleted: bool
     stored_row_ids: bool
+    names: Mapping[str, str] | None = None
+
+    def name(self, column: str) -> str:
+        """What the physical `column` is called in the files."""
+        return column if self.names is None else self.names[column]
 
 
 class ScanPlan(Struct, frozen=True, kw_only=True):
@@ -165,7 +174,8 @@ def plan_scan(table: TableInput, *, row_ids: bool, memory_bytes: int = -1) -> Sc
                 hit_inline.add(len(inline))
             inline.append(part)
         else:
-            groups.setdefault((bool(hits), part.has_row_id_column, part.fingerprint), []).append(part)
+            names = None if part.link is None else tuple(part.link.names.items())
+            groups.setdefault((bool(hits), part.has_row_id_column, part.fingerprint, names), []).append(part)
     files = tuple(
         FileGroup(
             parts=tuple(parts),
@@ -173,8 +183,9 @@ def plan_scan(table: TableInput, *, row_ids: bool, memory_bytes: int = -1) -> Sc
             row_ids=row_ids or bool(deleted),
             deleted=bool(deleted),
             stored_row_ids=bool(stored),
+            names=None if parts[0].link is None else parts[0].link.names,
         )
-        for (deleted, stored, _), parts in groups.items()
+        for (deleted, stored, *_), parts in groups.items()
     )
     return ScanPlan(
         columns=columns,

@@ -130,7 +130,8 @@ class _Claim(Struct, eq=False):
 
 class LocalEngine:
     """`Engine` on DuckDB. `directory` is a private scratch directory; `blob_root` the blob store's folder, where files
-    are read, or None when it is not on this machine. `memory_limit` is a size such as ``1GB``."""
+    are read, or None when it is not on this machine; `folders` are those of files of others that tables have
+    (`storage.shards.links`). `memory_limit` is a size such as ``1GB``."""
 
     name: EngineName = "local"
 
@@ -143,11 +144,12 @@ class LocalEngine:
         memory_limit: str = "1GB",
         threads: int | None = None,
         catalogs: SystemCatalogs | None = None,
+        folders: Sequence[Path] = (),
     ) -> None:
         self._env = env
         self.catalogs = catalogs if catalogs is not None else SystemCatalogs()
         """The system relations' contents, shared with whoever names catalog objects."""
-        self._blob_root = blob_root
+        self._folders = (*(() if blob_root is None else (blob_root,)), *folders)
         self._directory = directory
         self._memory_limit = memory_limit
         self._threads = threads
@@ -178,7 +180,7 @@ class LocalEngine:
 
         made: list[LocalCatalog] = []
         database = local_database.LocalDatabase(
-            directories=() if self._blob_root is None else (self._blob_root,),
+            directories=self._folders,
             scratch=self._directory / name,
             memory_limit=self._memory_limit if memory_limit is None else memory_limit,
             scratch_limit=None if limit_kb is None else f"{limit_kb}KiB",

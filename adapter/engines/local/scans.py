@@ -37,6 +37,7 @@ from planner.lowering.fragments.sources import ScanSource, constants_layout
 from planner.types.types import SqlType, is_wide
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
+from storage.shards.links import file_of
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 from storage.stores.blob import Blob
 
@@ -140,20 +141,22 @@ class LocalScan(Struct, eq=False):
     def _files(self, connection: Connection, blob: Blob, group: FileGroup) -> list[str]:
         local = dialect_of("local")
         items = [
-            f"{_read_as(column.name, column.type)} AS {column.name}"
+            f"{_read_as(local.quoted_name(group.name(column.name)), column.type)} AS {column.name}"
             if column.name in group.columns
             else f"{local.literal(column.missing.value, column.type)} AS {column.name}"
             for column in self.plan.columns
         ]
-        uris = [local.string(blob.uri(_key(part))) for part in group.parts]
+        uris = [local.string(file_of(_key(part), part.link, blob.uri)) for part in group.parts]
+        # The names of folders are no columns.
+        alone = "" if group.names is None else ", hive_partitioning=false"
         if not group.row_ids:
-            return [f"SELECT {', '.join(items) or '1 AS nothing'} FROM read_parquet([{', '.join(uris)}])"]
+            return [f"SELECT {', '.join(items) or '1 AS nothing'} FROM read_parquet([{', '.join(uris)}]{alone})"]
         if group.stored_row_ids:
-            sources = [f"SELECT {', '.join([*items, ROW_ID])} FROM read_parquet([{', '.join(uris)}])"]
+            sources = [f"SELECT {', '.join([*items, ROW_ID])} FROM read_parquet([{', '.join(uris)}]{alone})"]
         else:
             sources = [
                 f"SELECT {', '.join([*items, f'{part.first_row_id} + file_row_number AS {ROW_ID}'])}"
-                f" FROM read_parquet({uri}, file_row_number=true)"
+                f" FROM read_parquet({uri}, file_row_number=true{alone})"
                 for part, uri in zip(group.parts, uris, strict=True)
             ]
         if not group.deleted:
@@ -191,7 +194,7 @@ class ConstantColumns:
 
 
 def _read_as(name: str, type_: SqlType) -> str:
-    """A column of a file in the type that its table has now; see `storage.shards.widening`."""
+    """A column of a file, by its quoted name, in the type that its table has now; see `storage.shards.widening`."""
     read = dialect_of("local").cast(name, type_)
     if not is_wide(type_):
         return read

@@ -10,6 +10,7 @@ Everything but `prepare_scan` blocks and runs on a thread of the Spark runtime.
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -43,6 +44,7 @@ from planner.errors import InternalError
 from planner.types.types import is_wide
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import portion
+from storage.shards.links import file_of
 from storage.shards.parts import ROW_ID, Part
 
 MAX_VIEWS = 512
@@ -55,6 +57,13 @@ LITERAL_ROW_IDS = 2000
 
 DRIVER_ROW_IDS = 1_000_000
 """Above so many deleted rows the executors read the ids from the delete parts' files."""
+
+_FILE, _POSITION = "_metadata.file_name", "_metadata.row_index AS _position"
+_FILE_OF_OTHERS = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
+"""What says in which file a row is: those of the blob store have names of their own, those of others in folders."""
+
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9._=/:-]+")
+"""Paths that are the same in a URI."""
 
 CASE_FILES = 16
 """Up to so many files the first row id of each is a CASE on the file's name; more are joined."""
@@ -78,6 +87,7 @@ class SparkScan(Struct, frozen=True, kw_only=True):
 async def prepare_scan(table: TableInput, *, row_ids: bool, reader: PartReader, deleted: DeletedRows) -> SparkScan:
     """Reads what a scan of `table` needs in memory."""
     plan = plan_scan(table, row_ids=row_ids)
+    await reader.check_links([part for group in plan.files if group.names is not None for part in group.parts])
     in_files = tuple(part for part in plan.deletes if part.inline is None and not part.row_ids)
     if sum(part.rows for part in in_files) <= DRIVER_ROW_IDS or plan.hit_inline:
         in_files = ()
@@ -220,7 +230,7 @@ class SparkViews:
     def _reader(self, session: Any, group: FileGroup, plan: ScanPlan) -> Any:
         spark = dialect_of("spark")
         fields = [
-            f"{c.name} {_OLD_NUMERIC if _is_old(group, c) else spark.type_name(c.type)}"
+            f"{spark.quoted_name(group.name(c.name))} {_OLD_NUMERIC if _is_old(group, c) else spark.type_name(c.type)}"
             for c in plan.columns
             if c.name in group.columns
         ]
@@ -229,7 +239,20 @@ class SparkViews:
         return self._parquet(session, ", ".join(fields), group.parts)
 
     def _parquet(self, session: Any, ddl: str, parts: tuple[Part, ...]) -> Any:
-        return self._read(session, ddl, [self._uri(_key(part)) for part in parts])
+        return self._read(session, ddl, [self._location(part) for part in parts])
+
+    def _location(self, part: Part) -> str:
+        """What the executors open to read a part."""
+        return file_of(_key(part), part.link, self._uri)
+
+    def _shown_file(self, part: Part) -> str:
+        """What Spark's rows say of the file that they are in, as `_file_select` asks for it."""
+        if part.link is None:
+            return _key(part).rpartition("/")[2]
+        location = self._location(part)
+        if _PLAIN_PATH.fullmatch(location):
+            return location
+        return str(self._spark.jvm.org.apache.hadoop.fs.Path(location).toUri().toString())
 
     def _read(self, session: Any, ddl: str, uris: list[str]) -> Any:
         # Keys are plain names, but the folder above them may hold characters of a glob pattern.
@@ -253,7 +276,7 @@ class SparkViews:
         if positions:
             frame = frame.selectExpr(
                 self._spark.jvm.PythonUtils.toSeq(
-                    ["*", "_metadata.file_name AS _file", "_metadata.row_index AS _position"]
+                    ["*", f"{_FILE if group.names is None else _FILE_OF_OTHERS} AS _file", _POSITION]
                 )
             )
         frame.createOrReplaceTempView(helper)
@@ -261,7 +284,7 @@ class SparkViews:
         items = [
             f"{spark.without_trailing_zeros(f'CAST(f.{column.name} AS STRING)')} AS {column.name}"
             if _is_old(group, column)
-            else f"f.{column.name}"
+            else f"f.{spark.quoted_name(group.name(column.name))} AS {column.name}"
             if column.name in group.columns
             else f"{spark.literal(column.missing.value, column.type)} AS {column.name}"
             for column in scan.plan.columns
@@ -269,7 +292,7 @@ class SparkViews:
         source = f"{helper} AS f"
         row_id = f"f.{ROW_ID}"
         if positions:
-            firsts = {_key(part).rpartition("/")[2]: part.first_row_id for part in group.parts}
+            firsts = {self._shown_file(part): part.first_row_id for part in group.parts}
             if len(firsts) != len(group.parts):
                 raise InternalError("two parts of a table have files of the same name")
             if len(firsts) <= CASE_FILES:
@@ -325,7 +348,7 @@ def _is_old(group: FileGroup, column: ScanColumn) -> bool:
 
 def _is_plain(group: FileGroup, plan: ScanPlan) -> bool:
     """Whether reading the group's files alone gives the scan's columns."""
-    if not plan.columns or len(group.columns) != len(plan.columns):
+    if not plan.columns or len(group.columns) != len(plan.columns) or group.names is not None:
         return False
     if any(_is_old(group, column) for column in plan.columns):
         return False

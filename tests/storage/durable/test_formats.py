@@ -22,6 +22,7 @@ import pytest
 from storage.catalog.model import CatalogUpdate, Comment
 from storage.durable.state import BASE_FORMAT, FORMAT_VERSION, Entry, RollupRef
 from storage.ids import ShardId
+from storage.shards.links import Link
 from storage.shards.parts import RUNS_FORMAT, ColumnStats, Part, RowIdRange, RunRef
 from storage.shards.shard_state import (
     HISTORY_FORMAT,
@@ -247,7 +248,14 @@ VALUES: dict[str, tuple[Any, Any]] = {
     ),
 }
 SHARED_DIFF = ShardDiff((Share(to=ShardId("scopy"), process="p0"), Share(to=ShardId("sother"))))
+LINKED = msgspec.structs.replace(
+    INSERT,
+    key="parts/x/server-abcd.link",
+    link=Link(path="/lake/a.parquet", names={"c1": "Id", "c2": "v"}, is_odd=True),
+)
+LINKED_DIFF = ShardDiff((Append(lower=Csn(10), csn=Csn(20), parts=(LINKED,)),))
 NEW_VALUES: dict[str, tuple[Any, Any]] = {
+    "shard_diff_linked": (LINKED_DIFF, ShardDiff),
     "shard_diff_runs": (RUNS_DIFF, ShardDiff),
     "shard_diff_shared": (SHARED_DIFF, ShardDiff),
     "txns_diff_runs": (TxnsDiff(csn=Csn(20), writes=(msgspec.structs.replace(WRITE, parts=(WITH_RUNS,)),)), TxnsDiff),
