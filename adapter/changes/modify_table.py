@@ -40,6 +40,7 @@ from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.constraints.view_checks import CheckedPolicies, CheckedViews
 from adapter.changes.foreign_insert import insert_into_files
 from adapter.changes.merged_rows import Merge, taken
+from adapter.changes.numbered_rows import NumberedRows
 from adapter.changes.on_conflict import ConflictResolution, retried, whole
 from adapter.changes.rows.changed_rows import ChangedRows, refuse_changed
 from adapter.changes.rows.over_rows import computed_rows
@@ -51,16 +52,13 @@ from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan, has_acting_calls
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan
-from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import Command, RecordBatch
 from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.snapshots import reading_as_before
 from planner.errors import InsufficientPrivilege, InternalError
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
-from planner.ir.physical import arrow_type
 from storage.bounded_map import BoundedMap
-from storage.catalog.model import Sequence
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.parts import NO_COLUMNS, ROW_ID, Part
@@ -175,8 +173,8 @@ class Change:
         self._rows = 0
         self._own_rows = 0
         """Those of the statement itself, when others are carried out with it."""
-        self.returned = None if statement.returning is None else ReturnedRows(running, statement.returning)
-        self._numbered: dict[int, Sequence] = {}
+        self.returned = None if statement.returning is None else ReturnedRows(running, statement.returning, at_hand)
+        self._numbered: NumberedRows | None = None
         self._conflicts: ConflictResolution | None = None
         self._merge: Merge | None = None
         if isinstance(statement, BoundMerge):
@@ -258,7 +256,7 @@ class Change:
         refers to them may have to follow, row by row; so do rows without columns, of which no engine makes a file."""
         if not self.target.names:
             return False
-        if self._changed is not None or self.returned is not None or self._numbered:
+        if self._changed is not None or self.returned is not None or self._numbered is not None:
             return False
         if self._conflicts is not None or self._merge is not None or self._views is not None:
             return False
@@ -269,21 +267,11 @@ class Change:
 
     def _number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""
-        rel = statement.source.rel
-        if not isinstance(rel, ir.Project) or isinstance(rel.input, ir.OneRow):
+        numbered = NumberedRows(self._running)
+        query = numbered.without(statement.source)
+        if query is statement.source:
             return plan
-        exprs = list(rel.exprs)
-        for index, expr in enumerate(exprs):
-            inner = expr.arg if isinstance(expr, ir.Cast) else expr
-            if isinstance(inner, ir.Call) and inner.signature.name == "nextval":
-                known, name = constant_value(inner.args[0], self._running.params)
-                if not known:
-                    continue
-                self._numbered[index] = find_sequence(self._running, name, to_number=True)
-                exprs[index] = ir.Literal(value=None, type=rel.fields[index].type)
-        if not self._numbered:
-            return plan
-        query = replace(statement.source, rel=replace(rel, exprs=tuple(exprs)))
+        self._numbered = numbered
         return replace(plan, query=query, acts=has_acting_calls(query))
 
     async def _read_then_write(self, read: PreparedRead) -> None:
@@ -412,13 +400,9 @@ class Change:
         rows = batch
         if not batch.num_columns or batch.schema.names != self.target.names:
             rows = self._batch(batch.columns or [pa.nulls(batch.num_rows, pa.bool_())])
-        if self._numbered:
-            columns: list[Any] = rows.columns
-            for index, sequence in self._numbered.items():
-                values = await next_values(self._running, sequence, batch.num_rows)
-                columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self.target.types[index]))
-            rows = self._batch(columns)
-        if statement.computed is not None and (self._numbered or statement.complete is None):
+        if self._numbered is not None:
+            rows = self._batch((await self._numbered.fill(rows)).columns)
+        if statement.computed is not None and (self._numbered is not None or statement.complete is None):
             rows = self._batch((await computed_rows(self._running, statement.computed, rows, "generated")).columns)
         return rows
 

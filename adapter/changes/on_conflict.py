@@ -93,6 +93,7 @@ class ConflictResolution:
         self._target = target
         self._statement = statement
         self._at_hand = at_hand
+        """Rows of earlier steps of WITH, which DO UPDATE may read."""
         self._update = clause.update
         self._templates = () if clause.update is None else templates_of(clause.update)
         overlaps = [_overlap(target.relation, key) for key in self.arbiters]

@@ -22,10 +22,12 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
+from adapter.definitions.common.in_use import refuse_pending
 from adapter.definitions.common.owners import check_new_owner, give, require_owner
 from adapter.definitions.common.table_options import as_reloptions, retained_of, with_options
 from adapter.definitions.constraints.checks import (
     add_checks,
+    alter_constraint,
     find_constraint,
     refuse_duplicate,
     remove_constraints,
@@ -124,6 +126,8 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
     if record is None:
         return
     catalog = own_catalog(running)
+    if isinstance(record, Relation):
+        refuse_pending(running, record, "ALTER TABLE")
     for action in statement.actions:
         _check_action(running, catalog, record, action)
     if isinstance(record, Relation) and record.foreign is not None:
@@ -267,6 +271,8 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             _drop_expression(running, relation, action)
         case st.AddConstraint():
             await _add_constraint(running, relation, action.constraint, rules)
+        case st.AlterConstraint():
+            alter_constraint(running, relation, action)
         case st.DropConstraint():
             _drop_constraint(running, relation, action)
         case st.ValidateConstraint():
@@ -304,6 +310,7 @@ def _action_name(action: st.AlterTableAction) -> str:
         "SetNotNull": "ALTER COLUMN ... SET NOT NULL",
         "SetColumnType": "ALTER COLUMN ... SET DATA TYPE",
         "AddConstraint": "ADD CONSTRAINT",
+        "AlterConstraint": "ALTER CONSTRAINT",
         "DropConstraint": "DROP CONSTRAINT",
         "ValidateConstraint": "VALIDATE CONSTRAINT",
         "DropExpression": "ALTER COLUMN ... DROP EXPRESSION",
@@ -473,6 +480,9 @@ def _drop_constraint(running: Running, relation: Relation, action: st.DropConstr
     record = find_constraint(own_catalog(running), relation, action.name)
     if record is not None:
         catalog = own_catalog(running)
+        parent = catalog.get(record.foreign_relation or 0)
+        if isinstance(parent, Relation):
+            refuse_pending(running, parent, "ALTER TABLE")
         lost = referring(catalog, record)
         if lost:
             table = shown_name(running, catalog, relation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from adapter.definitions.common.catalog_changes import (
     owner_oid,
 )
 from adapter.definitions.common.columns import stored_columns, stored_type
+from adapter.definitions.common.in_use import refuse_pending
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_options import as_reloptions, checked_options, retained_of
 from adapter.definitions.common.table_rows import fill_table, make_shard
@@ -426,15 +427,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
             raise WrongObjectType(f'"{relation.name}" is not a table')
         rights.require("r", relation.oid, "D")
         tables[relation.oid] = relation
-    referencing = [
-        record
-        for record in catalog.all()
-        if isinstance(record, Constraint)
-        and record.kind == "f"
-        and record.foreign_relation in tables
-        and record.relation not in tables
-    ]
-    if referencing:
+    while referencing := _referring_to(catalog, tables):
         if not statement.cascade:
             raise FeatureNotSupported(
                 "cannot truncate a table referenced in a foreign key constraint",
@@ -445,7 +438,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
             )
         for constraint in referencing:
             other = catalog.get(constraint.relation)
-            if isinstance(other, Relation):
+            if isinstance(other, Relation) and other.oid not in tables:
                 running.session.notice(
                     Notice(
                         severity="NOTICE",
@@ -456,6 +449,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
                 rights.require("r", other.oid, "D")
                 tables[other.oid] = other
     for relation in tables.values():
+        refuse_pending(running, relation, "TRUNCATE")
         if statement.restart_identity:
             for sequence in owned_sequences(catalog, relation.oid):
                 change(running, removed=[sequence], added=[restarted(running, sequence)])
@@ -468,6 +462,20 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
         assert relation.shard is not None
         forget_shard(running, relation.shard)
         make_shard(running, fresh)
+
+
+def _referring_to(catalog: CatalogSnapshot, tables: Mapping[int, Relation]) -> list[Constraint]:
+    """The foreign keys of other tables that refer to one of `tables`, in PostgreSQL's order."""
+    order = [*tables]
+    found = [
+        record
+        for record in catalog.all()
+        if isinstance(record, Constraint)
+        and record.kind == "f"
+        and record.foreign_relation in tables
+        and record.relation not in tables
+    ]
+    return sorted(found, key=lambda record: (order.index(record.foreign_relation or 0), record.relation))
 
 
 def _name_of(catalog: CatalogSnapshot, oid: int) -> str:

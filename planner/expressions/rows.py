@@ -21,11 +21,7 @@ from planner.types.user_types import attributes
 def _row(level: Level, tree: Tree) -> Scalar:
     items: list[Scalar] = []
     for node in tree.args:
-        expanded = _expand_star(level, node)
-        if expanded is not None:
-            items.extend(expr for _, expr in expanded)
-        else:
-            items.append(bind(level, node))
+        items.extend(starred(level, node) or [bind(level, node)])
     if len(items) > MAX_TARGETS:
         raise TooManyColumns(
             f"ROW expressions can have at most {MAX_TARGETS} entries", position=level.statement.position(tree.location)
@@ -35,13 +31,14 @@ def _row(level: Level, tree: Tree) -> Scalar:
     return level.statement.at(result, tree.location)
 
 
-def _expand_star(level: Level, node: Tree) -> list[tuple[str, Scalar]] | None:
+def starred(level: Level, node: Tree) -> list[Scalar] | None:
+    """What ``name.*`` in ROW(...) stands for; None where `node` is something else."""
     if not node.HasField("column_ref"):
         return None
     fields = node.column_ref.fields
     if len(fields) < 2 or not fields[len(fields) - 1].HasField("a_star"):
         return None
-    return expand_star(level, fields, node.column_ref.location)
+    return [expr for _, expr in expand_star(level, fields, node.column_ref.location)]
 
 
 def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scalar:

@@ -90,6 +90,14 @@ class ValidateConstraint(Struct, frozen=True, kw_only=True):
     name: str
 
 
+class AlterConstraint(Struct, frozen=True, kw_only=True):
+    """ALTER CONSTRAINT: when a foreign key is checked."""
+
+    name: str
+    deferrable: bool = False
+    deferred: bool = False
+
+
 class DropConstraint(Struct, frozen=True, kw_only=True):
     name: str
     if_exists: bool = False
@@ -133,6 +141,7 @@ AlterTableAction: TypeAlias = (
     | DropIdentity
     | SetColumnType
     | AddConstraint
+    | AlterConstraint
     | DropConstraint
     | ValidateConstraint
     | ChangeOwner

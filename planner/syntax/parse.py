@@ -227,7 +227,9 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     return tuple(statements)
 
 
-_NOT_SUPPORTED = re.compile("not supported|not (yet )?implemented|cannot be marked|cannot include schema elements")
+_NOT_SUPPORTED = re.compile(
+    "not supported|only supported for|not (yet )?implemented|cannot be marked|cannot include schema elements"
+)
 """What PostgreSQL's grammar knows and PostgreSQL does not have (gram.y's ERRCODE_FEATURE_NOT_SUPPORTED)."""
 
 
@@ -243,6 +245,8 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
     """PostgreSQL's error for what its parser refused. libpg_query gives no SQLSTATE: the texts tell the few others."""
     message = str(error.message)
     position = error.cursorpos or None
+    if message == "constraints cannot be altered to be NOT VALID":
+        return FeatureNotSupported("FOREIGN KEY constraints cannot be marked NOT VALID")
     if message.startswith("syntax error") or message.startswith("unterminated"):
         return SqlSyntaxError(message, position=position)
     if _NOT_SUPPORTED.search(message):

@@ -41,6 +41,8 @@ SYSTEM_COLUMNS: tuple[tuple[str, int, SqlType], ...] = (
 )
 """The columns that every table has besides its own: name, attnum, type."""
 
+SYSTEM_COLUMN_NAMES = frozenset(name for name, _, _ in SYSTEM_COLUMNS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRelation:

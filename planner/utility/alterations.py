@@ -78,6 +78,8 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         )
     if kind == pb.AT_AddConstraint:
         return st.AddConstraint(constraint=constraint_definition(definition.constraint, parsed, None))
+    if kind == pb.AT_AlterConstraint:
+        return _alter_constraint(definition.atalter_constraint)
     if kind == pb.AT_ValidateConstraint:
         return st.ValidateConstraint(name=command.name)
     if kind == pb.AT_DropConstraint:
@@ -112,6 +114,14 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
             reset=kind in (pb.AT_ResetRelOptions, pb.AT_ResetOptions),
         )
     raise FeatureNotSupported(f"ALTER TABLE action {pb.AlterTableType.Name(kind).removeprefix('AT_')} is not supported")
+
+
+def _alter_constraint(tree: Tree) -> st.AlterConstraint:
+    if tree.alter_inheritability and tree.noinherit:
+        raise FeatureNotSupported("FOREIGN KEY constraints cannot be marked NO INHERIT")
+    if tree.alter_inheritability or tree.alter_enforceability:
+        raise SqlSyntaxError("syntax error in ALTER CONSTRAINT")
+    return st.AlterConstraint(name=tree.conname, deferrable=tree.deferrable, deferred=tree.initdeferred)
 
 
 def _set_identity(column: str, items: Sequence[Tree], parsed: Parsed) -> st.SetIdentity:

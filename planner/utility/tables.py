@@ -22,6 +22,7 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, strings
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
+from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.type_names import (
     SERIAL_TYPES,
     check_collatable,
@@ -35,7 +36,6 @@ from planner.types.user_types import is_row_type
 from planner.utility.objects import index_element
 from planner.utility.sequences import sequence_options
 
-_SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
 _ON_COMMIT: Mapping[int, OneOf["preserve", "delete", "drop"]] = {
     pb.ONCOMMIT_PRESERVE_ROWS: "preserve",
     pb.ONCOMMIT_DELETE_ROWS: "delete",
@@ -107,7 +107,7 @@ def _check_constraints(
                 )
         if constraint.kind in ("p", "u", "f") and not open_ended:
             for name in constraint.columns:
-                if name in names:
+                if name in names or (constraint.kind == "f" and name in SYSTEM_COLUMN_NAMES):
                     continue
                 if constraint.kind == "f":
                     raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
@@ -226,7 +226,7 @@ def column_definition(
 
 def check_column_name(name: str) -> None:
     """Raises 42701 for the names of PostgreSQL's system columns."""
-    if name in _SYSTEM_COLUMNS:
+    if name in SYSTEM_COLUMN_NAMES:
         raise DuplicateColumn(f'column name "{name}" conflicts with a system column name')
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of
 from adapter.plans.key_indexes import stored_columns
+from adapter.queries.by_index.key_scan import distinct_keys
 from adapter.queries.single_row import evaluate
 from adapter.results import RecordBatch
 from adapter.spilling.key_runs import Keys, joined, spill, taken
@@ -46,7 +48,7 @@ from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import Index
-from storage.off_loop import AT_ONCE_ROWS
+from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.parts import ROW_ID
 
 SET_DEFAULT = "d"
@@ -183,7 +185,9 @@ class StatementKeys:
         constraint = key.constraint
         match constraint.on_update:
             case "r":
-                await check_unreferenced(self._running, key, await gone_keys(self._running, key, before))
+                # Whether or not another row has the key now.
+                once = await computed(len(before[0]), partial(distinct_keys, before))
+                await check_unreferenced(self._running, key, once)
             case "a":
                 await self._no_action(key, before)
             case "c":

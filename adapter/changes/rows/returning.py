@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -21,10 +21,11 @@ from planner.ir.bound import Returning
 
 
 class ReturnedRows:
-    """The rows that one statement returns."""
+    """The rows that one statement returns. `at_hand` are rows of earlier steps of WITH, which its list may read."""
 
-    def __init__(self, running: Running, returning: Returning) -> None:
+    def __init__(self, running: Running, returning: Returning, at_hand: Mapping[int, Any]) -> None:
         self._running = running
+        self._at_hand = at_hand
         self.query = returning.query
         self._templates = templates_of(returning.query)
         self._names = [f"c{number}" for number in range(1, len(returning.query.rel.fields) + 1)]
@@ -45,7 +46,7 @@ class ReturnedRows:
                 return
         catalog = running.transaction.catalog
         names = [f"c{number}" for number in range(1, len(columns) + 1)]
-        rows = {ir.RETURNING_ROWS: pa.table(list(columns), names=names)}
+        rows = {**self._at_hand, ir.RETURNING_ROWS: pa.table(list(columns), names=names)}
         read = await prepare_read(running, catalog, self.query, self._templates, constants=False, at_hand=rows)
         context = with_token(read.context, f"returning{self._spool.rows}")
         stream: Any = running.engines.local.execute(

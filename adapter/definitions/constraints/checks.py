@@ -19,7 +19,7 @@ from adapter.execution.statement import Running
 from planner.definitions.object_names import free_name
 from planner.definitions.renaming import with_column_renamed
 from planner.definitions.row_expressions import StoredExpression, bind_conditions, check_expression
-from planner.errors import DuplicateObject
+from planner.errors import DuplicateObject, UndefinedObject, WrongObjectType
 from planner.statements import records as st
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Comment, Constraint, Relation
 
@@ -170,6 +170,20 @@ def _duplicate(relation: Relation, name: str) -> DuplicateObject:
 def find_constraint(catalog: CatalogSnapshot, relation: Relation, name: str) -> Constraint | None:
     """The table's constraint called `name`, or None."""
     return next((found for found in catalog.constraints(relation.oid) if found.name == name), None)
+
+
+def alter_constraint(running: Running, relation: Relation, action: st.AlterConstraint) -> None:
+    """ALTER TABLE ALTER CONSTRAINT: when a foreign key is checked from now on. 42704, 42809."""
+    record = find_constraint(own_catalog(running), relation, action.name)
+    if record is None:
+        raise UndefinedObject(f'constraint "{action.name}" of relation "{relation.name}" does not exist')
+    if record.kind != "f":
+        raise WrongObjectType(
+            f'constraint "{action.name}" of relation "{relation.name}" is not a foreign key constraint'
+        )
+    changed = replace(record, deferrable=action.deferrable, deferred=action.deferred)
+    if changed != record:
+        change(running, removed=[record], added=[changed])
 
 
 def remove_constraints(running: Running, relation: Relation, constraints: Sequence[Constraint]) -> None:

@@ -20,6 +20,8 @@ from planner.definitions.object_names import free_name
 from planner.errors import (
     DatatypeMismatch,
     DuplicateColumn,
+    FeatureNotSupported,
+    InvalidColumnReference,
     InvalidForeignKey,
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
@@ -30,6 +32,7 @@ from planner.errors import (
 )
 from planner.statements import records as st
 from planner.types import types as t
+from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.table_indexes import is_key, unique_keys
 from planner.types.type_names import format_type
 from planner.types.types import under_domain
@@ -175,8 +178,11 @@ def _foreign_key(
     for named in definition.delete_columns:
         column = _referring_column(relation, named)
         if column.attnum not in [known_column.attnum for known_column in columns]:
-            raise InvalidForeignKey(f'column "{named}" referenced in ON DELETE SET action must be part of foreign key')
-        delete_columns.append(column.attnum)
+            raise InvalidColumnReference(
+                f'column "{named}" referenced in ON DELETE SET action must be part of foreign key'
+            )
+        if column.attnum not in delete_columns:
+            delete_columns.append(column.attnum)
     if definition.match == "p":
         raise InvalidForeignKey("MATCH PARTIAL not yet implemented")
     return Constraint(
@@ -200,6 +206,8 @@ def _foreign_key(
 
 def _referring_column(relation: Relation, name: str) -> Column:
     column = relation.column(name)
+    if column is None and name in SYSTEM_COLUMN_NAMES:
+        raise FeatureNotSupported("system columns cannot be used in foreign keys")
     if column is None:
         raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
     return column

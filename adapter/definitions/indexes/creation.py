@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, new_oid
+from adapter.definitions.common.in_use import refuse_pending
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.storage_parameters import checked_parameters
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
@@ -50,12 +51,12 @@ from planner.errors import (
 )
 from planner.statements import records as st
 from planner.types.operator_classes import METHODS, key_collation, operator_class
+from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST
 from planner.types.types import SqlType
 from storage.catalog.model import Index, Relation
 
 OTHER_METHODS = frozenset({"gist", "gin", "brin", "spgist", "rtree"})
-SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
 _NUMBERS = {"fillfactor": (10, 100)}
 """Storage parameters that are numbers, with their bounds."""
 _FLAGS = {"deduplicate_items"}
@@ -78,6 +79,7 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
     if statement.concurrently:
         prevent_in_block(running, "CREATE INDEX CONCURRENTLY")
     relation = _table(running, statement)
+    refuse_pending(running, relation, "CREATE INDEX")
     index = index_of(running, relation, statement, taken_names(own_catalog(running), relation))
     if index is not None:
         await add_index(running, relation, index)
@@ -205,7 +207,7 @@ def _columns(
         assert element.name is not None
         column = relation.column(element.name)
         if column is None:
-            if element.name in SYSTEM_COLUMNS:
+            if element.name in SYSTEM_COLUMN_NAMES:
                 raise FeatureNotSupported("index creation on system columns is not supported")
             raise missing_column(element.name)
         keys.columns[place] = column.attnum
@@ -238,7 +240,7 @@ def _included(relation: Relation, statement: st.CreateIndex) -> tuple[int, ...]:
         assert element.name is not None
         column = relation.column(element.name)
         if column is None:
-            if element.name in SYSTEM_COLUMNS:
+            if element.name in SYSTEM_COLUMN_NAMES:
                 raise FeatureNotSupported("index creation on system columns is not supported")
             raise unknown_column(element.name)
         for given, what in (

@@ -7,8 +7,11 @@ at hand or, where an engine makes the rows, on top of its query (`with_computed`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from planner.errors import DatatypeMismatch, GeneratedAlways, InvalidObjectDefinition
 from planner.expressions.bind import DEFAULT_CLAUSE, GENERATION_CLAUSE, bind_clause
@@ -34,7 +37,7 @@ from planner.queries.stored_expressions import bind_stored, parse_expression
 from planner.resolution.casting import coerce_to_target, with_shape
 from planner.resolution.coercion import Context
 from planner.resolution.domains import default_of
-from planner.resolution.session_values import session_signatures
+from planner.resolution.session_values import acts, session_signatures
 from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
@@ -208,6 +211,23 @@ def with_computed(rel: Rel, computed: Project, first: int = 0) -> Project:
     )
     fields: tuple[Field, ...] = (*rel.fields[:first], *computed.fields, *others)
     return Project(input=rel, exprs=(*before, *transform(computed.exprs, of_proposed), *after), fields=fields)
+
+
+def without_acting_columns(rows: Project) -> Project:
+    """`rows`, which are inserted, without a query in between that calls functions which act on the session: they stand
+    in the outermost select list, like nextval() of a DEFAULT."""
+    inner = rows.input
+    if not isinstance(inner, Project):
+        return rows
+    calls = (node for node in walk(inner.exprs) if isinstance(node, Call))
+    if not any(acts(node.signature) for node in calls):
+        return rows
+    given = {field.id: expr for field, expr in zip(inner.fields, inner.exprs, strict=True)}
+    taken = Counter(node.id for node in walk(rows.exprs) if isinstance(node, ColumnRef))
+    if any(taken[id] > 1 for id in given):
+        return rows
+    exprs = transform(rows.exprs, lambda node: given.get(node.id) if isinstance(node, ColumnRef) else None)
+    return replace(rows, input=inner.input, exprs=exprs)
 
 
 def refuse_values(live: Sequence[Column], given: set[int], override: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from planner.errors import (
 )
 from planner.expressions.alike_params import AlikeParams
 from planner.expressions.bind import bind, bind_clause
+from planner.expressions.rows import starred
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
@@ -47,6 +48,7 @@ from planner.queries.changes.column_values import (
     refuse_updates,
     refuse_values,
     with_computed,
+    without_acting_columns,
 )
 from planner.queries.changes.on_conflict import bind_on_conflict
 from planner.queries.changes.part_values import JSONB_ASSIGN, assign_part, part_type, with_json
@@ -62,7 +64,7 @@ from planner.resolution.query import analyze_query, bind_query, single_column
 from planner.resolution.row_security import DELETE, UPDATE
 from planner.resolution.statement import Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import Tree
+from planner.syntax.parse import Tree, tree_location
 from planner.types.types import INT8, UNKNOWN, SqlType
 from storage.catalog.model import Column
 
@@ -84,7 +86,8 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     rel: Rel
     not_default: set[int] = set()
     if select is None:
-        rel = _values(statement, live, types, [], [[]])
+        defaults = target.view_defaults([])
+        rel, not_default = _values(statement, live, types, [], [[]], defaults), set(defaults)
     elif select.values_lists and not _has_clauses(select):
         rel, not_default = _insert_values(level, select, tree, target, given)
     else:
@@ -98,7 +101,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     conflict = None
     if tree.HasField("on_conflict_clause"):
         # PostgreSQL's messages speak of an INSERT there, too.
-        conflict = bind_on_conflict(level, target, tree, partial(assignments, verb="insert"), tables)
+        conflict = bind_on_conflict(level, target, tree, partial(assignments, verb="insert"))
     returning = _insert_returning(level, target, tree, tables)
     checks = updated = None
     if conflict is not None and conflict[1] is not None and statement.context.policies is not None:
@@ -111,7 +114,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         computed=None if computed is None else bound_query(statement, computed),
         complete=complete,
         returning=None if returning is None else Returning(query=bound_query(statement, returning)),
-        on_conflict=None if conflict is None else _finish_conflict(statement, conflict, checks, updated),
+        on_conflict=None if conflict is None else _finish_conflict(statement, conflict, tables, checks, updated),
         view_checks=view_checks(statement, target),
         policies=None if statement.context.policies is None else inserted_checks(statement, target),
         foreign=relation.foreign is not None,
@@ -121,13 +124,14 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
 def _finish_conflict(
     statement: Statement,
     conflict: tuple[tuple[int, ...], Rel | None],
+    tables: Sequence[CommonTable],
     existing: PolicyChecks | None,
     updated: PolicyChecks | None,
 ) -> OnConflict:
     arbiters, update = conflict
     return OnConflict(
         arbiters=arbiters,
-        update=None if update is None else bound_query(statement, update),
+        update=None if update is None else bound_query(statement, with_tables(tables, update)),
         assigned=frozenset() if update is None else _assigned(update),
         existing=existing,
         updated=updated,
@@ -239,7 +243,10 @@ def _insert_values(
 
     def bind_item(index: int, node: Tree) -> Scalar:
         position = places[index]
-        if not node.HasField("set_to_default"):
+        column = live[position]
+        if node.HasField("set_to_default"):
+            column = target.default_column(given[index])
+        if column is not live[position] or not node.HasField("set_to_default"):
             not_default.add(position)
         named = tree.cols[index].res_target if tree.cols else None
         if named is not None and named.indirection:
@@ -248,7 +255,7 @@ def _insert_values(
             )
             before = Literal(value=None, type=types[position])
             return assign_part(level, named, live[position], types[position], before, value)
-        return inserted_value(level, node, live[position], types[position], tree.override)
+        return inserted_value(level, node, column, types[position], tree.override)
 
     for node in select.values_lists:
         if len(node.list.items) > len(given):
@@ -265,7 +272,8 @@ def _insert_values(
             "INSERT has more target columns than expressions",
             position=_missing_position(statement, tree.cols, width),
         )
-    return _values(statement, live, types, places, rows), not_default
+    defaults = target.view_defaults(given[:width])
+    return _values(statement, live, types, places, rows, defaults), not_default | defaults.keys()
 
 
 def _missing_position(statement: Statement, columns: Sequence[Tree], width: int) -> int | None:
@@ -274,7 +282,12 @@ def _missing_position(statement: Statement, columns: Sequence[Tree], width: int)
 
 
 def _values(
-    statement: Statement, live: Sequence[Column], types: list[SqlType], given: list[int], rows: list[list[Scalar]]
+    statement: Statement,
+    live: Sequence[Column],
+    types: list[SqlType],
+    given: list[int],
+    rows: list[list[Scalar]],
+    defaults: Mapping[int, Column],
 ) -> Values:
     fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
     slots: dict[int, list[int]] = {}
@@ -284,7 +297,7 @@ def _values(
         tuple(
             _whole_column([row[index] for index in slots[position]])
             if position in slots
-            else default_value(statement, column, types[position])
+            else default_value(statement, defaults.get(position, column), types[position])
             for position, column in enumerate(live)
         )
         for row in rows
@@ -322,6 +335,7 @@ def _insert_select(
             type = types[position] if parts[index] is None else part_type(parts[index], types[position])
             query.set_column(index, assign(statement, expr, live[position], type))
     source = query.build()
+    defaults = target.view_defaults(given[:width])
     slots: dict[int, list[int]] = {}
     for index, position in enumerate(places):
         slots.setdefault(position, []).append(index)
@@ -339,9 +353,10 @@ def _insert_select(
                     given_parts.append(assign_part(level, named, column, types[position], before, value))
             exprs.append(_whole_column(given_parts))
         else:
-            exprs.append(default_value(statement, column, types[position]))
+            exprs.append(default_value(statement, defaults.get(position, column), types[position]))
     fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
-    return Project(input=source, exprs=tuple(exprs), fields=fields), set(slots)
+    rows = without_acting_columns(Project(input=source, exprs=tuple(exprs), fields=fields))
+    return rows, slots.keys() | defaults.keys()
 
 
 # ---------------------------------------------------------------- UPDATE, DELETE
@@ -434,7 +449,8 @@ def assignments(
     multiple: dict[bytes, list[Scalar | None]] = {}
     for node in tree.target_list:
         named = node.res_target
-        index = target.assigned(target.index(named.name, statement.position(named.location)), verb)
+        place = target.index(named.name, statement.position(named.location))
+        index = target.assigned(place, verb)
         if index in changes and not (named.indirection and index in in_parts):
             raise _assigned_twice(live[index])
         expr: Scalar | None
@@ -448,7 +464,7 @@ def assignments(
         elif named.val.HasField("set_to_default"):
             expr = None
         else:
-            expr = bind_clause(level, named.val, "UPDATE")
+            expr = _updated(level, named.val)
         column, type = live[index], types[index]
         if named.indirection:
             in_parts.add(index)
@@ -456,11 +472,19 @@ def assignments(
             value = None if expr is None else finish_row(statement, expr, type)
             changes[index] = assign_part(level, named, column, type, changes.get(index, old[index]), value)
         elif expr is None:
-            changes[index] = default_value(statement, column, type)
+            # Of a view without one the DEFAULT is NULL, other than in an INSERT.
+            named_column = target.named.live_columns()[place]
+            changes[index] = default_value(statement, named_column, type)
+            if target.views:
+                not_default.add(index)
         else:
             not_default.add(index)
             changes[index] = assign(statement, finish_row(statement, expr, type), column, type)
     return changes, not_default
+
+
+def _updated(level: Level, node: Tree) -> Scalar:
+    return bind_clause(level, node, "UPDATE")
 
 
 def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scalar | None]:
@@ -468,13 +492,15 @@ def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scala
     statement = level.statement
     source = reference.source
     if source.HasField("row_expr"):
-        nodes = source.row_expr.args
-        if len(nodes) != reference.ncolumns:
+        values: list[Scalar | None] = []
+        for node in source.row_expr.args:
+            values += [None] if node.HasField("set_to_default") else starred(level, node) or [_updated(level, node)]
+        if len(values) != reference.ncolumns:
             raise SqlSyntaxError(
                 "number of columns does not match number of values",
                 position=statement.position(source.row_expr.location),
             )
-        return [None if node.HasField("set_to_default") else bind_clause(level, node, "UPDATE") for node in nodes]
+        return values
     if source.HasField("sub_link"):
         rel = bind_query(Level(statement, level), source.sub_link.subselect.select_stmt)
         if len(rel.fields) != reference.ncolumns:
@@ -487,7 +513,8 @@ def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scala
             for index, field in enumerate(rel.fields)
         ]
     raise FeatureNotSupported(
-        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression", position=position
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+        position=statement.position(tree_location(source)) or position,
     )
 
 

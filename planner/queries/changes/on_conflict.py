@@ -15,11 +15,10 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.expressions.bind import bind_clause
-from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CommonTable, CteScan, Literal, Project, Rel, Scalar
+from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
 from planner.queries.changes.column_values import computing, refuse_updates, with_computed
 from planner.queries.changes.inference import inferred
 from planner.queries.changes.targets import ChangeTarget, scan_target
-from planner.queries.common_tables import with_tables
 from planner.queries.relations import schema_name
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
@@ -32,25 +31,22 @@ Assignments = Callable[[Level, ChangeTarget, Tree, Sequence[Scalar]], tuple[dict
 
 
 def bind_on_conflict(
-    around: Level, target: ChangeTarget, insert: Tree, assignments: Assignments, tables: Sequence[CommonTable]
+    outer: Level, target: ChangeTarget, insert: Tree, assignments: Assignments
 ) -> tuple[tuple[int, ...], Rel | None]:
     """The ON CONFLICT clause of `insert`: the oids of the keys that decide (none: all of the table), and with DO UPDATE
     what reads the rows that are there, beside those that were to be inserted, and gives for each whether it changes and
-    its columns afterwards. `assignments` binds a SET list; `tables` are those of the WITH of the INSERT, whose level is
-    `around`.
+    its columns afterwards. `outer` has the statement's common tables; `assignments` binds a SET list.
 
     Raises 42P10, 42704, 42601, 55000, 42703, and what binding expressions raises.
     """
-    statement, tree = around.statement, insert.on_conflict_clause
+    statement, tree = outer.statement, insert.on_conflict_clause
     updates = tree.action == pb.ONCONFLICT_UPDATE
     arbiters = _arbiters(statement, target, tree, updates=updates)
     if tree.HasField("infer"):
         target.read([attnum for arbiter in arbiters for attnum in arbiter.columns if attnum])
     if updates:
         target.need("w")
-    changed = _update(around, target, insert, assignments) if updates else None
-    if changed is not None:
-        changed = with_tables(tables, changed)
+    changed = _update(outer, target, insert, assignments) if updates else None
     return tuple(constraint.oid for constraint in arbiters), changed
 
 
@@ -102,10 +98,10 @@ def _refuse_deferrable(statement: Statement, relation: Relation, arbiters: Seque
             )
 
 
-def _update(around: Level, target: ChangeTarget, insert: Tree, assignments: Assignments) -> Rel:
-    statement, tree = around.statement, insert.on_conflict_clause
-    level = Level(statement, around.parent)
-    level.ctes = around.ctes
+def _update(outer: Level, target: ChangeTarget, insert: Tree, assignments: Assignments) -> Rel:
+    statement, tree = outer.statement, insert.on_conflict_clause
+    level = Level(statement, outer.parent)
+    level.ctes = outer.ctes
     alias = insert.relation.alias if insert.relation.HasField("alias") else None
     _, existing, item = scan_target(level, target, alias, insert.relation.location)
     _, excluded, excluded_item = scan_target(level, target, pb.Alias(aliasname="excluded"), -1)

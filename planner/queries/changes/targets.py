@@ -131,9 +131,33 @@ class ChangeTarget(Struct, frozen=True, kw_only=True):
             wanted = {index for index, column in enumerate(view.columns) if column.below in wanted}
             use.selected.update(_live(view.view)[index].attnum for index in wanted)
 
-    def place(self, index: int, verb: str) -> int:
-        """The place of the table's column that the column `index` of `named` is. Raises 0A000 when it is none."""
+    def default_column(self, index: int) -> Column:
+        """The column whose DEFAULT counts for the column `index` of `named`, which rows can be changed through: that of
+        the outermost view that has one."""
         for view in self.views:
+            column = _live(view.view)[index]
+            if column.default is not None:
+                return column
+            index = view.columns[index].below or 0
+        return self.live[index]
+
+    def view_defaults(self, given: Sequence[int]) -> Mapping[int, Column]:
+        """The columns of views whose DEFAULT an INSERT takes that gives values for the columns `given` of `named`, by
+        their places in the table. Raises 0A000 for such as rows cannot be changed through."""
+        found: dict[int, Column] = {}
+        indexes = set(given)
+        for depth, view in enumerate(self.views):
+            for index, column in enumerate(_live(view.view)):
+                if column.default is not None and index not in indexes:
+                    found[self.place(index, "insert", depth)] = column
+                    indexes.add(index)
+            indexes = {below for index in indexes if (below := view.columns[index].below) is not None}
+        return found
+
+    def place(self, index: int, verb: str, depth: int = 0) -> int:
+        """The place of the table's column that the column `index` of `named`, or else of the view at `depth`, is.
+        Raises 0A000 when it is none."""
+        for view in self.views[depth:]:
             column = view.columns[index]
             if column.below is None:
                 into = _VERBS[verb][0].removesuffix(" from")

@@ -1,0 +1,23 @@
+"""Tables whose definition has to stay as it is until the transaction has checked what it deferred."""
+
+from __future__ import annotations
+
+from adapter.execution.guards import own_catalog
+from adapter.execution.statement import Running
+from planner.errors import ObjectInUse
+from storage.catalog.model import Constraint, Relation
+
+
+def refuse_pending(running: Running, relation: Relation, doing: str) -> None:
+    """55006 when a deferred constraint has yet to look at rows of `relation`, which `doing` it would leave behind
+    (CheckTableNotInUse)."""
+    pending = running.transaction.pending.deferred
+    if not pending.length:
+        return
+    catalog = own_catalog(running)
+    for held in pending:
+        constraint = catalog.get(held.constraint)
+        if not isinstance(constraint, Constraint):
+            continue
+        if (constraint.foreign_relation if held.referenced else constraint.relation) == relation.oid:
+            raise ObjectInUse(f'cannot {doing} "{relation.name}" because it has pending trigger events')
