@@ -50,7 +50,8 @@ READ_WRITE_DEPENDENCIES = "could not serialize access due to read/write dependen
 
 def serialization_failure(reason: str) -> SerializationFailure:
     """40001 for a transaction that cannot go on, or commit, for `reason`: one of the texts above."""
-    return SerializationFailure(reason, hint="The transaction might succeed if retried.")
+    says_why = reason in (CONCURRENT_UPDATE, CONCURRENT_DELETE)
+    return SerializationFailure(reason, hint=None if says_why else "The transaction might succeed if retried.")
 
 
 def too_old(error: Exception) -> sql.SnapshotTooOld:

@@ -28,7 +28,7 @@ def policies_for(
         if not is_subject(catalog, table, who):
             return None
         if not enforced:
-            raise _affected(catalog, table, who)
+            raise affected(catalog, table, who)
         known = catalog.policies.of(table.oid).policies
         return tuple(policy for policy in known if any(_is_for(catalog, who, each) for each in policy.roles))
 
@@ -48,7 +48,8 @@ def _is_for(catalog: CatalogSnapshot, role: int, named: int) -> bool:
     return named == PUBLIC or has_privileges_of(catalog, role, named)
 
 
-def _affected(catalog: CatalogSnapshot, table: Relation, role: int) -> InsufficientPrivilege:
+def affected(catalog: CatalogSnapshot, table: Relation, role: int) -> InsufficientPrivilege:
+    """42501 with row_security off, for a role whose statement policies would limit."""
     hint = "To disable the policy for the table's owner, use ALTER TABLE NO FORCE ROW LEVEL SECURITY."
     return InsufficientPrivilege(
         f'query would be affected by row-level security policy for table "{table.name}"',

@@ -267,6 +267,8 @@ class Change:
 
     def _number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""
+        if not plan.acts:
+            return plan
         numbered = NumberedRows(self._running)
         query = numbered.without(statement.source)
         if query is statement.source:

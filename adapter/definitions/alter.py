@@ -215,6 +215,7 @@ def _apply_other(running: Running, record: SequenceRecord | Index, action: st.Al
             set_parameters(running, current if isinstance(current, Index) else record, action)
 
 
+_LOGGING = ("SetLogged", "SetUnLogged")
 _OF_SEQUENCES = (st.ChangeOwner,)
 _OF_INDEXES = (st.ChangeOwner, st.SetStorageOptions)
 _OF_VIEWS = (st.SetDefault, st.ChangeOwner, st.SetStorageOptions)
@@ -233,6 +234,8 @@ def _check_action(
         "sequence": _OF_SEQUENCES, "index": _OF_INDEXES, "materialized view": _OF_MATERIALIZED,
         "foreign table": _OF_FOREIGN,
     }.get(kind, _OF_VIEWS)  # fmt: skip
+    if kind == "sequence" and isinstance(action, st.SetStorageOptions) and action.description in _LOGGING:
+        return
     if kind != "table" and not isinstance(action, allowed):
         raise WrongObjectType(
             f'ALTER action {_action_name(action)} cannot be performed on relation "{relation.name}"',

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TypeAlias
 
 from adapter.access.ownership import may_drop, owns
+from adapter.access.privileges import Rights
 from adapter.execution.relation_names import creation_schema, kind_of, look_up, look_up_visible, missing, plural
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
@@ -20,6 +21,7 @@ from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import MODES_BY_NAME, Mode
 from adapter.transactions.transaction import BeginAgain
 from planner.errors import SqlError, WrongObjectType
+from planner.queries.relations import is_invoked
 from planner.statements import records as st
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Parsed, subtrees
@@ -83,12 +85,19 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
         rights = running.session.rights(catalog)
         rights.require("r", record.oid, _may_lock(mode))
         pending = [record]
+        users = {record.oid: running.session.values.identity.current}
         for relation in pending:
+            if relation is not record:
+                Rights(catalog, users[relation.oid]).require("r", relation.oid, _may_lock(mode))
             tag = tags.relation(relation.oid)
             waited |= await locks.lock_relation(tag, mode, relation.name, nowait=statement.nowait)
             if relation.kind == "v":
                 read = [catalog.get(oid) for oid in relation.depends_on]
-                pending.extend(found for found in read if isinstance(found, Relation) and found not in pending)
+                below = [found for found in read if isinstance(found, Relation) and found not in pending]
+                pending.extend(below)
+                # Who uses a view needs nothing of what it reads, its owner does.
+                user = users[relation.oid] if is_invoked(relation) else relation.owner
+                users |= {found.oid: user for found in below}
         running.transaction.rely_on(pending, to_read=True)
     if waited and running.transaction.may_renew:
         raise BeginAgain

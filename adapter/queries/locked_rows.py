@@ -175,7 +175,7 @@ class LockedRows:
         if others and (UNKNOWN in others.values() or not begins_again(running.transaction)):
             if not running.transaction.may_renew and await moved_on(env, running.transaction):
                 raise BeginAgain
-            refuse_changed(running.transaction, others.values())
+            refuse_changed(running.transaction, others.values(), changes=self._action != "locking")
         return newest, same, until
 
     async def _with_same_key(self, newest: Mapping[int, int], keys_only: np.ndarray[Any, Any]) -> Set[int]:
@@ -291,13 +291,14 @@ def begins_again(transaction: Transaction) -> bool:
     return transaction.isolation.keeps_snapshot and transaction.implicit and transaction.may_renew
 
 
-def refuse_changed(transaction: Transaction, newest: Iterable[int]) -> None:
-    """Raise 40001 or BeginAgain unless the transaction may go on with the newest versions of rows that have changed."""
+def refuse_changed(transaction: Transaction, newest: Iterable[int], *, changes: bool) -> None:
+    """Raise 40001 or BeginAgain unless the transaction may go on with the newest versions of rows that have changed.
+    `changes`: it is to change them; PostgreSQL tells who only locks them nothing of a DELETE."""
     newest = list(newest)
     if begins_again(transaction):
         raise BeginAgain
     if transaction.isolation.keeps_snapshot:
-        raise serialization_failure(CONCURRENT_DELETE if newest[0] == DELETED else CONCURRENT_UPDATE)
+        raise serialization_failure(CONCURRENT_DELETE if changes and newest[0] == DELETED else CONCURRENT_UPDATE)
     if transaction.pending.updates:
         # It keeps to the snapshot that its definitions began with.
         raise serialization_failure(CONCURRENT_UPDATE)

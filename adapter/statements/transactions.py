@@ -127,6 +127,8 @@ async def set_constraints(running: Running, statement: st.SetConstraints) -> Com
     transaction = running.transaction
     if not running.in_block:
         running.session.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
+        for name in statement.names:
+            _constraints_called(running, name)
         return Command(tag="SET CONSTRAINTS")
     if not statement.names:
         transaction.set_timings({0: statement.deferred})

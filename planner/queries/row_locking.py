@@ -35,6 +35,7 @@ from planner.ir.nodes import (
 from planner.ir.past_rows import PAST_ROWS
 from planner.ir.rewrite import walk
 from planner.ir.row_marks import LockStrength, LockWait, RowMark
+from planner.queries.relations import is_invoked
 from planner.resolution.row_security import lockable
 from planner.resolution.statement import Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
@@ -85,6 +86,8 @@ class RowLocking:
     def __init__(self, level: Level, clauses: Sequence[Tree]) -> None:
         self._level = level
         self._locks: dict[int, _Lock] = {}
+        self._views: list[Relation] = []
+        """Those whose rows are locked, with the views below them."""
         statement = level.statement
         for node in clauses:
             tree = node.locking_clause
@@ -123,12 +126,28 @@ class RowLocking:
             raise WrongObjectType(f'cannot lock rows in materialized view "{found.name}"')
         read = (node.relation_oid for node in walk(item.rel) if isinstance(node, Scan))
         self._level.statement.required.lock({item.relation_oid} if item.relation_oid else set(read))
+        if isinstance(found, Relation) and found.kind == "v":
+            self._lock_below(found)
         self._locks[id(item.rel)] = lock.joined(self._locks.get(id(item.rel)))
+
+    def _lock_below(self, view: Relation) -> None:
+        """Note that rows are locked through `view`, of which views below it are locked, too."""
+        statement = self._level.statement
+        self._views.append(view)
+        below = [statement.context.catalog.get(oid) for oid in view.depends_on]
+        views = [found for found in below if isinstance(found, Relation) and found.kind == "v"]
+        statement.required.lock_inside({found.oid for found in views}, invoked=is_invoked(view))
+        for found in views:
+            self._lock_below(found)
 
     def exposed(self, source: Rel) -> tuple[Rel, tuple[RowMark, ...]]:
         """`source`, the FROM clause, with the ids of rows as further columns, and what is locked by them."""
         exposing = _Exposing(self._level.statement, self._locks)
         rel = exposing.expose(source, None, nullable=False)
+        if self._views:
+            locked = {mark.relation_oid for mark in exposing.marks if mark.strength is not None}
+            invoked = any(is_invoked(view) for view in self._views)
+            self._level.statement.required.lock_inside(locked, invoked=invoked)
         return rel, tuple(exposing.marks)
 
 

@@ -82,6 +82,13 @@ class Requirements:
             if use.oid in oids and use.role == self.role and "w" not in use.privileges:
                 use.privileges += "w"
 
+    def lock_inside(self, oids: Collection[int], *, invoked: bool) -> None:
+        """Rows of these relations are locked through a view, for which its owner, or with `invoked` who uses it, needs
+        UPDATE too."""
+        for use in self._uses:
+            if use.oid in oids and (invoked or use.role != self.role) and "w" not in use.privileges:
+                use.privileges += "w"
+
     def call(self, oid: int) -> None:
         """A function is called."""
         if not self.unnoted:

@@ -249,6 +249,8 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
         return FeatureNotSupported("FOREIGN KEY constraints cannot be marked NOT VALID")
     if message.startswith("syntax error") or message.startswith("unterminated"):
         return SqlSyntaxError(message, position=position)
+    if "constraints cannot be marked" in message:
+        return FeatureNotSupported(message)
     if _NOT_SUPPORTED.search(message):
         return FeatureNotSupported(message, position=position)
     if "escape" in message.lower():

@@ -158,6 +158,8 @@ _TUNING = {
     pb.AT_SetRelOptions,
     pb.AT_ResetRelOptions,
     pb.AT_SetCompression,
+    pb.AT_SetLogged,
+    pb.AT_SetUnLogged,
 }
 
 

@@ -76,14 +76,18 @@ def _check_option(tree: Tree) -> str | None:
         element = node.def_elem
         if element.defname != "check_option":
             continue
-        value = option_text(element)
-        if value not in ("local", "cascaded"):
-            raise InvalidParameterValue(
-                f'invalid value for enum option "check_option": {value}',
-                detail='Valid values are "local" and "cascaded".',
-            )
-        option = value
+        option = checked_check_option(option_text(element))
     return option
+
+
+def checked_check_option(value: str | None) -> str:
+    """A value for the option `check_option` of a view. Raises 22023 for what is none."""
+    if value not in ("local", "cascaded"):
+        raise InvalidParameterValue(
+            f'invalid value for enum option "check_option": {value}',
+            detail='Valid values are "local" and "cascaded".',
+        )
+    return value
 
 
 BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adapter.access.row_security import is_subject
+from adapter.access.row_security import affected, is_subject
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.lake.file_tables import READING_ROLE
@@ -61,13 +61,16 @@ def copied_into(running: Running, statement: st.Copy) -> tuple[Relation, list[Co
             f'cannot copy to view "{relation.name}"',
             hint="To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
         )
-    if is_subject(catalog, relation, running.session.values.identity.current):
-        raise FeatureNotSupported(
-            "COPY FROM not supported with row-level security", hint="Use INSERT statements instead."
-        )
     columns = copy_columns(relation, statement.columns)
     rights = running.session.rights(catalog)
     rights.require_columns(relation.oid, "a", [column.attnum for column in columns])
+    role = running.session.values.identity.current
+    if is_subject(catalog, relation, role):
+        if running.session.values.flat["row_security"] != "on":
+            raise affected(catalog, relation, role)
+        raise FeatureNotSupported(
+            "COPY FROM not supported with row-level security", hint="Use INSERT statements instead."
+        )
     return relation, columns
 
 

@@ -18,6 +18,7 @@ from planner.definitions.row_expressions import policy_expression
 from planner.errors import DuplicateObject, SqlSyntaxError, UndefinedObject, WrongObjectType
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
+from planner.utility.queries import checked_check_option
 from storage.catalog.access import PUBLIC, Policy, RowSecurity
 from storage.catalog.model import Relation
 
@@ -200,7 +201,7 @@ def set_view_options(running: Running, view: Relation, action: st.SetStorageOpti
     if action.reset and "check_option" in names:
         check_option = None
     elif "check_option" in names:
-        check_option = dict(action.options)["check_option"]
+        check_option = checked_check_option(dict(action.options)["check_option"])
     changed = replace(view, options=options, check_option=check_option)
     if changed != view:
         change(running, removed=[view], added=[changed])

@@ -560,6 +560,8 @@ def _insert_returning(level: Level, target: ChangeTarget, tree: Tree, tables: Se
     _, scan, item = scan_target(inner, target, alias, -1)
     inner.namespace.append(item)
     inner.rtes.append(item)
+    if tree.HasField("on_conflict_clause"):
+        inner.rtes.append(NsItem(alias="excluded", columns=[], relation_name=item.relation_name))
     return _returning(inner, tree, scan.fields, tables)
 
 

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from planner.common_errors import unknown_column
+from planner.errors import InvalidColumnReference
 from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
 from planner.ir.nodes import BoolOp, Call, Cast, Collate, ColumnRef, InList, IsNull, Literal, Scalar
 from planner.queries.changes.column_values import row_scope
@@ -17,18 +18,23 @@ from planner.queries.changes.targets import ChangeTarget, through_views
 from planner.queries.stored_expressions import bind_stored
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import Level, Statement
+from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from storage.catalog.model import Constraint, Index
 
+_DEFAULT_ORDERS = (pb.SORTBY_DEFAULT, pb.SORTBY_NULLS_DEFAULT)
+
 
 def inferred(
-    statement: Statement, target: ChangeTarget, infer: Tree, unique: Sequence[Constraint | Index]
+    statement: Statement, target: ChangeTarget, infer: Tree, unique: Sequence[Constraint | Index], alias: str | None
 ) -> list[Constraint | Index]:
-    """Those of the `unique` keys that the conflict target `infer` means. Raises 42703 and what binding raises."""
+    """Those of the `unique` keys that the conflict target `infer` means, in a statement that gives the table the name
+    `alias`. Raises 42703, 42P10 and what binding raises."""
     level, scan = row_scope(statement, target.relation)
     named = Level(statement, None)
     """Where the names of the statement are found, which through a view are not those of the table."""
     item, _ = through_views(level, target.views, level.namespace[0])
+    item.alias = alias or target.named.name
     named.namespace.append(item)
     named.rtes.append(item)
     attnums: set[int] = set()
@@ -36,6 +42,11 @@ def inferred(
     by_field = {field.id: field.origin.attnum for field in scan.fields if field.origin is not None}
     for node in infer.index_elems:
         element = node.index_elem
+        for what, order in (("ASC/DESC", element.ordering), ("NULLS FIRST/LAST", element.nulls_ordering)):
+            if order not in _DEFAULT_ORDERS:
+                raise InvalidColumnReference(
+                    f"{what} is not allowed in ON CONFLICT clause", position=statement.position(infer.location)
+                )
         if element.name:
             columns = item.by_name.get(element.name)
             if not columns:

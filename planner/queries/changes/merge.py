@@ -81,9 +81,10 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
     changed = change_target(statement, tree.relation, "merge")
     relation = changed.relation
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
-    source = bind_from(level, [tree.source_relation])
     scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
-    changed.need("".join({_PRIVILEGES[clause.command_type]: None for clause in clauses}))
+    level.rtes.append(item)
+    source = bind_from(level, [tree.source_relation])
+    changed.need("".join({_PRIVILEGES[clause.command_type]: None for clause in clauses}) or "r")
     offer(level, changed.uses[0], item)
     if any(other.rel_visible and other.alias == item.alias for other in level.namespace):
         raise DuplicateAlias(
@@ -91,7 +92,6 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
             detail="The name is used both as MERGE target table and data source.",
         )
     level.namespace.append(item)
-    level.rtes.append(item)
     target = _Target(level, changed, scan, item)
     condition = to_boolean(statement, bind_clause(level, tree.join_condition, "JOIN conditions"), "JOIN/ON")
     all_of_source = any(clause.match_kind != pb.MERGE_WHEN_MATCHED for clause in clauses)
@@ -143,14 +143,16 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
         actions=tuple(actions),
         computed=None if computed is None else bound_query(statement, computed),
         returning=returning,
-        policies=_policies(statement, changed, {action.command for action in actions}),
+        policies=_policies(statement, changed, {action.command for action in actions}, returned=returning is not None),
     )
 
 
-def _policies(statement: Statement, target: ChangeTarget, commands: Collection[str]) -> MergePolicies | None:
+def _policies(
+    statement: Statement, target: ChangeTarget, commands: Collection[str], *, returned: bool
+) -> MergePolicies | None:
     updates = "update" in commands
     policies = MergePolicies(
-        inserted=inserted_checks(statement, target) if "insert" in commands else None,
+        inserted=inserted_checks(statement, target, returned=returned) if "insert" in commands else None,
         replaced=merged_checks(statement, target, UPDATE) if updates else None,
         updated=updated_checks(statement, target) if updates else None,
         deleted=merged_checks(statement, target, DELETE) if "delete" in commands else None,

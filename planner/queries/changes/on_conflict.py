@@ -41,7 +41,7 @@ def bind_on_conflict(
     """
     statement, tree = outer.statement, insert.on_conflict_clause
     updates = tree.action == pb.ONCONFLICT_UPDATE
-    arbiters = _arbiters(statement, target, tree, updates=updates)
+    arbiters = _arbiters(statement, target, insert, updates=updates)
     if tree.HasField("infer"):
         target.read([attnum for arbiter in arbiters for attnum in arbiter.columns if attnum])
     if updates:
@@ -50,9 +50,9 @@ def bind_on_conflict(
     return tuple(constraint.oid for constraint in arbiters), changed
 
 
-def _arbiters(statement: Statement, target: ChangeTarget, tree: Tree, *, updates: bool) -> list[Constraint | Index]:
+def _arbiters(statement: Statement, target: ChangeTarget, insert: Tree, *, updates: bool) -> list[Constraint | Index]:
     """The keys that decide; none when all do."""
-    relation = target.relation
+    relation, tree = target.relation, insert.on_conflict_clause
     constraints = statement.context.catalog.constraints(relation.oid)
     indexes = statement.context.catalog.indexes(relation.oid)
     unique: list[Constraint | Index] = [constraint for constraint in constraints if constraint.kind in "pu"]
@@ -78,7 +78,8 @@ def _arbiters(statement: Statement, target: ChangeTarget, tree: Tree, *, updates
         index = statement.context.catalog.get(named.index or 0) if named.kind == "x" else None
         found: list[Constraint | Index] = [index if isinstance(index, Index) else named]
     else:
-        found = inferred(statement, target, infer, unique)
+        alias = insert.relation.alias.aliasname if insert.relation.HasField("alias") else None
+        found = inferred(statement, target, infer, unique, alias)
     if not found:
         raise InvalidColumnReference(
             "there is no unique or exclusion constraint matching the ON CONFLICT specification"

@@ -4,6 +4,7 @@ transformAssignmentIndirection)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import dropwhile
 
 from msgspec.structs import replace
 
@@ -12,7 +13,16 @@ from planner.expressions.arrays import element_type
 from planner.expressions.indirection import json_subscript, subscript_bounds
 from planner.expressions.rows import field_of
 from planner.functions import own
-from planner.ir.nodes import ArrayConstructor, Call, Coalesce, Literal, RowConstructor, Scalar, SubscriptAssignment
+from planner.ir.nodes import (
+    ArrayConstructor,
+    Call,
+    Coalesce,
+    Literal,
+    RowConstructor,
+    Scalar,
+    Subscript,
+    SubscriptAssignment,
+)
 from planner.ir.physical import listed
 from planner.resolution.casting import coerce, coerce_to_target, with_shape
 from planner.resolution.coercion import Context
@@ -67,8 +77,10 @@ def _assigned(
     element = element_type(type)
     row = type_row(type.oid)
     is_array = row is not None and row.category == "A" and bool(element.oid)
-    field = next((step.string.sval for step in steps if step.HasField("string")), None)
-    if field is not None:
+    within = [*dropwhile(lambda step: not step.HasField("string"), steps)]
+    field = within[0].string.sval if within else None
+    of_element = is_array and len(steps) > len(within) > 0 and attributes(element.oid) is not None
+    if field is not None and not of_element:
         whole = format_type(element.oid if is_array and len(steps) > 1 else type.oid)
         raise DatatypeMismatch(
             f'cannot assign to field "{field}" of column "{column.name}" because its type {whole} is not a composite '
@@ -79,8 +91,14 @@ def _assigned(
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(type.oid)} because it does not support subscripting", position=position
         )
-    indices = [step.a_indices for step in steps]
+    indices = [step.a_indices for step in steps[: len(steps) - len(within)]]
     sliced = any(item.is_slice for item in indices)
+    lower, upper = ((), ()) if type.oid == JSONB else subscript_bounds(level, indices, sliced=sliced)
+    if of_element and not sliced:
+        is_new = isinstance(before, Literal) and before.value is None
+        known = Subscript(arg=before, lower=lower, upper=(), slice=False, type=element)
+        old = Literal(value=None, type=element) if is_new else known
+        value = _with_field(level, named, within, column, element, old, value)
     keys = [json_subscript(level, item) for item in indices] if type.oid == JSONB else []
     wanted = type if sliced or keys else element
     converted = coerce_to_target(statement, value, wanted, Context.ASSIGNMENT)
@@ -94,7 +112,6 @@ def _assigned(
     if keys:
         return _json_assigned(level, keys, before, converted)
     items = with_shape(statement, converted, replace(wanted, dimensioned=converted.type.dimensioned))
-    lower, upper = subscript_bounds(level, indices, sliced=sliced)
     if not sliced:
         items = ArrayConstructor(items=(items,), type=listed(type))
     result = replace(type, dimensioned=type.dimensioned or len(lower) > 1)

@@ -53,9 +53,9 @@ def found_rows(statement: Statement, target: ChangeTarget, scan: Scan, commands:
     return transform(rel, lambda node: filtered if node is scan else None)
 
 
-def inserted_checks(statement: Statement, target: ChangeTarget) -> PolicyChecks | None:
-    """What rows that INSERT proposes have to meet."""
-    return _checks(statement, target, [_Rule(INSERT), *_visible(target)])
+def inserted_checks(statement: Statement, target: ChangeTarget, *, returned: bool = True) -> PolicyChecks | None:
+    """What rows that INSERT proposes have to meet, or (not `returned`) MERGE, which need not see what it inserts."""
+    return _checks(statement, target, [_Rule(INSERT), *(_visible(target) if returned else ())])
 
 
 def updated_checks(statement: Statement, target: ChangeTarget) -> PolicyChecks | None:
