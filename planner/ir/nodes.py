@@ -162,8 +162,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 class Let(Struct, frozen=True, kw_only=True):
-    """`body`, in which `LetValue` of the same `id` stands for `value`, evaluated once: of a volatile expression that
-    one construct needs more than once (a simple CASE, NULLIF)."""
+    """`body`, in which `LetValue` of this `id` stands for `value`, evaluated once (for a simple CASE or NULLIF)."""
 
     id: int
     value: Scalar
@@ -489,11 +488,12 @@ class Aggregate(Struct, frozen=True, kw_only=True):
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """Computes `calls` over the input's rows; `fields` are the input's then one for each call."""
+    """Computes `calls` over the input's rows, `in_order` as they come; `fields`: the input's, then one for a call."""
 
     input: Rel
     calls: tuple[WindowCall, ...]
     fields: tuple[Field, ...]
+    in_order: bool = False
 
 
 class Deduplicate(Struct, frozen=True, kw_only=True):

@@ -43,6 +43,8 @@ from planner.ir.nodes import (
 )
 from planner.ir.rewrite import column_ids, transform
 from planner.queries.column_names import column_name
+from planner.queries.in_from.json_records import json_records
+from planner.queries.in_from.rows_from import side_by_side
 from planner.queries.relations import apply_column_aliases, bind_range_var
 from planner.resolution.casting import to_boolean, to_common, unify
 from planner.resolution.coercion import common_type
@@ -224,27 +226,30 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     alias = tree.alias if tree.HasField("alias") else None
     outer_active, outer_clause = level.lateral_active, level.clause
     level.lateral_active, level.clause = True, "functions in FROM"
-    calls: list[FunctionCall] = []
-    of_users: list[UserRows] = []
-    scalars: list[tuple[str, Scalar]] = []
+    found: list[FunctionCall | UserRows | tuple[str, Scalar]] = []
+    listed = bool(tree.coldeflist)
     try:
         for node in tree.functions:
             entry = node.list.items
             definitions = entry[1].list.items if len(entry) > 1 and entry[1].HasField("list") else []
             if not definitions:
                 definitions = tree.coldeflist
-            for function in _expand_unnest(entry[0]):
-                call = _one_function(level, function, definitions, alias, len(tree.functions) == 1)
-                if isinstance(call, FunctionCall):
-                    calls.append(call)
-                elif isinstance(call, UserRows):
-                    of_users.append(call)
-                else:
-                    scalars.append(call)
+            found += [
+                _one_function(level, function, definitions, alias, len(tree.functions) == 1)
+                for function in _expand_unnest(entry[0])
+            ]
     finally:
         level.lateral_active, level.clause = outer_active, outer_clause
-    if of_users:
-        return _user_rows(level, tree, of_users, len(calls) + len(scalars), alias)
+    if tree.ordinality and listed:
+        raise SqlSyntaxError(
+            "WITH ORDINALITY cannot be used with a column definition list",
+            hint="Put the column definition list inside ROWS FROM().",
+            position=statement.position(tree.coldeflist[0].column_def.location),
+        )
+    if any(isinstance(each, UserRows) for each in found):
+        return _user_rows(level, tree, found, alias)
+    calls = [each for each in found if isinstance(each, FunctionCall)]
+    scalars = [each for each in found if isinstance(each, tuple)]
     if scalars:
         return _scalar_item(level, tree, scalars, calls, alias)
     fields = tuple(field for call in calls for field in call.fields)
@@ -265,21 +270,23 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
 
 
 def _user_rows(
-    level: Level, tree: Tree, found: list[UserRows], others: int, alias: Tree | None
+    level: Level, tree: Tree, found: list[FunctionCall | UserRows | tuple[str, Scalar]], alias: Tree | None
 ) -> tuple[Rel, list[NsItem]]:
-    """A function of a user."""
-    if others or len(found) > 1:
-        raise FeatureNotSupported("ROWS FROM with functions of users is not supported")
-    if tree.ordinality:
-        raise FeatureNotSupported("WITH ORDINALITY of functions of users is not supported")
-    (rows,) = found
-    name = alias.aliasname if alias is not None else rows.name
-    names = [field.name for field in rows.rel.fields]
+    """Functions of users, and others beside them."""
+    first = found[0]
+    alone = isinstance(first, UserRows) and len(found) == 1 and not tree.ordinality
+    if isinstance(first, UserRows):
+        name = first.name
+    else:
+        name = first.signature.name if isinstance(first, FunctionCall) else first[0]
+    rel = first.rel if alone and isinstance(first, UserRows) else side_by_side(level, found, ordinality=tree.ordinality)
+    label = alias.aliasname if alias is not None else name
+    names = [field.name for field in rel.fields]
     if alias is not None and not tree.coldeflist:
-        names = apply_column_aliases(alias, name, names)
-    item = _item_of(level, rows.rel, name, names)
-    item.scalar_function = rows.is_value
-    return rows.rel, [item]
+        names = apply_column_aliases(alias, label, names)
+    item = _item_of(level, rel, label, names)
+    item.scalar_function = alone and isinstance(first, UserRows) and first.is_value
+    return rel, [item]
 
 
 def _expand_unnest(node: Tree) -> list[Tree]:
@@ -311,6 +318,9 @@ def _one_function(
         return bind_read_call(level, call)
     if is_past_call(call):
         return bind_past_call(level, call)
+    records = json_records(level, call, definitions)
+    if records is not None:
+        return records
     if call.agg_star or call.agg_distinct or call.agg_order or call.HasField("agg_filter") or call.HasField("over"):
         scalar = bind(level, node)
         return strings(call.funcname)[-1], scalar

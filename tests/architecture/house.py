@@ -97,6 +97,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "queries.changes",
         "queries",
         "queries.recursion",
+        "queries.in_from",
         "files",
         "calls",
         "expressions",

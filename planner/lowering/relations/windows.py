@@ -37,6 +37,8 @@ _WHOLE = ir.Frame(
 
 def windowed(relations: RelationLowering, rel: ir.Window) -> Select:
     """The input's columns and those of window calls."""
+    if rel.in_order and not relations.ctx.dialect.unordered_ranks:
+        raise relations.ctx.unsupported("numbering rows as they come")
     places: Sequence[Places | None] = [None] * len(rel.calls)
     if not relations.ctx.dialect.frame_exclusion:
         rel, places = _with_numbered_rows(relations, rel)

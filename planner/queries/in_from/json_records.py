@@ -1,0 +1,96 @@
+"""json_to_record, json_to_recordset, json_populate_record, json_populate_recordset, and those of jsonb, in FROM: each
+is a query of one expression for each column, put together as text from the types of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.calls.user_calls import UserRows
+from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.expressions.bind import bind
+from planner.resolution.query import bind_query
+from planner.resolution.statement import Level
+from planner.syntax.identifiers import quote_identifier, quote_literal
+from planner.syntax.names import strings
+from planner.syntax.parse import Tree, parse_tree, subtrees
+from planner.types.type_names import element_of, format_type
+from planner.types.types import JSON, JSONB, SqlType
+from planner.types.user_types import attributes
+
+_TO_RECORD = frozenset({"json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"})
+_POPULATE = frozenset({
+    "json_populate_record", "json_populate_recordset", "jsonb_populate_record", "jsonb_populate_recordset",
+})  # fmt: skip
+
+_VALUE, _BASE = '"*r"."*v"', '"*r"."*b"'
+"""An object, and the row whose fields it has where it says nothing of them."""
+
+
+def json_records(level: Level, call: Tree, definitions: Sequence[Tree]) -> UserRows | None:
+    """The rows of such a call; None for a call of another function. Raises 42601 without the columns that it needs."""
+    names = strings(call.funcname)
+    name = names[-1]
+    if (len(names) > 1 and names[0] != "pg_catalog") or len(call.args) != (1 if name in _TO_RECORD else 2):
+        return None
+    statement = level.statement
+    if name in _POPULATE:
+        base = bind(level, call.args[0])
+        fields = attributes(base.type.oid)
+        if fields is None:
+            raise FeatureNotSupported(
+                f"{name} of a row whose fields are not known is not supported",
+                position=statement.position(call.location),
+            )
+        columns = [(field.name, field.type) for field in fields]
+    elif name in _TO_RECORD:
+        if not definitions:
+            raise SqlSyntaxError(
+                'a column definition list is required for functions returning "record"',
+                position=statement.position(call.location),
+            )
+        nodes = [node.column_def for node in definitions]
+        columns = [(node.colname, statement.type_named(node.type_name)) for node in nodes]
+    else:
+        return None
+    kind = "jsonb" if name.startswith("jsonb") else "json"
+    exprs = [
+        f"{_field(kind, column, type, populated=name in _POPULATE)} AS {quote_identifier(column)}"
+        for column, type in columns
+    ]
+    objects = f"{kind}_array_elements($1)" if name.endswith("set") else f"(SELECT $1::{kind})"
+    # Of what is no object the other call says so.
+    refused = f"""jsonb_set("*v"::jsonb, '{{a}}', '0')::{kind}"""
+    checked = f"""CASE WHEN {kind}_typeof("*v") = 'object' THEN "*v" ELSE {refused} END"""
+    given = ", $2" if name in _POPULATE else ""
+    renamed = '("*v", "*b")' if given else '("*v")'
+    query = f'SELECT {", ".join(exprs)} FROM (SELECT {checked}{given} FROM {objects} AS "*e"("*v")) AS "*r"{renamed}'
+    tree = parse_tree(query).stmts[0].stmt.select_stmt
+    for part in list(subtrees(tree)):
+        if "location" in part.DESCRIPTOR.fields_by_name:
+            part.location = call.location
+        if part.DESCRIPTOR.name == "Node" and part.HasField("param_ref"):
+            part.CopyFrom(call.args[-1] if part.param_ref.number == 1 else call.args[0])
+    return UserRows(name=name, rel=bind_query(Level(statement, level), tree), is_value=False)
+
+
+def _field(kind: str, name: str, type: SqlType, *, populated: bool) -> str:
+    """The value that an object has under a name, as one of `type`."""
+    key = quote_literal(name)
+    member, text = f"({_VALUE} -> {key})", f"({_VALUE} ->> {key})"
+    shown = format_type(type.declared_oid, type.declared_typmod)
+    element = element_of(type.oid)
+    if attributes(type.oid) is not None or attributes(element) is not None:
+        raise FeatureNotSupported(f"fields of the composite type {shown} in records of JSON are not supported")
+    if type.oid in (JSON, JSONB):
+        value = f"CASE WHEN {kind}_typeof({member}) <> 'null' THEN {member}::{shown} END"
+    elif element:
+        # Once more inside: engines may compute a subquery for rows that do not need it.
+        array = f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {member} END"
+        items = f"{kind}_array_elements{'' if element in (JSON, JSONB) else '_text'}({array})"
+        listed = f'ARRAY(SELECT "*i"."*w"::{format_type(element, type.typmod)} FROM {items} AS "*i"("*w"))'
+        value = f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {listed} ELSE {text}::{shown} END"
+    else:
+        value = f"{text}::{shown}"
+    if not populated:
+        return value
+    return f"CASE WHEN {_VALUE}::jsonb ? {key} THEN {value} ELSE ({_BASE}).{quote_identifier(name)} END"
