@@ -239,7 +239,7 @@ class Facts:
                 "name": statement.name,
                 "statement": statement.text,
                 "prepare_time": statement.prepared_at,
-                "parameter_types": [type_.oid for type_ in statement.param_types],
+                "parameter_types": [type_.declared_oid for type_ in statement.param_types],
                 "from_sql": statement.from_sql,
                 "generic_plans": 0,
                 "custom_plans": 0,

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 
 from adapter.execution.cancellation import CancelScope
 from adapter.execution.cursors import RowReader
+from adapter.execution.guards import refuse_if_failed
 from adapter.execution.portals import Portal
 from adapter.execution.statement import RowsOutcome
 from adapter.results import ColumnDescription, Empty, Notice, Rows, StatementDescription, StatementResult
@@ -297,10 +298,11 @@ class Session:
             if portal.cursor is not None and portal.rows is None:
                 return self._fetch_from_cursor(portal, max_rows)
             transaction = self.state.transaction
-            over = portal.rows is not None and (transaction is None or transaction.state is State.FAILED)
+            assert portal.parsed is not None
+            refuse_if_failed(transaction, portal.parsed)
+            over = portal.rows is not None and transaction is None
             if over or portal.failed or (portal.rows is None and portal.finished):
                 raise ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
-            assert portal.parsed is not None
             if portal.rows is not None:
                 self._life.begin(portal.parsed, portal.params)
                 return self._rows_of(portal, portal.columns or (), max_rows, commit=False)

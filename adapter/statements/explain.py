@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from adapter.changes.with_changes import run_rows
@@ -58,13 +59,13 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     read = None if plan.acts else await prepare_plan(running, plan, record=False, constants=constants)
     planned = utc_now()
     tree = _tree(running, plan, verbose=statement.verbose, paths=NOTHING if read is None else read.paths)
-    rows, elapsed_ms = None, 0.0
+    rows, first_ms, elapsed_ms = None, 0.0, 0.0
     if statement.analyze:
-        rows = await _analyze(running, plan)
-        elapsed_ms = (utc_now() - planned).total_seconds() * 1000
+        rows, first = await _analyze(running, plan)
+        first_ms, elapsed_ms = ((moment - planned).total_seconds() * 1000 for moment in (first, utc_now()))
     planning_ms = (planned - began).total_seconds() * 1000
     views = await _views_read(running, plan)
-    return _report(running, statement, tree, read, rows, planning_ms, elapsed_ms, views)
+    return _report(running, statement, tree, read, rows, planning_ms, first_ms, elapsed_ms, views)
 
 
 async def _views_read(running: Running, plan: Plan) -> list[tuple[str, str]]:
@@ -96,7 +97,11 @@ def _tree(running: Running, plan: Plan, *, verbose: bool, paths: Mapping[int, Pa
         )
         inner = shown.build(part.query.rel)
         title = _change_title(running, part)
-        return inner if title is None else Node(title=title, type="ModifyTable", inputs=[inner])
+        if title is None:
+            return inner
+        operation, relation = title.split(" on ", 1)
+        details = [("Operation", operation), ("Relation Name", relation)]
+        return Node(title=title, type="ModifyTable", details=details, inputs=[inner])
 
     tree = built(plan, paths)
     for place, step in enumerate(plan.steps):
@@ -116,19 +121,20 @@ def _change_title(running: Running, plan: Plan) -> str | None:
     return f"{verb} on {relation.name if isinstance(relation, Relation) else statement.relation_oid}"
 
 
-async def _analyze(running: Running, plan: Plan) -> int:
-    """Run it, and count the rows."""
+async def _analyze(running: Running, plan: Plan) -> tuple[int, datetime]:
+    """Run it: how many rows there were, and when the first of them."""
     outcome = await run_rows(running, plan)
-    count = 0
+    count, first = 0, None
     match outcome:
         case RowsOutcome() | CopyOut():
             async for batch in outcome.batches:
+                first = first or utc_now()
                 count += batch.num_rows
         case Command(tag=tag):
             count = int(tag.split()[-1]) if tag.split()[-1].isdigit() else 0
         case CopyIn():
             pass
-    return count
+    return count, first or utc_now()
 
 
 def _report(
@@ -138,6 +144,7 @@ def _report(
     read: PreparedRead | None,
     rows: int | None,
     planning_ms: float,
+    first_ms: float,
     elapsed_ms: float,
     views: Sequence[tuple[str, str]],
 ) -> Outcome:
@@ -145,7 +152,8 @@ def _report(
     lines = text_lines(tree, annotations=note)
     data: dict[str, Any] = {"Plan": json_node(tree)}
     if rows is not None:
-        data["Plan"]["Actual Rows"] = rows
+        times = {"Actual Startup Time": round(first_ms, 3), "Actual Total Time": round(elapsed_ms, 3)}
+        data["Plan"].update({**times, "Actual Rows": rows, "Actual Loops": 1})
     engine = "none" if read is None or read.engine is None else read.engine.name
     reason = "it acts on the session" if read is None else read.reason
     lines.append(f"Engine: {engine} ({reason})")

@@ -363,7 +363,7 @@ def text_lines(node: Node, depth: int = 0, annotations: Mapping[int, str] | None
     lines.append(f"{pad}{arrow}{node.title}{note}")
     inner = pad + " " * len(arrow) + "  "
     for label, value in node.details:
-        if label not in ("Relation Name", "Index Name"):
+        if label not in ("Operation", "Relation Name", "Index Name"):
             lines.append(f"{inner}{label}: {', '.join(value) if isinstance(value, list) else value}")
     for child in node.inputs:
         lines.extend(text_lines(child, depth + 1, annotations))

@@ -317,7 +317,7 @@ class Connection:
     async def _describe(self, message: Describe) -> None:
         if message.kind == "S":
             types = self._session.statement_param_types(message.name)
-            description = backend.parameter_description([param.oid for param in types])
+            description = backend.parameter_description([param.declared_oid for param in types])
             try:
                 columns = (await self._session.describe_statement(message.name)).columns
             except FeatureNotSupported:

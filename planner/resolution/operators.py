@@ -25,6 +25,7 @@ from planner.ir.nodes import (
     FieldSelect,
     IsNull,
     Literal,
+    Param,
     RowConstructor,
     Scalar,
 )
@@ -183,11 +184,25 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
             "comparison of a record that is not a row constructor is not supported",
             position=level.statement.position(location),
         )
+    if symbol in _ROW_OPERATORS and {left.type.oid, right.type.oid} == {RECORD, UNKNOWN}:
+        return _compare_with_unknown(level, left if left.type.oid == UNKNOWN else right, location)
     signature = find_operator(level, symbol, left.type.oid, right.type.oid, location)
     return build_call(level, signature, [left, right], location)
 
 
 _ROW_OPERATORS = {"=", "<>", "<", "<=", ">", ">="}
+
+
+def _compare_with_unknown(level: Level, side: Scalar, location: int) -> Scalar:
+    """A record compared with a constant or parameter of no type, which becomes a record: as none can be read from a
+    text or from bytes, it is NULL whenever the comparison is reached, and so is the result."""
+    if isinstance(side, Literal) and side.value is not None:
+        raise FeatureNotSupported(
+            "input of anonymous composite types is not implemented", position=level.statement.position_of(side)
+        )
+    if isinstance(side, Param):
+        level.statement.set_param_type(side, SqlType(RECORD))
+    return level.statement.at(Literal(value=None, type=BOOLEAN), location)
 
 
 def _compare_composites(level: Level, symbol: str, left: Scalar, right: Scalar, location: int) -> Scalar | None:

@@ -285,6 +285,8 @@ class Statement:
             number: SqlType(UNKNOWN) if oid in (0, UNKNOWN) else declared_type(oid)
             for number, oid in enumerate(declared, 1)
         }
+        self.param_domains: dict[int, int] = {}
+        """The domains that parameters are of by where they stand; their values are of what is under these."""
         self.relations: set[int] = set()
         self.functions: set[int] = set()
         """The functions of users that it calls, also inside of these."""
@@ -440,6 +442,8 @@ class Statement:
         location = self.location(param)
         if known.oid == UNKNOWN:
             self.param_types[param.index] = wanted
+            if type.domain:
+                self.param_domains[param.index] = type.domain
         elif known.oid != type.oid:
             raise AmbiguousParameter(
                 f"inconsistent types deduced for parameter ${param.index}",
@@ -467,7 +471,8 @@ class Statement:
             type = self.param_types.get(number)
             if type is None or type.oid == UNKNOWN:
                 raise IndeterminateDatatype(f"could not determine data type of parameter ${number}")
-            result.append(type)
+            domain = self.param_domains.get(number)
+            result.append(type if domain is None else replace(type, domain=domain))
         for param in self.untyped.values():
             assert isinstance(param, Param)
             raise AmbiguousParameter(

@@ -232,8 +232,8 @@ def _array_over(oid: int) -> int:
 
 def declared_as(type: SqlType) -> int:
     """What says that a parameter is of `type` where a statement is bound: its oid, negative for an array of any
-    dimensions."""
-    return -type.declared_oid if type.dimensioned else type.declared_oid
+    dimensions. A domain is left to the places that ask for one: there its rules are checked."""
+    return -type.oid if type.dimensioned else type.oid
 
 
 def declared_type(declared: int) -> SqlType:
