@@ -47,6 +47,7 @@ from planner.values.datetimes.calendar_days import (
     timestamp_of,
     timestamptz_of,
 )
+from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
 from planner.values.range_sets import normalized
 from planner.values.user_values import enum_position
@@ -102,6 +103,16 @@ def _versioned(type_name: str) -> Callable[[_Input], str]:
         return decode_text(source.rest())
 
     return read
+
+
+def _jsonb(source: _Input) -> object:
+    return normalize_jsonb(_versioned("jsonb")(source))
+
+
+def _json(source: _Input) -> object:
+    text = decode_text(source.rest())
+    check_json(text)
+    return text
 
 
 def _jsonpath(source: _Input) -> object:
@@ -358,7 +369,8 @@ _READERS: dict[int, Callable[[_Input], object]] = {
     types.UUID: _uuid,
     types.BIT: _bits,
     types.VARBIT: _bits,
-    types.JSONB: _versioned("jsonb"),
+    types.JSON: _json,
+    types.JSONB: _jsonb,
     types.JSONPATH: _jsonpath,
     types.INT2VECTOR: _vector(types.INT2),
     types.OIDVECTOR: _vector(types.OID),
@@ -366,7 +378,7 @@ _READERS: dict[int, Callable[[_Input], object]] = {
     **{oid: _whole(read) for oid, read in held_as_text.READERS.items()},
 }
 for _oid in (
-    types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.JSON, types.UNKNOWN, types.REFCURSOR,
+    types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.UNKNOWN, types.REFCURSOR,
 ):  # fmt: skip
     _READERS[_oid] = _text
 for _oid in (

@@ -17,6 +17,7 @@ from planner.errors import (
     ProtocolViolation,
 )
 from planner.types import types
+from planner.values.bytea_text import char_of
 from planner.values.opaque.address_text import show_address, show_lsn
 from planner.values.opaque.money_text import show_money
 from planner.values.opaque.network_text import Network
@@ -98,6 +99,12 @@ def _address(width: int) -> Callable[[bytes], str]:
     return read
 
 
+def _char(data: bytes) -> str:
+    if not data:
+        raise ProtocolViolation("no data left in message")
+    return char_of(fields(">B", data)[0])
+
+
 def _row_address(data: bytes) -> str:
     block, offset = fields(">IH", data)
     return f"({block},{offset})"
@@ -127,5 +134,6 @@ READERS: dict[int, Callable[[bytes], str]] = {
     types.XID8: lambda data: str(fields(">Q", data)[0]),
     types.PG_SNAPSHOT: _snapshot,
     types.TXID_SNAPSHOT: _snapshot,
+    types.CHAR: _char,
 }
 """Readers by the oids of the types."""

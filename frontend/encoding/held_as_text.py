@@ -1,5 +1,5 @@
 """The binary form of types whose values are held as their text: addresses, networks, log positions, money, times with
-time zone, and what counts transactions and rows.
+time zone, what counts transactions and rows, and "char".
 
 `BINARY` has an encoder for each. The layouts are those of PostgreSQL's send functions; `frontend.decoding.held_as_text`
 is the way back.
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
 from planner.types import types
+from planner.values.bytea_text import char_byte
 from planner.values.opaque.address_text import lsn_of, octets_of
 from planner.values.opaque.money_text import cents_of
 from planner.values.opaque.network_text import Network, parse_cidr, parse_inet
@@ -66,5 +67,6 @@ BINARY: dict[int, ColumnEncoder] = {
     types.XID8: _encoder(lambda text: int(text).to_bytes(8)),
     types.PG_SNAPSHOT: _encoder(_snapshot),
     types.TXID_SNAPSHOT: _encoder(_snapshot),
+    types.CHAR: _encoder(lambda text: char_byte(text).to_bytes()),
 }
 """Encoders by the oids of the types."""

@@ -85,6 +85,15 @@ _OCTAL = re.compile(r"\\([0-3][0-7][0-7])")
 def char_text(text: str) -> str:
     """A "char" as PostgreSQL shows it (charin, charout): the first byte of `text`, or the one that it is the octal
     escape of; a byte beyond ASCII as its escape, byte 0 as nothing."""
+    return char_of(char_byte(text))
+
+
+def char_byte(text: str) -> int:
+    """The byte that a "char" is, by its text."""
     escape = _OCTAL.fullmatch(text)
-    byte = int(escape[1], 8) if escape else next(iter(text.encode()), 0)
+    return int(escape[1], 8) if escape else next(iter(text.encode()), 0)
+
+
+def char_of(byte: int) -> str:
+    """The text of the "char" that is `byte`."""
     return f"\\{byte:03o}" if byte >= 128 else chr(byte) if byte else ""

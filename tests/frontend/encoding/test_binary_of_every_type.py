@@ -29,7 +29,8 @@ VALUES = r"""
 true | 1::int2 | 1::int4 | 1::int8 | 1.5::float4 | 1.5::float8 | 'nan'::float8
 1.50::numeric | 12345678901234567890.123::numeric | 'nan'::numeric | 'infinity'::numeric | '-infinity'::numeric
 0.000::numeric(10,3) | 1e-20::numeric | 12.34::money
-'a'::"char" | 'abc'::name | 'abc'::text | 'abc'::varchar | 'abc'::char(5) | '\x00ff'::bytea | 'x'::refcursor | 'x'
+'a'::"char" | ''::"char" | '\303'::"char" | 'abc'::name
+'abc'::text | 'abc'::varchar | 'abc'::char(5) | '\x00ff'::bytea | 'x'::refcursor | 'x'
 '{"a":1}'::json | '{"a":[1,2]}'::jsonb | '$.a'::jsonpath
 date '2020-01-01' | date 'infinity' | date '0001-01-01' | time '10:11:12.5' | timetz '10:11:12.5+02'
 timestamp '2020-01-01 10:00:00.123456' | timestamptz '2020-01-01 10:00+02' | timestamp '-infinity'
@@ -185,8 +186,18 @@ def test_networks_that_clients_send(both: tuple[Client, Client], sent: bytes) ->
         assert ours.ask("SELECT $1", [sent], [oid]) == theirs.ask("SELECT $1", [sent], [oid])
 
 
-# tid, xid8, macaddr, pg_lsn, int2vector, oidvector, record, aclitem
-@pytest.mark.parametrize("oid", [27, 5069, 829, 3220, 22, 30, 2249, 1033])
+@pytest.mark.parametrize(
+    "sent", [b'{"b": 1, "a":2, "b": 3}', b'"\\u00e0\\u20ac"', b" 1.50 ", b"{", b'"\\u0000"', b"", b"\xff"]
+)
+def test_json_that_clients_send(both: tuple[Client, Client], sent: bytes) -> None:
+    ours, theirs = both
+    for oid, version in ((114, b""), (3802, b"\1")):
+        args = [version + sent], [oid]
+        assert ours.ask("SELECT $1, $1::text", *args) == theirs.ask("SELECT $1, $1::text", *args)
+
+
+# "char", tid, xid8, macaddr, pg_lsn, int2vector, oidvector, record, aclitem
+@pytest.mark.parametrize("oid", [18, 27, 5069, 829, 3220, 22, 30, 2249, 1033])
 @pytest.mark.parametrize("sent", [b"", bytes(3), bytes(30), b"\1" * 12])
 def test_nonsense_that_clients_send(both: tuple[Client, Client], oid: int, sent: bytes) -> None:
     ours, theirs = both
