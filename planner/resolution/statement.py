@@ -441,9 +441,8 @@ class Statement:
         wanted = column_type(type.oid)
         location = self.location(param)
         if known.oid == UNKNOWN:
+            self.note_domain(param, type)
             self.param_types[param.index] = wanted
-            if type.domain:
-                self.param_domains[param.index] = type.domain
         elif known.oid != type.oid:
             raise AmbiguousParameter(
                 f"inconsistent types deduced for parameter ${param.index}",
@@ -452,6 +451,11 @@ class Statement:
             )
         result: Param = self.at(replace(param, type=self.param_types[param.index]), location)
         return result
+
+    def note_domain(self, param: Param, type: SqlType) -> None:
+        """Lets a parameter that is of no type yet be of the domain, if `type` is one, where it is described."""
+        if type.domain and self.param_types[param.index].oid == UNKNOWN:
+            self.param_domains[param.index] = type.domain
 
     def occurrence(self, argument: Scalar, location: int) -> Scalar:
         """A fresh occurrence of an argument of the function whose body is being bound."""

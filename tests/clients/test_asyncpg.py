@@ -60,6 +60,30 @@ async def test_prepared_statements(connection: Any) -> None:
         await star.fetch()
 
 
+async def test_parameters_are_of_domains_and_records(connection: Any) -> None:
+    await connection.execute("CREATE DOMAIN small AS int CHECK (value < 10); CREATE TABLE t (a small, b int)")
+    for query in ("SELECT $1::small", "INSERT INTO t (a) VALUES ($1)", "UPDATE t SET a = $1"):
+        statement = await connection.prepare(query)
+        known = "SELECT parameter_types::text FROM pg_prepared_statements WHERE statement = $1"
+        assert await connection.fetchval(known, query) == "{small}"
+        await statement.fetch(9)
+        with pytest.raises(asyncpg.CheckViolationError):
+            await statement.fetch(10)
+    assert [p.name for p in (await connection.prepare("SELECT a = $1 FROM t")).get_parameters()] == ["int4"]
+    assert [p.name for p in (await connection.prepare("SELECT (1, 'a') = $1")).get_parameters()] == ["record"]
+    assert await connection.fetchval("SELECT (1, 'a') = $1", None) is None
+    assert await connection.fetchval('SELECT $1::"char"', b"\0") == b"\0"
+
+
+async def test_explain(connection: Any) -> None:
+    await connection.execute("CREATE TABLE t (a int)")
+    statement = await connection.prepare("INSERT INTO t SELECT $1::int")
+    (plan,) = await statement.explain(1, analyze=True)
+    assert (plan["Plan"]["Operation"], plan["Plan"]["Relation Name"]) == ("Insert", "t")
+    assert plan["Plan"]["Actual Total Time"] >= plan["Plan"]["Actual Startup Time"] > 0
+    assert await connection.fetch("SELECT * FROM t") == []
+
+
 async def test_cursors(connection: Any) -> None:
     async with connection.transaction():
         seen = [r[0] async for r in connection.cursor("SELECT g FROM generate_series(1, 100) g", prefetch=9)]
@@ -87,6 +111,15 @@ async def test_listen(connection: Any, server: TidegateServer) -> None:
     assert await asyncio.wait_for(heard.get(), 10) == ("news", "hello")
     await other.close()
     await connection.reset()
+
+
+async def test_a_cursor_whose_block_has_failed(connection: Any) -> None:
+    async with connection.transaction():
+        cursor = await connection.cursor("SELECT pg_sleep(10)")
+        with pytest.raises(TimeoutError):
+            await cursor.fetch(1, timeout=0.05)
+        with pytest.raises(asyncpg.InFailedSQLTransactionError):
+            await cursor.fetch(1)
 
 
 async def test_cancel_by_timeout(connection: Any) -> None:

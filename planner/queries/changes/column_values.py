@@ -82,6 +82,8 @@ def _past_read(statement: Statement, rel: Rel) -> dict[int, PastTable]:
 def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) -> Scalar:
     """`expr` as a value for `column` (transformAssignedExpr). Raises 42804. The rules of a domain are a matter of the
     row that is written."""
+    if isinstance(expr, Param):
+        statement.note_domain(expr, type)
     converted = coerce_to_target(statement, expr, type.without_domain(), Context.ASSIGNMENT)
     if converted is None:
         raise DatatypeMismatch(
