@@ -4,13 +4,11 @@ Each guard raises PostgreSQL's error, or returns."""
 from __future__ import annotations
 
 from adapter.execution.statement import Running
-from adapter.transactions.transaction import State, Transaction
 from planner.errors import (
     ActiveSqlTransaction,
     InFailedSqlTransaction,
     NoActiveSqlTransaction,
 )
-from planner.syntax.parse import Parsed
 from storage.catalog.model import CatalogSnapshot
 
 
@@ -22,13 +20,6 @@ def own_catalog(running: Running) -> CatalogSnapshot:
 def in_failed_transaction() -> InFailedSqlTransaction:
     """25P02, for whatever is neither the end of a failed block nor a way back into it."""
     return InFailedSqlTransaction("current transaction is aborted, commands ignored until end of transaction block")
-
-
-def refuse_if_failed(transaction: Transaction | None, parsed: Parsed) -> None:
-    """25P02 for a statement in a failed transaction, unless it is one of transaction control, which says itself whether
-    it may end the block."""
-    if transaction is not None and transaction.state is State.FAILED and parsed.kind != "transaction_stmt":
-        raise in_failed_transaction()
 
 
 def require_block(running: Running, what: str) -> None:

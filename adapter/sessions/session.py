@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 
 from adapter.execution.cancellation import CancelScope
 from adapter.execution.cursors import RowReader
-from adapter.execution.guards import refuse_if_failed
+from adapter.execution.guards import in_failed_transaction
 from adapter.execution.portals import Portal
 from adapter.execution.statement import RowsOutcome
 from adapter.results import ColumnDescription, Empty, Notice, Rows, StatementDescription, StatementResult
@@ -299,7 +299,9 @@ class Session:
                 return self._fetch_from_cursor(portal, max_rows)
             transaction = self.state.transaction
             assert portal.parsed is not None
-            refuse_if_failed(transaction, portal.parsed)
+            failed = transaction is not None and transaction.state is State.FAILED
+            if failed and portal.parsed.kind != "transaction_stmt":
+                raise in_failed_transaction()
             over = portal.rows is not None and transaction is None
             if over or portal.failed or (portal.rows is None and portal.finished):
                 raise ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from adapter.engines.engines import Engines
 from adapter.execution.cancellation import CancelScope
 from adapter.execution.cursors import RowReader
-from adapter.execution.guards import refuse_if_failed
+from adapter.execution.guards import in_failed_transaction
 from adapter.execution.prepared import check_unchanged
 from adapter.execution.session_registry import SessionRegistry
 from adapter.execution.session_state import SessionState
@@ -34,6 +34,7 @@ from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch, run_rows
+from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from planner.common_errors import canceled, too_deep
 from planner.errors import (
@@ -175,7 +176,8 @@ class StatementLife:
             raise InternalError("a statement is still running")
         state = self.state
         transaction = state.transaction
-        refuse_if_failed(transaction, parsed)
+        if transaction is not None and transaction.state is State.FAILED and parsed.kind != "transaction_stmt":
+            raise in_failed_transaction()
         now = utc_now()
         if transaction is None:
             transaction = state.begin_transaction(implicit=True, started_at=now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from adapter.execution.guards import in_failed_transaction, refuse_if_failed
+from adapter.execution.guards import in_failed_transaction
 from adapter.execution.portals import Portal
 from adapter.execution.prepared import PreparedStatement, check_unchanged
 from adapter.execution.relation_locks import wait_for_definitions
@@ -92,7 +92,8 @@ def prepare(
     param_types: tuple[SqlType, ...] = ()
     columns: tuple[ColumnDescription, ...] | None = None
     if parsed is not None and parsed.kind != "transaction_stmt":
-        refuse_if_failed(session.transaction, parsed)
+        if session.transaction is not None and session.transaction.state is State.FAILED:
+            raise in_failed_transaction()
         plan = _plan(session, parsed, declared, past)
         param_types, columns = plan.param_types, _columns_of(session, plan)
         session.stands_for(parsed, plan)
