@@ -5,10 +5,10 @@ PY := .venv/bin/python
 SEEDS ?= 2000
 ROUNDS ?= 50
 PROCESSES ?= 2
-CLIENT_LOCKS := dbt sqlalchemy django
+CLIENT_LOCKS := asyncpg dbt django psycopg psycopg2 sqlalchemy
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo cluster bench simulate slt isolation regress crash audit large memory random-changes clients-basic generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo cluster bench simulate slt isolation regress crash audit large memory random-changes clients clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ random-changes: setup-dev ## 50,000 random changes of tables with constraints on
 
 generate: setup-dev ## 50,000 random queries on PostgreSQL and on us, 50,000 pairs that must agree; writes docs/generated-statements.md
 	$(PY) -m tests.generated $(ARGS)
+
+clients: setup-dev ## The own test suites of clients against PostgreSQL 15 and us; writes docs/clients.md
+	$(PY) -m tests.client_suites $(ARGS)
 
 clients-basic: setup-dev ## dbt and other tools, installed and run against PostgreSQL 15 and us; writes docs/clients-basic.md
 	$(PY) -m tests.clients_basic $(ARGS)

@@ -17,8 +17,8 @@ import psycopg
 from tests.clients_basic import dbt, dumps, flyway, node, pgx, suites
 from tests.clients_basic.client import Check, Client, Observed, Place, ToolError
 from tests.clients_basic.page import Line, page
-from tests.support.postgres import start_postgres
-from tests.support.server import AS_SHIPPED, ROOT, TidegateServer
+from tests.clients_basic.servers import Servers, both_servers, make_place
+from tests.support.server import ROOT
 
 CLIENTS = (dbt.CLIENT, dumps.CLIENT, *node.CLIENTS, pgx.CLIENT, flyway.CLIENT, *suites.CLIENTS)
 PAGE = ROOT / "docs" / "clients-basic.md"
@@ -36,22 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no such client: {', '.join(sorted(unknown))}")
     lines: list[Line] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="tidegate-clients-") as name,
-        start_postgres(settings=(SETTING,)) as postgres,
-    ):
+    with tempfile.TemporaryDirectory(prefix="tidegate-clients-") as name:
         folder = Path(name)
-        server = TidegateServer(
-            folder / "server", arguments=("--spark-start", "lazy", "--set", SETTING), environment=AS_SHIPPED
-        )
-        server.start()
-        try:
+        with both_servers(folder, (SETTING,)) as servers:
             for client in CLIENTS:
-                if parsed.clients and client.name.lower() not in parsed.clients:
-                    continue
-                lines += _run(client, folder, (("postgresql", postgres.port), ("tidegate", server.port)))
-        finally:
-            server.kill()
+                if not parsed.clients or client.name.lower() in parsed.clients:
+                    lines += _run(client, folder, servers)
     failed = [line for line in lines if line.failure]
     for line in failed:
         print(f"--- {line.client}: {line.feature}\n{line.failure}")
@@ -61,13 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _run(client: Client, folder: Path, servers: Sequence[tuple[str, int]]) -> list[Line]:
+def _run(client: Client, folder: Path, servers: Servers) -> list[Line]:
     """A line for each check of a client; one that fails when it cannot be installed."""
     try:
         installed = client.install()
     except ToolError as error:
         return [Line(client=client.name, version=client.version, feature="install", failure=str(error))]
-    places = [_place(client, folder / name, port, installed) for name, port in servers]
+    places = [make_place(client.name, folder / name, port, installed) for name, port in servers]
     lines = []
     for check in client.checks:
         began = time.monotonic()
@@ -77,18 +67,6 @@ def _run(client: Client, folder: Path, servers: Sequence[tuple[str, int]]) -> li
         print(f"{'FAILED' if line.failure else 'ok':6} {client.name}: {check.feature} ({took:.0f} s)", flush=True)
     lines[-1].remarks = list(client.remarks())
     return lines
-
-
-def _place(client: Client, folder: Path, port: int, installed: Path) -> Place:
-    database = "".join(letter if letter.isalnum() else "_" for letter in client.name.lower())
-    place = Place(
-        host="127.0.0.1", port=port, database=database, folder=folder / "clients" / database, installed=installed
-    )
-    place.folder.mkdir(parents=True)
-    address = f"host={place.host} port={port} user=postgres dbname=postgres"
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {database}".encode())
-    return place
 
 
 def _line(client: Client, check: Check, theirs: Place, ours: Place) -> Line:

@@ -1,0 +1,37 @@
+"""Why tests fail on Tidegate that PostgreSQL 15 passes."""
+
+from __future__ import annotations
+
+import re
+
+_REASONS: tuple[tuple[str, str, str], ...] = (
+    # the suite, what the test's name or what it prints has, and why: the first that fits
+    ("", r"AS RANGE is not supported", "`CREATE TYPE ... AS RANGE` is refused"),
+    ("", r"DO is not supported", "`DO` is refused: no plpgsql"),
+    ("", r"language plpgsql", "no plpgsql"),
+    ("", r"shell types are not supported", "base types of users are refused"),
+    ("", r"CREATE RULE is not supported", "rules are refused"),
+    ("", r"non-standard string literals", "`standard_conforming_strings = off` is refused"),
+    ("", r'extension "hstore"|hstore', "no extension `hstore`"),
+    ("", r'extension "citext"|citext', "no extension `citext`"),
+    ("", r'extension "isn"', "no extension `isn`"),
+    ("", r'extension "ltree"|ltree', "no extension `ltree`"),
+    ("", r"type (path|point|box|lseg|line|polygon|circle) is not supported", "no types of geometry"),
+    ("", r"type xml is not supported", "no `xml`"),
+    ("", r"type (tsvector|tsquery) is not supported", "no types of text search"),
+    ("", r"table inheritance is not supported", "no inheritance of tables"),
+    ("", r"function lo_\w+\(", "no large objects"),
+    ("", r"24:00|2400", "no `time '24:00'`"),
+    ("", r"rows whose fields are not known", "rows are sent in binary only where their fields are known"),
+    ("psycopg", r"test_load_record_binary", "a constant of no type in a row is sent as `text`"),
+    ("", r"arrays of several dimensions", "a column of `integer[]` holds arrays of one dimension"),
+    ("", r"cannot alter type .* uses it", "`ALTER TYPE ... ATTRIBUTE` of a type that a column has is refused"),
+)
+
+
+def reason_for(suite: str, name: str, message: str) -> str | None:
+    """Why the test of the suite fails; None when it is not known."""
+    for of, pattern, why in _REASONS:
+        if of in ("", suite) and re.search(pattern, f"{name}\n{message}"):
+            return why
+    return None
