@@ -217,14 +217,12 @@ def _numeric(source: _Input) -> object:
         raise InvalidBinaryRepresentation('invalid scale in external "numeric" value')
     if any(digit > 9999 for digit in digits):
         raise InvalidBinaryRepresentation('invalid digit in external "numeric" value')
-    whole = 0
-    for digit in digits:
-        whole = whole * 10_000 + digit
-    exponent = 4 * (weight - count + 1)
-    # Shift the base-10000 digits so that exactly `scale` decimal fraction digits remain; the sender may have sent more.
-    shift = exponent + scale
-    unscaled = whole * 10**shift if shift >= 0 else whole // 10**-shift
-    return Decimal((1 if sign == _NUMERIC_NEGATIVE else 0, tuple(map(int, str(unscaled))), -scale))
+    whole = "".join([f"{digit:04d}" for digit in digits])
+    # Shift the digits so that exactly `scale` of them remain behind the point; the sender may have sent more.
+    shift = 4 * (weight - count + 1) + scale
+    unscaled = whole + "0" * shift if shift >= 0 else whole[:shift]
+    negative = sign == _NUMERIC_NEGATIVE and unscaled.strip("0") != ""
+    return Decimal((negative, tuple(map(int, unscaled or "0")), -scale))
 
 
 _PLAIN_NUMBERS = {
@@ -265,6 +263,7 @@ def array_of_another_type(oid: int, expected: int) -> DatatypeMismatch:
 
 def _array(sql_type: SqlType, element_oid: int) -> Callable[[_Input], object]:
     element = SqlType(element_oid, sql_type.typmod, sql_type.shape)
+    declared = element_of(sql_type.declared_oid) or element_oid  # a domain, in the array over one
 
     def read(source: _Input) -> object:
         dimensions, flags, oid = source.unpack(">iiI")
@@ -272,8 +271,8 @@ def _array(sql_type: SqlType, element_oid: int) -> Callable[[_Input], object]:
             raise _wrong_dimensions(dimensions)
         if flags not in (0, 1):
             raise InvalidBinaryRepresentation("invalid array flags")
-        if oid != element_oid:
-            raise array_of_another_type(oid, element_oid)
+        if oid != declared:
+            raise array_of_another_type(oid, declared)
         pairs = [source.unpack(">ii") for _ in range(dimensions)]
         lengths, lower_bounds = [length for length, _ in pairs], [lower for _, lower in pairs]
         if any(length < 0 for length in lengths):

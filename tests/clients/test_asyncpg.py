@@ -72,6 +72,7 @@ async def test_parameters_are_of_domains_and_records(connection: Any) -> None:
     assert [p.name for p in (await connection.prepare("SELECT a = $1 FROM t")).get_parameters()] == ["int4"]
     assert [p.name for p in (await connection.prepare("SELECT (1, 'a') = $1")).get_parameters()] == ["record"]
     assert await connection.fetchval("SELECT (1, 'a') = $1", None) is None
+    assert await connection.fetchval("SELECT $1::small[]", [1, None]) == [1, None]
     assert await connection.fetchval('SELECT $1::"char"', b"\0") == b"\0"
 
 

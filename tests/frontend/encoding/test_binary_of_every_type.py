@@ -6,6 +6,7 @@ The oids of the types of users are made alike.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -184,6 +185,13 @@ def test_networks_that_clients_send(both: tuple[Client, Client], sent: bytes) ->
     ours, theirs = both
     for oid in (869, 650):
         assert ours.ask("SELECT $1", [sent], [oid]) == theirs.ask("SELECT $1", [sent], [oid])
+
+
+@pytest.mark.parametrize(("digits", "weight", "scale"), [(1, 1200, 0), (1500, 1499, 0), (1, -1300, 6000), (0, 0, 0)])
+def test_long_numerics_that_clients_send(both: tuple[Client, Client], digits: int, weight: int, scale: int) -> None:
+    sent = struct.pack(f">HhHH{digits}H", digits, weight, 0x4000, scale, *[12] * digits)
+    ours, theirs = both
+    assert ours.ask("SELECT $1, $1::text", [sent], [1700]) == theirs.ask("SELECT $1, $1::text", [sent], [1700])
 
 
 @pytest.mark.parametrize(
