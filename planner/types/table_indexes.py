@@ -86,12 +86,12 @@ def key_constraint(catalog: CatalogSnapshot, schema: int, name: str) -> Constrai
     """The primary key or unique constraint whose index is called `name` in the schema with this oid."""
     if schema in (PG_CATALOG_OID, INFORMATION_SCHEMA_OID):
         return None
-    for oid in catalog.constraint_oids:
-        relation = catalog.get(oid)
-        if isinstance(relation, Relation) and relation.schema == schema:
-            for constraint in catalog.constraints(oid):
-                if constraint.name == name and constraint.kind in ("p", "u"):
-                    return constraint
+    for oid in catalog.constraint_names.get(name, ()):
+        constraint = catalog.get(oid)
+        if isinstance(constraint, Constraint) and constraint.kind in ("p", "u"):
+            relation = catalog.get(constraint.relation)
+            if isinstance(relation, Relation) and relation.schema == schema:
+                return constraint
     return None
 
 

@@ -334,6 +334,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     """By database, `WHOLE` for those of every one."""
     constraint_oids: Map[int, tuple[int, ...]]
     """The constraints of a relation, and those of other relations that refer to it, in the order of their oids."""
+    constraint_names: Map[str, tuple[int, ...]]
+    """The constraints of one name, of whatever relations."""
     index_oids: Map[int, tuple[int, ...]]
     """The indexes that a relation has besides those of its constraints, in the order of their oids."""
     type_names: Map[tuple[int, str], int]
@@ -356,6 +358,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             relation_names=Map(),
             schema_names=Map(),
             constraint_oids=Map(),
+            constraint_names=Map(),
             index_oids=Map(),
             type_names=Map(),
             function_oids=Map(),
@@ -411,14 +414,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     def _with(self, ordered: list[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
         if not ordered:
             return replace(self, csn=csn)
-        records, names, schemas, constraints, indexes, next_oid = (
-            self.records,
-            self.relation_names,
-            self.schema_names,
-            self.constraint_oids,
-            self.index_oids,
-            self.next_oid,
-        )
+        records, names, schemas, next_oid = self.records, self.relation_names, self.schema_names, self.next_oid
+        constraints, called, indexes = self.constraint_oids, self.constraint_names, self.index_oids
         types, functions = self.type_names, self.function_oids
         for update in ordered:
             record = update.record
@@ -434,6 +431,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     schemas = schemas.delete(_schema_key(record))
                 elif isinstance(record, Constraint):
                     constraints = _without_constraint(constraints, record)
+                    called = _without(called, record.name, record.oid)
                 elif isinstance(record, (EnumType, DomainType)):
                     types = types.delete((record.schema, record.name))
                 elif isinstance(record, Function):
@@ -456,6 +454,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     schemas = schemas.set(_schema_key(record), record.oid)
                 elif isinstance(record, Constraint):
                     constraints = _with_constraint(constraints, record)
+                    called = _with(called, record.name, record.oid)
                 elif isinstance(record, (EnumType, DomainType)):
                     if (record.schema, record.name) in types:
                         raise ValueError(f"type {record.name!r} exists in schema {record.schema}")
@@ -473,6 +472,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             relation_names=names,
             schema_names=schemas,
             constraint_oids=constraints,
+            constraint_names=called,
             index_oids=indexes,
             type_names=types,
             function_oids=functions,

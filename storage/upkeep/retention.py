@@ -72,14 +72,18 @@ class Retention:
             return
         for shard in [shard for shard in self._dropped if shard not in forgotten]:
             del self._dropped[shard]
+        # Those that were dropped at one moment were said of in one catalog.
+        looked_at: int | None = None
+        said: Mapping[ShardId, int] = {}
         for shard, csn in sorted(forgotten.items(), key=lambda item: item[1]):
             if shard not in self._dropped:
-                try:
-                    before = await self.definitions.snapshot_at(Csn(csn - 1))
-                except AsOfNotReadable:
-                    self._dropped[shard] = None
-                else:
-                    self._dropped[shard] = said_by(before).get(shard)
+                if csn != looked_at:
+                    looked_at = csn
+                    try:
+                        said = said_by(await self.definitions.snapshot_at(Csn(csn - 1)))
+                    except AsOfNotReadable:
+                        said = {}
+                self._dropped[shard] = said.get(shard)
 
     def _said(self) -> Mapping[ShardId, int]:
         if self.definitions is None:

@@ -19,7 +19,7 @@ from planner.statements import records as st
 from planner.syntax.names import CURRENT_USER, SESSION_USER
 from planner.types.table_indexes import is_taken
 from storage.catalog.access import Role
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Schema
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Constraint, Relation, Schema
 from storage.catalog.temporary import is_temporary
 from storage.ids import ShardId, new_temporary_shard_id
 from storage.ids import is_temporary as is_temporary_shard
@@ -124,6 +124,13 @@ def without_column(relation: Relation, column: Column) -> Relation:
         missing=None,
     )
     return with_column(relation, gone)
+
+
+def names_constraint(catalog: CatalogSnapshot, schema: int, name: str) -> bool:
+    """Whether a constraint of a relation in the schema with this oid has the name."""
+    constraints = [catalog.get(oid) for oid in catalog.constraint_names.get(name, ())]
+    tables = [catalog.get(each.relation) for each in constraints if isinstance(each, Constraint)]
+    return any(isinstance(table, Relation) and table.schema == schema for table in tables)
 
 
 def exists_already(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from adapter.changes.rows.over_rows import engine_over_rows
-from adapter.definitions.common.catalog_changes import change, new_oid
+from adapter.definitions.common.catalog_changes import change, names_constraint, new_oid
 from adapter.definitions.constraints.keys import forget_names
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
@@ -73,12 +73,12 @@ def _chosen_name(catalog: CatalogSnapshot, relation: Relation, attnums: Sequence
     column = None
     if len(attnums) == 1:
         column = next((column.name for column in relation.columns if column.attnum == attnums[0]), None)
-    taken = set(names)
-    for oid in catalog.constraint_oids:
-        other = catalog.get(oid)
-        if isinstance(other, Relation) and other.schema == relation.schema:
-            taken.update(constraint.name for constraint in catalog.constraints(oid))
-    return free_name(relation.name, column, "check", taken.__contains__)
+    return free_name(
+        relation.name,
+        column,
+        "check",
+        lambda name: name in names or names_constraint(catalog, relation.schema, name),
+    )
 
 
 def with_constraints(relation: Relation, added: Iterable[Constraint]) -> Relation:

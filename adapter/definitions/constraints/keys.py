@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from adapter.definitions.common.catalog_changes import change, new_oid
+from adapter.definitions.common.catalog_changes import change, names_constraint, new_oid
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
@@ -125,16 +125,30 @@ def _unique_key(
     )
 
 
-def taken_names(catalog: CatalogSnapshot, relation: Relation, known: Iterable[Constraint] = ()) -> set[str]:
-    """Names that no index of the table's schema may get: those of relations and of other keys."""
-    taken = {name for schema, name in catalog.relation_names if schema == relation.schema}
-    taken.add(relation.name)
-    taken.update(constraint.name for constraint in known)
-    for oid in catalog.constraint_oids:
-        other = catalog.get(oid)
-        if isinstance(other, Relation) and other.schema == relation.schema:
-            taken.update(constraint.name for constraint in catalog.constraints(oid))
-    return taken
+class TakenNames:
+    """Names that no index of a schema may get: those of its relations, of the constraints there, and what is added."""
+
+    def __init__(self, catalog: CatalogSnapshot, schema: int, added: Iterable[str]) -> None:
+        self._catalog = catalog
+        self._schema = schema
+        self._added = set(added)
+
+    def add(self, name: str) -> None:
+        """A name that is about to be taken."""
+        self._added.add(name)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        catalog, schema = self._catalog, self._schema
+        return (
+            name in self._added or (schema, name) in catalog.relation_names or names_constraint(catalog, schema, name)
+        )
+
+
+def taken_names(catalog: CatalogSnapshot, relation: Relation, known: Iterable[Constraint] = ()) -> TakenNames:
+    """Names that no index of the table's schema may get."""
+    return TakenNames(catalog, relation.schema, [relation.name, *(constraint.name for constraint in known)])
 
 
 # ---------------------------------------------------------------- foreign keys

@@ -84,7 +84,10 @@ class Scalars:
         return self.literal(None, type)
 
     def constant(self, expr: ir.Scalar) -> object:
-        """The value of a literal or of a bound parameter; `NOT_CONSTANT` for everything else."""
+        """The value of a literal or of a bound parameter; `NOT_CONSTANT` for everything else. A collation changes none:
+        all text is ordered by bytes."""
+        while isinstance(expr, ir.Collate):
+            expr = expr.arg
         if isinstance(expr, ir.Literal):
             return expr.value
         if isinstance(expr, ir.Param) and self.ctx.params is not None:

@@ -1,0 +1,77 @@
+"""What a definition costs does not grow with the tables that there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.functions.udfs import regex
+from storage.catalog.model import CatalogSnapshot
+from tests.adapter.harness import Client
+
+TABLE = """
+    create table {} (
+        id serial primary key, a text unique, b int check (b > 0), c int references r, exclude (b with =)
+    )
+"""
+
+
+async def test_a_table_looks_at_no_other_ones(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    await client.run("create table r (id int primary key)")
+    looked_at = 0
+    get = CatalogSnapshot.get
+
+    def counted(self: CatalogSnapshot, oid: int) -> Any:
+        nonlocal looked_at
+        looked_at += 1
+        return get(self, oid)
+
+    async def cost(name: str) -> int:
+        nonlocal looked_at
+        looked_at = 0
+        await client.run(f"begin; {TABLE.format(name)}; rollback")
+        return looked_at
+
+    monkeypatch.setattr(CatalogSnapshot, "get", counted)
+    before = await cost("few")
+    await client.run(
+        "begin; "
+        + "; ".join(f"create table t{n} (a int primary key, b int check (b > 0))" for n in range(60))
+        + "; commit"
+    )
+    assert await cost("many") <= before + 20
+
+
+async def test_names_of_constraints_are_found_in_their_schema(client: Client) -> None:
+    await client.run("create schema s; create table s.t (a int constraint t2_a_check check (a > 0))")
+    await client.run("create table t2 (a int check (a > 1)); create table s.t2 (a int check (a > 1))")
+    names = "select conname from pg_constraint where conrelid = '{}'::regclass"
+    assert await client.rows(names.format("t2")) == [("t2_a_check",)]
+    assert await client.rows(names.format("s.t2")) == [("t2_a_check1",)]
+    await client.run(
+        "alter table s.t drop constraint t2_a_check; drop table s.t2; create table s.t2 (a int check (a > 1))"
+    )
+    assert await client.rows(names.format("s.t2")) == [("t2_a_check",)]
+
+
+async def test_psqls_look_up_of_a_name_calls_nothing_for_each_relation(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.run("create table t (a int)")
+    calls = 0
+    compiled = regex.compiled
+
+    def counted(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return compiled(*given)
+
+    monkeypatch.setattr(regex, "compiled", counted)
+    found = await client.rows(
+        "select c.relname from pg_catalog.pg_class c left join pg_catalog.pg_namespace n on n.oid = c.relnamespace"
+        " where c.relname operator(pg_catalog.~) '^(t)$' collate pg_catalog.default"
+        " and pg_catalog.pg_table_is_visible(c.oid)"
+    )
+    assert found == [("t",)]
+    assert calls <= 2
