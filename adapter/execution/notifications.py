@@ -1,4 +1,5 @@
-"""LISTEN and NOTIFY: the listeners of one server process, which also hears what other workers of the server notify.
+"""LISTEN and NOTIFY: the listeners of one server process, which also hears what other workers of the server, and other
+servers of the environment, notify.
 
 A transaction's notifications are published when it commits, in order, duplicates removed. Each listening session has a
 bounded queue, emptied when it is idle (PostgreSQL, "NOTIFY"). The channels of each database are its own.
@@ -6,12 +7,15 @@ bounded queue, emptied when it is idle (PostgreSQL, "NOTIFY"). The channels of e
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
 
 from adapter.workers.colleagues import Colleagues
+from adapter.workers.other_servers import OtherServers
 
 MAX_QUEUED = 10_000
 """Notifications that wait for one busy session; beyond, the oldest are lost rather than the server's memory."""
@@ -32,6 +36,8 @@ class NotificationHub:
 
     def __init__(self, colleagues: Colleagues | None = None) -> None:
         self._colleagues = colleagues or Colleagues()
+        self.other_servers: OtherServers | None = None
+        """Who tells the other servers of the environment."""
         self._listeners: dict[Listener, Callable[[], None]] = {}
 
     def add(self, listener: Listener, arrived: Callable[[], None]) -> None:
@@ -44,9 +50,15 @@ class NotificationHub:
 
     async def publish(self, sender: Listener, notifications: Iterable[tuple[str, str]]) -> None:
         """Hand the (channel, payload) pairs of a transaction that the session of `sender` has committed to those who
-        listen in its database, at whatever worker: they have them when this returns."""
+        listen in its database, at whatever worker: they have them when this returns, and those at other servers a
+        moment later, in the order of commits."""
         distinct = list(dict.fromkeys(notifications))
         self.deliver(sender.pid, sender.database, distinct)
+        if distinct and self.other_servers is not None:
+            # Cannot be cancelled: the transaction has committed, and must not seem to have failed.
+            telling = asyncio.ensure_future(self.other_servers.notify(sender.pid, sender.database, distinct))
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(telling)
         await self._colleagues.notify(sender.pid, sender.database, distinct)
 
     def deliver(self, pid: int, database: int, distinct: Sequence[tuple[str, str]]) -> None:

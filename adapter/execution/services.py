@@ -7,6 +7,7 @@ One `Services` serves all sessions of a process. It knows no session: what needs
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -35,6 +36,7 @@ from adapter.transactions.transaction import State, Transaction
 from adapter.transactions.two_phase.prepared import PreparedTransactions
 from adapter.wall_clock import utc_now
 from adapter.workers.colleagues import Colleagues
+from adapter.workers.other_servers import OtherServers
 from planner.errors import InvalidParameterValue
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.system_relations import BuiltinRelations
@@ -100,6 +102,14 @@ class Services:
         self.committer = GroupCommitter(env, self.row_versions, self.prepared)
         self.locks.in_flight, self.locks.moved = self.committer.in_flight, self.committer.moved
         self.notifications = NotificationHub(self.colleagues)
+        self.other_servers = self.notifications.other_servers = OtherServers(
+            consensus=env.consensus,
+            clock=env.clock,
+            peers=env.peers,
+            process=env.process,
+            server=env.process if place is None else f"{socket.gethostname()}:{place.folder}",
+            deliver=self.notifications.deliver,
+        )
         self.system_relations = BuiltinRelations()
         blocks = None if place is None else BlockFiles(place.folder / "sequences", env.clock)
         self.sequence_store = SequenceStore(env.consensus, env.clock, blocks)

@@ -142,6 +142,7 @@ class Server:
         if server.colleagues.mesh is not None:
             answer_colleagues(server.colleagues.mesh, server.services, server.sessions)
             await server.colleagues.mesh.open()
+        await server.services.other_servers.start()
         server._views.start()
         server._tables.start()
         return server
@@ -172,6 +173,7 @@ class Server:
         if self.services.locks.between_workers is not None:
             await self.services.locks.between_workers.close()
         await self.services.between_servers.close()
+        await self.services.other_servers.close()
         if self._loading is not None:
             await self._loading
         await self.memory.stop()

@@ -339,3 +339,31 @@ async def test_a_snapshot_stays_importable_while_nothing_happens(clients: list[C
     assert await there.rows("select a from t") == [(1,)]
     await there.run("rollback")
     await here.run("commit")
+
+
+async def test_notifications_reach_the_other_server_in_order(clients: list[Client]) -> None:
+    here, there = clients
+    await there.run("listen news; listen other")
+    for number in range(20):
+        await here.run(f"begin; notify news, '{number}'; notify nobody, 'x'; notify news, 'again'; commit")
+    await here.run("begin; notify news, 'lost'; rollback")
+    await here.run("notify other")
+    got = there.notified
+    for _ in range(1000):
+        if len(got) == 41:
+            break
+        await asyncio.sleep(0.01)
+    assert {pid for pid, _, _ in got} == {here.session.backend_pid}
+    assert [payload for _, channel, payload in got if channel == "news"][::2] == [str(number) for number in range(20)]
+    assert got[-1][1:] == ("other", "")
+
+
+async def test_a_server_that_is_alone_writes_no_notifications_down(tmp_path: Path) -> None:
+    options = ServerOptions(stores=StoreNames(data_dir=tmp_path / "data"), warm_spark=False, settings={})
+    server = await Server.open(options)
+    try:
+        client = await connect(server)
+        await client.run("listen news; notify news, 'x'")
+        assert await server.env.consensus.head("notifications") is None
+    finally:
+        await server.close()
