@@ -51,15 +51,21 @@ class NotificationHub:
     async def publish(self, sender: Listener, notifications: Iterable[tuple[str, str]]) -> None:
         """Hand the (channel, payload) pairs of a transaction that the session of `sender` has committed to those who
         listen in its database, at whatever worker: they have them when this returns, and those at other servers a
-        moment later, in the order of commits."""
+        moment later."""
         distinct = list(dict.fromkeys(notifications))
-        self.deliver(sender.pid, sender.database, distinct)
-        if distinct and self.other_servers is not None:
+        if distinct:
             # Cannot be cancelled: the transaction has committed, and must not seem to have failed.
-            telling = asyncio.ensure_future(self.other_servers.notify(sender.pid, sender.database, distinct))
+            publishing = asyncio.ensure_future(self._publish(sender.pid, sender.database, distinct))
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(telling)
-        await self._colleagues.notify(sender.pid, sender.database, distinct)
+                await asyncio.shield(publishing)
+
+    async def _publish(self, pid: int, database: int, distinct: Sequence[tuple[str, str]]) -> None:
+        first = None if self.other_servers is None else await self.other_servers.notify(pid, database, distinct)
+        if first is None:
+            self.deliver(pid, database, distinct)
+            await self._colleagues.notify(pid, database, distinct)
+        else:
+            await self._colleagues.appended(first)
 
     def deliver(self, pid: int, database: int, distinct: Sequence[tuple[str, str]]) -> None:
         """Hand (channel, payload) pairs to those who listen at this worker."""

@@ -7,7 +7,6 @@ One `Services` serves all sessions of a process. It knows no session: what needs
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -107,7 +106,6 @@ class Services:
             clock=env.clock,
             peers=env.peers,
             process=env.process,
-            server=env.process if place is None else f"{socket.gethostname()}:{place.folder}",
             deliver=self.notifications.deliver,
         )
         self.system_relations = BuiltinRelations()

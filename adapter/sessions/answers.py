@@ -9,7 +9,7 @@ from adapter.execution.session_registry import SessionRegistry
 from adapter.queries.session_facts import own_rows
 from adapter.transactions.locks.tags import Tag
 from adapter.workers.mesh import Mesh
-from adapter.workers.messages import HoldersOf, LetGo, Notified, RoleOf, SessionRows, Signal, Waits
+from adapter.workers.messages import Appended, HoldersOf, LetGo, Notified, RoleOf, SessionRows, Signal, Waits
 
 
 def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry) -> None:
@@ -17,6 +17,7 @@ def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry)
     mesh.answer(RoleOf, lambda asked: sessions.role_of(asked.pid))
     mesh.answer(Signal, lambda asked: sessions.signal(asked.pid, terminate=asked.terminate))
     mesh.answer(Notified, lambda asked: services.notifications.deliver(asked.pid, asked.database, asked.notifications))
+    mesh.answer(Appended, lambda asked: services.other_servers.appended(asked.first))
     mesh.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services))
     between = services.locks.between_workers
     if between is not None:

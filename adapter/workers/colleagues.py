@@ -5,8 +5,6 @@ A backend pid tells the worker that has the session: worker w of n gives out w +
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from adapter.workers.mesh import Mesh
-from adapter.workers.messages import CancelByKey, Notified, Question, RoleOf, SessionRows, Signal
+from adapter.workers.messages import Appended, CancelByKey, Notified, Question, RoleOf, SessionRows, Signal
 from storage.host_memory import HostMemory
 
 MAX_BACKEND_PID = 2**31 - 1
@@ -74,12 +72,15 @@ class Colleagues:
         return bool(await self.mesh.ask(owner, Signal(pid, terminate)))
 
     async def notify(self, pid: int, database: int, notifications: Sequence[tuple[str, str]]) -> None:
-        """Tell the others what session `pid` has notified; they know it when this returns. Cannot be cancelled: the
-        transaction has committed, and must not seem to have failed."""
-        if self.mesh is not None and notifications:
-            telling = asyncio.ensure_future(self.mesh.ask_all(Notified(pid, database, tuple(notifications))))
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(telling)
+        """Tell the others what session `pid` has notified; they know it when this returns."""
+        if self.mesh is not None:
+            await self.mesh.ask_all(Notified(pid, database, tuple(notifications)))
+
+    async def appended(self, first: int) -> None:
+        """Tell the others that notifications have been written down for all servers (`other_servers`), from the number
+        `first` on; they have handed them on when this returns."""
+        if self.mesh is not None:
+            await self.mesh.ask_all(Appended(first))
 
     async def rows(self, relation: str) -> list[Mapping[str, Any]]:
         """What the others contribute to a system relation that sessions know."""

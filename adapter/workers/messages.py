@@ -40,6 +40,13 @@ class Notified(Question, frozen=True):
     notifications: tuple[tuple[str, str], ...]
 
 
+class Appended(Question, frozen=True):
+    """I have written notifications down for all servers, from the number `first` on. Answer: None, once your sessions
+    that listen know."""
+
+    first: int
+
+
 class AuthenticationFailed(Question, frozen=True):
     """A client at this IP address, None on a Unix socket, has failed to come in as this role. Answer: None."""
 
@@ -68,5 +75,5 @@ class HoldersOf(Question, frozen=True):
 
 
 AnyQuestion: TypeAlias = (
-    AuthenticationFailed | CancelByKey | RoleOf | Signal | Notified | SessionRows | LetGo | Waits | HoldersOf
+    Appended | AuthenticationFailed | CancelByKey | RoleOf | Signal | Notified | SessionRows | LetGo | Waits | HoldersOf
 )

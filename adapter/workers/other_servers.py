@@ -1,10 +1,11 @@
 """What transactions notify, told to the other servers of the environment.
 
-The workers of one server tell each other by themselves (`mesh`). To other servers the way is a key of the consensus
-store, a run of numbered entries: whoever has committed a transaction that notifies appends what it has, and every
-process follows the key and hands on what processes of other servers have appended. A process that is alone, or shares
-the environment with none but the other workers of its server, appends nothing and follows nothing. Before another
-server may begin to commit (`storage.membership.peers`) it begins to follow, so that nothing is missed.
+The workers of one server tell each other by themselves (`mesh`), as long as no other server is at work. With others
+the way is a key of the consensus store, a run of numbered entries: whoever has committed a transaction that notifies
+appends what it has, and every process follows the key and hands on all entries, its own among them, in their order: the
+same at every listener. A process that is alone, or shares the environment with none but the other workers of its
+server, appends nothing and follows nothing. Before another server may begin to commit (`storage.membership.peers`) it
+begins to follow, so that nothing is missed.
 
 The entries of one process are in the order of its commits, and a client that has its COMMIT's answer knows its entry
 appended: what it does next, on whatever server, comes behind. Entries of transactions of several servers that commit at
@@ -59,9 +60,8 @@ class Others(Protocol):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """The `number`-th that `process` of `server` appends: what the transaction of its session `pid` has notified."""
+    """The `number`-th that `process` appends: what the transaction of its session `pid` has notified."""
 
-    server: str
     process: str
     number: int
     pid: int
@@ -74,21 +74,19 @@ Deliver = Callable[[int, int, Sequence[tuple[str, str]]], None]
 
 
 class OtherServers:
-    """See the module. Belongs to the event loop. `server` is the same for all workers of one."""
+    """See the module. Belongs to the event loop."""
 
-    def __init__(
-        self, *, consensus: Consensus, clock: Clock, peers: Others, process: str, server: str, deliver: Deliver
-    ) -> None:
+    def __init__(self, *, consensus: Consensus, clock: Clock, peers: Others, process: str, deliver: Deliver) -> None:
         self._consensus = consensus
         self._clock = clock
         self._peers = peers
         self._process = process
-        self._server = server
         self._deliver = deliver
         self._appending = asyncio.Lock()
+        self._reading = asyncio.Lock()
         self._numbers = 0
         self._read = NO_SEQNO
-        """The number in the store of the newest entry that was handed on, or left to others."""
+        """The number in the store of the newest entry that was handed on, or was there before."""
         self._heard: dict[str, int] = {}
         """Of each other process, the number of its newest entry."""
         self._task: asyncio.Task[None] | None = None
@@ -107,41 +105,63 @@ class OtherServers:
 
     # ------------------------------------------------------------ telling
 
-    async def notify(self, pid: int, database: int, notifications: Sequence[tuple[str, str]]) -> None:
-        """Tell the other servers what the committed transaction of a session has notified; it is written when this
-        returns. Never fails: the transaction has committed."""
+    async def notify(self, pid: int, database: int, notifications: Sequence[tuple[str, str]]) -> int | None:
+        """Tell all servers what the committed transaction of a session has notified: it is written when this returns,
+        and handed on here. The number of its first entry; None when the way to others is not this one, because there
+        are none, or because the store cannot be written to. Never fails: the transaction has committed."""
         if not notifications or not self._peers.has_strangers:
-            return
+            return None
+        first: int | None = None
         async with self._appending:
             for some in _pieces(notifications):
                 self._numbers += 1
-                entry = Entry(self._server, self._process, self._numbers, pid, database, tuple(some))
-                await self._append(framed(msgspec.msgpack.encode(entry)))
+                entry = Entry(self._process, self._numbers, pid, database, tuple(some))
+                number = await self._append(framed(msgspec.msgpack.encode(entry)))
+                if number is None:
+                    return None
+                first = first or number
+        assert first is not None
+        await self.appended(first)
+        return first
 
-    async def _append(self, data: bytes) -> None:
+    async def _append(self, data: bytes) -> int | None:
         for _ in range(RETRIES):
             try:
                 head = await self._consensus.head(KEY)
                 if head is not None and head.data == data:
-                    return  # An attempt whose outcome was not known had written it.
+                    return head.seqno  # An attempt whose outcome was not known had written it.
                 known = None if head is None else head.seqno
                 new = VersionedData(seqno=SeqNo((known or 0) + 1), data=data)
                 if await self._consensus.compare_and_set(KEY, known, new):
                     if new.seqno % TRUNCATE_EVERY == 0 and new.seqno > KEPT:
                         await self._consensus.truncate(KEY, SeqNo(new.seqno - KEPT))
-                    return
+                    return new.seqno
             except StorageClosed:
-                return
+                return None
             except (Determinate, Indeterminate):
                 await self._clock.sleep(RETRY_S)
         log.warning("other servers are not told what a transaction has notified")
+        return None
 
     # ------------------------------------------------------------ following
 
-    async def _follow(self) -> None:
-        if self._task is None or self._task.done():
-            head = await self._consensus.head(KEY)
-            self._read = NO_SEQNO if head is None else head.seqno
+    async def appended(self, first: int) -> None:
+        """This process, or another worker of its server, has appended entries from the number `first` on: hand them on
+        now."""
+        with contextlib.suppress(StorageClosed, Determinate, Indeterminate):
+            if not self._is_following:
+                await self._follow(before=SeqNo(first))
+            await self._catch_up()
+
+    @property
+    def _is_following(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def _follow(self, before: SeqNo | None = None) -> None:
+        """Begin to follow: from the entry `before` on, or with the next one that is appended."""
+        if not self._is_following:
+            head = await self._consensus.head(KEY) if before is None else None
+            self._read = SeqNo(before - 1) if before is not None else NO_SEQNO if head is None else head.seqno
             self._task = asyncio.get_running_loop().create_task(self._following(), name="notifications-of-servers")
 
     async def _following(self) -> None:
@@ -150,9 +170,7 @@ class OtherServers:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LONGEST_WAIT_S):
                         await self._consensus.watch(KEY, self._read)
-                for version in await self._consensus.scan(KEY, SeqNo(self._read + 1)):
-                    self._read = version.seqno
-                    self._hand_on(msgspec.msgpack.decode(unframed(version.data, WHAT), type=Entry))
+                await self._catch_up()
             except StorageClosed:
                 return
             except (Determinate, Indeterminate):
@@ -160,8 +178,14 @@ class OtherServers:
             if not self._peers.has_strangers:
                 return
 
+    async def _catch_up(self) -> None:
+        async with self._reading:
+            for version in await self._consensus.scan(KEY, SeqNo(self._read + 1)):
+                self._read = version.seqno
+                self._hand_on(msgspec.msgpack.decode(unframed(version.data, WHAT), type=Entry))
+
     def _hand_on(self, entry: Entry) -> None:
-        if entry.server == self._server or entry.number <= self._heard.get(entry.process, 0):
+        if entry.number <= self._heard.get(entry.process, 0):
             return
         self._heard[entry.process] = entry.number
         self._deliver(entry.pid, entry.database, entry.notifications)

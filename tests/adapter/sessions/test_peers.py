@@ -344,6 +344,8 @@ async def test_a_snapshot_stays_importable_while_nothing_happens(clients: list[C
 async def test_notifications_reach_the_other_server_in_order(clients: list[Client]) -> None:
     here, there = clients
     await there.run("listen news; listen other")
+    await here.run("listen both")
+    await there.run("listen both")
     for number in range(20):
         await here.run(f"begin; notify news, '{number}'; notify nobody, 'x'; notify news, 'again'; commit")
     await here.run("begin; notify news, 'lost'; rollback")
@@ -356,6 +358,14 @@ async def test_notifications_reach_the_other_server_in_order(clients: list[Clien
     assert {pid for pid, _, _ in got} == {here.session.backend_pid}
     assert [payload for _, channel, payload in got if channel == "news"][::2] == [str(number) for number in range(20)]
     assert got[-1][1:] == ("other", "")
+    for number in range(10):
+        await (here, there)[number % 2].run(f"notify both, '{number}'")
+    for _ in range(1000):
+        if len(got) == 51 and len(here.notified) == 10:
+            break
+        await asyncio.sleep(0.01)
+    assert [payload for _, _, payload in here.notified] == [str(number) for number in range(10)]
+    assert [payload for _, _, payload in got[41:]] == [str(number) for number in range(10)]
 
 
 async def test_a_server_that_is_alone_writes_no_notifications_down(tmp_path: Path) -> None:
