@@ -344,8 +344,8 @@ async def test_a_snapshot_stays_importable_while_nothing_happens(clients: list[C
 async def test_notifications_reach_the_other_server_in_order(clients: list[Client]) -> None:
     here, there = clients
     await there.run("listen news; listen other")
-    await here.run("listen both")
-    await there.run("listen both")
+    await here.run("listen shared")
+    await there.run("listen shared")
     for number in range(20):
         await here.run(f"begin; notify news, '{number}'; notify nobody, 'x'; notify news, 'again'; commit")
     await here.run("begin; notify news, 'lost'; rollback")
@@ -359,7 +359,7 @@ async def test_notifications_reach_the_other_server_in_order(clients: list[Clien
     assert [payload for _, channel, payload in got if channel == "news"][::2] == [str(number) for number in range(20)]
     assert got[-1][1:] == ("other", "")
     for number in range(10):
-        await (here, there)[number % 2].run(f"notify both, '{number}'")
+        await (here, there)[number % 2].run(f"notify shared, '{number}'")
     for _ in range(1000):
         if len(got) == 51 and len(here.notified) == 10:
             break
