@@ -31,6 +31,7 @@ from adapter.store_errors import CONCURRENT_DDL, serialization_failure, too_old
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
+from adapter.transactions.transaction import UNREAD, NeedsSnapshot
 from planner.errors import (
     DuplicateTable,
     FeatureNotSupported,
@@ -60,11 +61,17 @@ _ALL = frozenset({"comments", "constraints", "defaults", "generated", "identity"
 # ---------------------------------------------------------------- clones
 
 
+def _require_snapshot(running: Running) -> None:
+    """Begin again with the newest snapshot where the statement was to be worked out from what is known here."""
+    if running.transaction.state in UNREAD:
+        raise NeedsSnapshot
+
+
 async def clone_table(running: Running, statement: st.CloneTable) -> None:
     """CALL tidegate.clone_table. Raises what CREATE TABLE does, 42809 for what is no table, 42501 for who may not read
     it whole, and 55000 for one that the transaction has changed."""
     transaction, env = running.transaction, running.services.env
-    await transaction.begin_statement(env)
+    _require_snapshot(running)
     catalog = own_catalog(running)
     source = find_relation(running, catalog, statement.table)
     await transaction.lock(((tags.relation(source.oid), Mode.ACCESS_SHARE),))
@@ -92,7 +99,7 @@ async def clone_table(running: Running, statement: st.CloneTable) -> None:
     read = TableRead(relation_oid=source.oid, shard=source.shard, as_of=csn, conjunctions=((),))
     transaction.record_read(read)
     try:
-        transaction.exported.append(await env.leases.hold((source.shard,), csn))
+        transaction.held.append(await env.leases.hold((source.shard,), csn))
         snapshot = await env.reader.snapshot(source.shard, csn)
     except (UnknownShard, AsOfNotReadable) as error:
         raise serialization_failure(CONCURRENT_DDL) from error
@@ -128,7 +135,7 @@ async def undrop_table(running: Running, statement: st.UndropTable) -> None:
     """CALL tidegate.undrop_table: the one of that name that was dropped last. Raises 42P01 when none is kept, 42501 for
     who did not own it, 42P07 when a name is taken, and 55000 when something that it needs is gone."""
     transaction, env = running.transaction, running.services.env
-    await transaction.begin_statement(env)
+    _require_snapshot(running)
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.table)
     await transaction.lock(
@@ -142,7 +149,7 @@ async def undrop_table(running: Running, statement: st.UndropTable) -> None:
     shard = relation.shard
     assert shard is not None
     try:
-        transaction.exported.append(await env.leases.hold((shard,), csn))
+        transaction.held.append(await env.leases.hold((shard,), csn))
         snapshot = await env.reader.snapshot(shard, csn)
     except (UnknownShard, AsOfNotReadable) as error:
         raise too_old(error) from error

@@ -136,7 +136,7 @@ async def _parts(
     if as_of is not None:
         try:
             if transaction.looks_back or (hold is not None and hold.moved):
-                transaction.exported.append(await env.leases.hold((shard,), as_of))
+                transaction.held.append(await env.leases.hold((shard,), as_of))
             snapshot = await env.reader.snapshot(shard, as_of)
         except (UnknownShard, AsOfNotReadable) as error:
             if transaction.looks_back or (hold is not None and hold.moved):

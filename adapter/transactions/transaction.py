@@ -152,7 +152,8 @@ class Transaction(Struct, kw_only=True):
     pg_snapshot: tuple[Csn, str] | None = None
     """PostgreSQL's form of the snapshot at this CSN, once somebody has asked for it."""
     exported: list[ReadHold] = field(default_factory=list)
-    """Its snapshots at which others may read (pg_export_snapshot)."""
+    held: list[ReadHold] = field(default_factory=list)
+    """Its snapshots at which others may read (pg_export_snapshot); what it reads of the past or copies."""
     followed: list[Decided] = field(default_factory=list)
     """Those whose rows it has gone on from before they were durable: its client hears nothing before they are."""
     seen: dict[ShardId, set[int]] = field(default_factory=dict)
@@ -270,7 +271,7 @@ class Transaction(Struct, kw_only=True):
             and self.state is State.READING
             and self.pg_snapshot is None
             and not self.followed
-            and not self.exported
+            and not (self.exported or self.held)
         )
 
     @property
@@ -497,7 +498,6 @@ class Transaction(Struct, kw_only=True):
 
     def fail(self) -> None:
         """A statement of a block has failed: nothing but its end, or the way back to a savepoint, is left to it.
-
         It lets go of its locks, those from before its last savepoint excepted."""
         if self.state not in _OPEN and self.state is not State.FAILED:
             raise self._not_now("fail")
@@ -514,7 +514,7 @@ class Transaction(Struct, kw_only=True):
             raise self._not_now(f"make {state.value} what is done")
         self.state = state
         self.locks.end()
-        for hold in (*self.exported, *([] if self.hold is None else [self.hold])):
+        for hold in filter(None, (*self.exported, *self.held, self.hold)):
             hold.release()
         self.hold = None
 

@@ -95,7 +95,7 @@ def table_input(relation: Relation, inserts: tuple[Part, ...], deletes: tuple[Pa
 async def _as_it_was(env: Environment, transaction: Transaction, table: PastTable) -> TableInput:
     shard = table.relation.shard
     assert shard is not None
-    transaction.exported.append(await env.leases.hold((shard,), table.csn))
+    transaction.held.append(await env.leases.hold((shard,), table.csn))
     snapshot = await env.reader.snapshot(shard, table.csn)
     return table_input(table.relation, snapshot.inserts, snapshot.deletes)
 
@@ -109,7 +109,7 @@ async def _changes(env: Environment, transaction: Transaction, table: PastTable,
         ends = env.cache.state.forgotten.get(shard)
         is_last = shard == table.relation.shard or ends is None or ends > table.csn
         last = table.csn if is_last or ends is None else Csn(ends - 1)
-        transaction.exported.append(await env.leases.hold((shard,), at))
+        transaction.held.append(await env.leases.hold((shard,), at))
         if last > at:
             changes = await env.reader.changes_before_drop(shard, at, last)
             found += [

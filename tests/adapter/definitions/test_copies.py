@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -115,6 +116,26 @@ async def test_a_clone_is_part_of_its_transaction() -> None:
         await client.run("BEGIN; CALL tidegate.clone_table('t', 'c'); UPDATE c SET t = 'x' WHERE id = 1; COMMIT")
         assert await other.rows("SELECT t FROM c WHERE id < 2") == [("x",)]
         assert await other.value("SELECT count(*) FROM c") == 500
+
+
+async def test_tables_are_cloned_and_brought_back_beside_another_server_and_prepared() -> None:
+    blob, consensus = MemoryBlob(), MemoryConsensus()
+    settings = {"engine": "local", "max_prepared_transactions": "3"}
+    given: Any = {"blob": blob, "consensus": consensus, "shared": True, "retain_ms": HOUR_MS, "settings": settings}
+    async with open_server(**given) as one, open_server(**given) as two:
+        client, other = await connect(one), await connect(two)
+        await client.run(f"CREATE TABLE t AS SELECT n id, {LONG} t FROM generate_series(1, 500) n")
+        await other.run("CALL tidegate.clone_table('t', 'c')")
+        await client.run("BEGIN; CALL tidegate.clone_table('t', 'd'); INSERT INTO d VALUES (0, 'x')")
+        await client.run("PREPARE TRANSACTION 'clone'")
+        await other.run("COMMIT PREPARED 'clone'")
+        await other.run("DROP TABLE t")
+        await _collect(one)
+        await client.run("BEGIN; CALL tidegate.undrop_table('t'); PREPARE TRANSACTION 'undrop'")
+        await other.run("ROLLBACK PREPARED 'undrop'")
+        await other.run("CALL tidegate.undrop_table('t')")
+        for name, rows in (("c", 500), ("d", 501), ("t", 500)):
+            assert await client.value(f"SELECT count(*) FROM {name} WHERE t <> ''") == rows
 
 
 async def test_what_cannot_be_cloned() -> None:
