@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,9 +13,11 @@ from adapter.procedures.bodies import run_body
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
+from planner.ir.composite import Composite
 from planner.ir.rewrite import transform, walk
 from planner.types.signature import Kind
 from planner.types.types import INT8, VOID, SqlType
+from planner.types.user_types import attributes
 
 CarryOut = Callable[[Running, ir.Scalar], Awaitable[ir.Scalar]]
 """Carries out the calls in an argument."""
@@ -56,9 +58,17 @@ async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut)
         found, _ = await run_body(running, call.signature, args, types)
     if call.signature.result == VOID:
         found = []
+    found = [_spread(row, types) for row in found]
     if call.signature.kind is not Kind.SET_RETURNING:
         found = found[:1] or [(None,) * len(types)]
     return constant_rows(scan.fields, found)
+
+
+def _spread(row: tuple[Any, ...], types: Sequence[SqlType]) -> tuple[Any, ...]:
+    """The fields of a row that a body gives as one value of a composite type, where they stand in columns."""
+    if len(row) != 1 or (len(types) == 1 and not isinstance(row[0], Composite)) or attributes(types[0].oid) is not None:
+        return row
+    return tuple(row[0].items) if isinstance(row[0], Composite) else (None,) * len(types)
 
 
 def constant_rows(fields: tuple[ir.Field, ...], rows: list[tuple[Any, ...]]) -> ir.Rel:

@@ -285,31 +285,44 @@ def _value(statement: Statement, rel: Rel, resolved: Resolved) -> Scalar | None:
     is_simple = isinstance(rel, Project) and isinstance(rel.input, OneRow)
     if resolved.type.oid == RECORD and resolved.columns is None:
         resolved.columns = tuple((f"f{place}", field.type) for place, field in enumerate(rel.fields, 1))
-    is_row = resolved.columns is not None and not (len(rel.fields) == 1 and rel.fields[0].type.oid == resolved.type.oid)
-    if not is_row:
+    if resolved.columns is None or is_row_itself(rel, resolved.type):
         if len(rel.fields) != 1:
             return None
         if is_simple:
             assert isinstance(rel, Project)
             return rel.exprs[0]
         return ScalarSubquery(rel=_first(rel), type=rel.fields[0].type)
-    assert resolved.columns is not None
-    names = tuple(name for name, _ in resolved.columns)
-    exprs = (
-        rel.exprs if is_simple and isinstance(rel, Project) else [ColumnRef(id=f.id, type=f.type) for f in rel.fields]
-    )
-    row: Scalar = RowConstructor(items=tuple(exprs), names=names, type=SqlType(RECORD))
-    if resolved.type.oid != RECORD:
-        converted = coerce_to_target(statement, row, resolved.type, Context.EXPLICIT)
-        assert converted is not None
-        row = converted
-    if is_simple:
-        return row
-    first = _first(rel)
-    field = statement.new_field("row", row.type)
+    if is_simple and isinstance(rel, Project):
+        return _row(statement, rel.exprs, resolved.columns, resolved.type)
+    values = rows_as_values(statement, _first(rel), resolved.columns, resolved.type)
     if resolved.type.oid == RECORD:
-        statement.record_columns[field.id] = resolved.columns
-    return ScalarSubquery(rel=Project(input=first, exprs=(row,), fields=(field,)), type=row.type)
+        statement.record_columns[values.fields[0].id] = resolved.columns
+    return ScalarSubquery(rel=values, type=values.fields[0].type)
+
+
+def is_row_itself(rel: Rel, result: SqlType) -> bool:
+    """Whether the only column of a query has the whole rows of a function that returns rows of the type `result`."""
+    return len(rel.fields) == 1 and rel.fields[0].type.oid == result.oid
+
+
+def rows_as_values(statement: Statement, rel: Rel, columns: Sequence[tuple[str, SqlType]], result: SqlType) -> Rel:
+    """The rows of `rel`, whose columns are `columns`, as values of the type `result` in one column."""
+    if is_row_itself(rel, result):
+        return rel
+    row = _row(statement, [ColumnRef(id=field.id, type=field.type) for field in rel.fields], columns, result)
+    return Project(input=rel, exprs=(row,), fields=(statement.new_field("row", row.type),))
+
+
+def _row(
+    statement: Statement, items: Sequence[Scalar], columns: Sequence[tuple[str, SqlType]], result: SqlType
+) -> Scalar:
+    names = tuple(name for name, _ in columns)
+    row: Scalar = RowConstructor(items=tuple(items), names=names, type=SqlType(RECORD))
+    if result.oid == RECORD:
+        return row
+    converted = coerce_to_target(statement, row, result, Context.EXPLICIT)
+    assert converted is not None
+    return converted
 
 
 def _first(rel: Rel) -> Rel:
@@ -350,8 +363,6 @@ def inlined_rows(level: Level, resolved: Resolved, columns: Sequence[tuple[str, 
     if inlined is None or inlined.volatile or resolved.type.oid == VOID:
         return None
     rel = inlined.rel
-    if columns is not None and len(rel.fields) == 1 and rel.fields[0].type.oid == resolved.type.oid:
-        return None
     if resolved.signature.strict:
         tests = _null_tests(resolved.args)
         if any(isinstance(arg, Literal) and arg.value is None for arg in resolved.args):

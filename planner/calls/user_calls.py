@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.calls.inlining import fields_named, inlined_rows, inlined_value
+from planner.calls.inlining import fields_named, inlined_rows, inlined_value, is_row_itself, rows_as_values
 from planner.calls.overloads import Resolved
 from planner.calls.own_bodies import FUNCTIONS
 from planner.calls.set_returning import check_place
@@ -19,6 +19,7 @@ from planner.ir.nodes import (
     ArraySubquery,
     Call,
     ColumnRef,
+    FieldSelect,
     FunctionCall,
     FunctionScan,
     Join,
@@ -32,7 +33,7 @@ from planner.ir.nodes import (
 from planner.ir.written import FunctionCall as WrittenCall
 from planner.resolution.coercion import concrete_signature
 from planner.resolution.operators import BOOLEAN
-from planner.resolution.statement import Level
+from planner.resolution.statement import Level, Statement
 from planner.syntax.parse import Tree
 from planner.types.signature import Kind, Signature
 from planner.types.type_names import format_type
@@ -107,8 +108,11 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
     """A set in a select list: the elements of the array of all that the function returns."""
     statement = level.statement
     check_place(level, location)
-    rel = None if resolved.columns is not None else inlined_rows(level, resolved, None)
-    if rel is None or resolved.type.oid == RECORD or len(rel.fields) != 1:
+    known = resolved.columns
+    rel = inlined_rows(level, resolved, known)
+    if rel is not None and known is not None:
+        rel = rows_as_values(statement, rel, known, resolved.type)
+    if rel is None or len(rel.fields) != 1 or (known is None and resolved.type.oid == RECORD):
         raise FeatureNotSupported(
             f"function {call_text(resolved)} in a select list is not supported",
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",
@@ -127,6 +131,8 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
     level.srfs.append(call)
     level.srf_depth.append(depth)
     level.srf_locations.append(location)
+    if known is not None and element.oid == RECORD:
+        statement.record_columns[field.id] = tuple(known)
     return ColumnRef(id=field.id, type=field.type)
 
 
@@ -157,6 +163,8 @@ def rows_in_from(
     shown = columns or [(label or alias or signature.name, resolved.type)]
     names = tuple(name for name, _ in shown)
     rel = inlined_rows(level, resolved, columns)
+    if rel is not None and columns is not None and is_row_itself(rel, resolved.type):
+        rel = _fields_of_rows(statement, rel, columns)
     if rel is None or (columns is not None and len(rel.fields) != len(names)):
         fields = tuple(statement.new_field(name, type) for name, type in shown)
         acting = FunctionCall(signature=replace(signature, acts=True), args=tuple(resolved.args), fields=fields)
@@ -169,6 +177,15 @@ def rows_in_from(
     if signature.kind is not Kind.SET_RETURNING:
         rel = _one_row(rel)
     return UserRows(name=signature.name, rel=fields_named(statement, rel, names), is_value=columns is None)
+
+
+def _fields_of_rows(statement: Statement, rel: Rel, columns: Sequence[tuple[str, SqlType]]) -> Rel:
+    """The fields of the rows that the only column of `rel` has, in columns of their own."""
+    row = ColumnRef(id=rel.fields[0].id, type=rel.fields[0].type)
+    exprs = tuple([
+        FieldSelect(arg=row, name=name, type=type, index=index) for index, (name, type) in enumerate(columns)
+    ])  # fmt: skip
+    return Project(input=rel, exprs=exprs, fields=tuple([statement.new_field(name, type) for name, type in columns]))
 
 
 def _one_row(rel: Rel) -> Rel:

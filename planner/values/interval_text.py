@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from planner.common_errors import interval_out_of_range
@@ -25,17 +26,26 @@ for _names, _kind, _factor in (
     ("millennium millennia mil mils", "months", Fraction(12000)),
 ):
     for _name in _names.split():
-        _UNITS[_name] = (_kind, _factor)
+        # PostgreSQL looks at ten letters of a word.
+        _UNITS[_name[:10]] = (_kind, _factor)
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<clock>[+-]?\d+:\d+(?::\d+)?(?:\.\d*)?)|(?P<yearmonth>[+-]?\d+-\d+)"
-    r"|(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))|(?P<word>[A-Za-z]+)|(?P<at>@))"
+    r"\s*(?:(?P<clock>(?:[+-]\s*)?\d+:\d+(?::\d+)?(?:\.\d*)?)|(?P<yearmonth>[+-]?\d+-\d+)"
+    r"|(?P<number>(?:[+-]\s*)?(?:\d+(?:\.\d*)?|\.\d+))|(?P<word>[A-Za-z]+)|(?P<at>@))"
 )
 _MICROS_PER_DAY = 86_400_000_000
+_PARTS_OF_SECONDS = {_UNITS["us"], _UNITS["ms"]}
+_CLOCK = {_UNITS["hour"], _UNITS["minute"], _UNITS["second"], *_PARTS_OF_SECONDS}
+"""What a time with colons gives."""
 _FIELD_UNITS = {
     4: "year", 2: "month", 8: "day", 1024: "hour", 2048: "minute", 4096: "second", 6: "month", 1032: "hour",
     3080: "minute", 7176: "second", 3072: "minute", 7168: "second", 6144: "second",
 }  # fmt: skip
+
+
+def _joined(number: str) -> str:
+    """A number without the blanks behind its sign."""
+    return number if number[0].isdigit() else number[0] + number[1:].lstrip()
 
 
 class _Sum:
@@ -49,7 +59,7 @@ class _Sum:
         self.micros = Fraction(0)
 
     def add(self, amount: Fraction, unit: str) -> None:
-        kind, factor = _UNITS[unit]
+        kind, factor = _UNITS[unit[:10]]
         value = amount * factor
         if kind == "micros":
             self.micros += value
@@ -101,7 +111,7 @@ def parse_interval(text: str, fields: int = 0x7FFF, style: str = "postgres") -> 
     total = _Sum()
     pending: Fraction | None = None
     position, ago, seen = 0, False, False
-    units_seen: set[str] = set()
+    units_seen: set[tuple[str, Fraction]] = set()
     default_unit = _FIELD_UNITS.get(fields, "second")
     all_negative = style.lower() == "sql_standard" and _LEADING_SIGN.match(stripped) is not None
     while position < len(stripped):
@@ -117,13 +127,15 @@ def parse_interval(text: str, fields: int = 0x7FFF, style: str = "postgres") -> 
             if lowered == "ago" and seen and pending is None:
                 ago = True
                 continue
-            unit = lowered if lowered in _UNITS else None
-            if unit is None or pending is None:
+            unit = lowered[:10]
+            if unit not in _UNITS or pending is None:
                 raise _invalid(text)
-            key = f"{_UNITS[unit]}"
-            if key in units_seen:
+            given = {_UNITS[unit]}
+            if given == {_UNITS["second"]} and pending.denominator != 1:
+                given |= _PARTS_OF_SECONDS
+            if given & units_seen:
                 raise _invalid(text)
-            units_seen.add(key)
+            units_seen |= given
             total.add(pending, unit)
             pending = None
             continue
@@ -132,10 +144,10 @@ def parse_interval(text: str, fields: int = 0x7FFF, style: str = "postgres") -> 
             if pending is not None:
                 total.add(pending, "day")
                 pending = None
-            if "clock" in units_seen:
+            if _CLOCK & units_seen:
                 raise _invalid(text)
-            units_seen.add("clock")
-            clock = _clock(match.group("clock"), fields)
+            units_seen |= _CLOCK
+            clock = _clock(_joined(match.group("clock")), fields)
             total.micros += -abs(clock) if all_negative else clock
         elif match.group("yearmonth"):
             if pending is not None:
@@ -151,7 +163,7 @@ def parse_interval(text: str, fields: int = 0x7FFF, style: str = "postgres") -> 
                 if fields != _DAY_TO_HOUR:
                     raise _invalid(text)
                 total.add(pending, "day")
-            number = Fraction(match.group("number"))
+            number = Fraction(_joined(match.group("number")))
             pending = -abs(number) if all_negative else number
     if pending is not None:
         total.add(pending, default_unit)
@@ -171,24 +183,65 @@ def _clock(body: str, fields: int) -> Fraction:
     return sign * ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
 
 
-_ISO_PART = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)([YMWDHS])", re.IGNORECASE)
+_ISO_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_ISO_DATE = {"Y": "year", "M": "month", "W": "week", "D": "day"}
+_ISO_TIME = {"H": "hour", "M": "minute", "S": "second"}
 
 
 def _iso(body: str, text: str) -> Interval:
+    """An interval in ISO 8601's forms: with designators, and the alternative ones (DecodeISO8601Interval)."""
     date_part, mark, time_part = body[1:].upper().partition("T")
     if not date_part and not mark:
         raise _invalid(text)
     total = _Sum()
-    for part, units in ((date_part, {"Y": "year", "M": "month", "W": "week", "D": "day"}),
-                        (time_part, {"H": "hour", "M": "minute", "S": "second"})):  # fmt: skip
-        position = 0
-        while position < len(part):
-            match = _ISO_PART.match(part, position)
-            if match is None or match.group(2) not in units:
-                raise _invalid(text)
-            total.add(Fraction(match.group(1)), units[match.group(2)])
-            position = match.end()
+    _add_iso(total, date_part, _ISO_DATE, ("year", "month", "day"), ("-", 8, 4), text)
+    _add_iso(total, time_part, _ISO_TIME, ("hour", "minute", "second"), (":", 6, 2), text)
     return total.result(text)
+
+
+def _add_iso(
+    total: _Sum,
+    part: str,
+    designated: Mapping[str, str],
+    units: tuple[str, str, str],
+    form: tuple[str, int, int],
+    text: str,
+) -> None:
+    """Adds the date or the time. Without designators it is of numbers between marks, or of digits alone: `form` has
+    the mark, how many digits there are, and how many of them are the first field's."""
+    mark, digits, first = form
+    position, fields = 0, 0
+    while position < len(part):
+        number = _ISO_NUMBER.match(part, position)
+        if number is None:
+            raise _invalid(text)
+        position = number.end()
+        if part[position : position + 1] in designated and position < len(part):
+            total.add(Fraction(number[0]), designated[part[position]])
+            position += 1
+            fields += 1
+            continue
+        if fields:
+            raise _invalid(text)
+        whole, point, fraction = number[0].partition(".")
+        if position == len(part) and re.fullmatch(rf"\d{{{digits}}}", whole):
+            places = (0, first, first + 2, digits)
+            for unit, start, end in zip(units, places[:-1], places[1:], strict=True):
+                total.add(Fraction(whole[start:end]), unit)
+            if point:
+                total.add(Fraction(f"0.{fraction or 0}"), units[-1])
+            return
+        values = [number[0]]
+        while part[position : position + 1] == mark and len(values) < len(units):
+            number = _ISO_NUMBER.match(part, position + 1)
+            if number is None:
+                raise _invalid(text)
+            values.append(number[0])
+            position = number.end()
+        if position < len(part):
+            raise _invalid(text)
+        for value, unit in zip(values, units, strict=False):
+            total.add(Fraction(value), unit)
 
 
 YEAR_FIELD = 4

@@ -317,6 +317,8 @@ def forms() -> Mapping[str, Form]:
     given["atan2d(float8,float8)"] = both("degrees(atan2({0}, {1}))")
     given["pi()"] = both("pi()")
     given["random()"] = both(_random)
+    for name in ("float4", "float8"):
+        given[f"{name}send({name})"] = local_only(f"tg_float_send('{name}', CAST({{0}} AS DOUBLE))")
     given["bit_count(bytea)"] = local_only("tg_bit_count({0})")
     return given
 

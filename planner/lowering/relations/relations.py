@@ -24,7 +24,13 @@ from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.joins import join
 from planner.lowering.relations.row_counts import limit, offset
 from planner.lowering.relations.select import Select
-from planner.lowering.relations.windows import compared_by_rows, windowed, with_ties
+from planner.lowering.relations.windows import (
+    by_row_numbers,
+    compared_by_rows,
+    is_of_outer_rows,
+    windowed,
+    with_ties,
+)
 from planner.lowering.scalars.scalars import Scalars
 
 
@@ -168,6 +174,8 @@ class Relations:
     def _limit(self, rel: ir.Limit) -> Select:
         if rel.ties:
             return with_ties(self, rel)
+        if is_of_outer_rows(rel):
+            return self.build(by_row_numbers(rel, self.ctx.new_id))
         select = self.build(rel.input)
         if is_barrier(rel) and self.ctx.dialect.barrier is not None:
             # The engine knows that OFFSET 0 does nothing.

@@ -11,6 +11,7 @@ from planner.errors import InvalidParameterValue
 from planner.functions import registry
 from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
+from planner.ir.rewrite import walk
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
 from planner.lowering.relations.exclusion import Places, excluding
 from planner.lowering.relations.inlining import inlinable
@@ -20,7 +21,7 @@ from planner.lowering.scalars.aggregates import apply_aggregate
 from planner.lowering.scalars.scalars import Scalars
 from planner.types import types
 from planner.types.signature import Kind
-from planner.types.types import SqlType
+from planner.types.types import SqlType, is_wide
 
 _INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 _FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
@@ -175,6 +176,8 @@ def _window_call(scalars: Scalars, call: ir.WindowCall, places: Places | None) -
         keys = [key.key for key in order]
         as_moments = call.frame.mode == "range" and _offsets(call.frame) and _counts_time_of_dates(scalars, call)
         shown = [f"CAST({key} AS TIMESTAMP)" if as_moments else key.sql for key in keys]
+        if call.frame.mode == "range" and _offsets(call.frame):
+            shown = [_with_room(scalars, call.order_by[0].expr.type, shown[0])]
         ordered = ", ".join([sql + key.suffix for sql, key in zip(shown, order, strict=True)])
         words.append(f"ORDER BY {ordered}")
         parts += keys
@@ -199,6 +202,16 @@ def _window_call(scalars: Scalars, call: ir.WindowCall, places: Places | None) -
                 condition = scalars.lower(call.filter)
                 return made(f"count(CASE WHEN {condition} THEN 1 END){over}", condition, over)
     return apply_aggregate(scalars, ir.AggregateCall(signature=call.signature, args=args, type=call.type), over)
+
+
+def _with_room(scalars: Scalars, type: SqlType, key: str) -> str:
+    """The key of a frame that is measured from it, which may end beyond the numbers of the key's type. Raises 0A000 for
+    numbers that are held as texts."""
+    if is_wide(type):
+        raise scalars.ctx.unsupported("a window frame that is measured in numerics without a declared scale")
+    if type.oid not in _INTEGERS or scalars.ctx.engine != "local":
+        return key
+    return f"CAST({key} AS {'HUGEINT' if type.oid == types.INT8 else 'BIGINT'})"
 
 
 def _alike(call: ir.WindowCall) -> tuple[ir.Scalar, ...]:
@@ -324,6 +337,45 @@ def with_ties(relations: RelationLowering, rel: ir.Limit) -> Select:
     ]
     outer.order_by = relations.order_keys(rel.input.keys)
     return outer
+
+
+def is_of_outer_rows(rel: ir.Limit) -> bool:
+    """Whether how many rows there are depends on the row of a query around, which no engine's LIMIT does."""
+    nodes = [node for bound in (rel.count, rel.offset) if bound is not None for node in walk(bound)]
+    return any(isinstance(node, ir.ColumnRef) for node in nodes) and not any(
+        isinstance(node, ir.ScalarSubquery) for node in nodes
+    )
+
+
+def by_row_numbers(rel: ir.Limit, new_id: Callable[[], int]) -> ir.Rel:
+    """LIMIT and OFFSET as a condition on the numbers of the rows. `new_id` gives the ids of new columns."""
+    keys = rel.input.keys if isinstance(rel.input, ir.Sort) else ()
+    rows = rel.input.input if isinstance(rel.input, ir.Sort) else rel.input
+    boolean, whole = SqlType(types.BOOL), SqlType(types.INT8)
+
+    def of(symbol: str, left: ir.Scalar, right: ir.Scalar) -> ir.Call:
+        wanted = (types.INT8, types.INT8)
+        (signature,) = [found for found in registry.operators(symbol) if found.args == wanted]
+        return ir.Call(signature=signature, args=(left, right), type=whole if symbol == "+" else boolean)
+
+    (signature,) = registry.window_functions("row_number")
+    field = ir.Field(id=new_id(), name="n", type=whole)
+    number = ir.ColumnRef(id=field.id, type=whole)
+    call = ir.WindowCall(signature=signature, args=(), type=whole, partition_by=(), order_by=keys, frame=_WHOLE)
+    numbered = ir.Window(input=rows, calls=(call,), fields=(*rows.fields, field))
+    none = ir.Literal(value=0, type=whole)
+    skipped: ir.Scalar = none if rel.offset is None else ir.Coalesce(args=(rel.offset, none), type=whole)
+    conditions: list[ir.Scalar] = [of(">", number, skipped)]
+    if rel.count is not None:
+        all_rows = ir.IsNull(arg=rel.count, negated=False, type=boolean)
+        last = of("<=", number, of("+", skipped, rel.count))
+        conditions.append(ir.BoolOp(op="or", args=(all_rows, last), type=boolean))
+    condition = ir.BoolOp(op="and", args=tuple(conditions), type=boolean)
+    found: ir.Rel = ir.Filter(input=numbered, condition=condition, fields=numbered.fields)
+    if keys:
+        found = ir.Sort(input=found, keys=keys, fields=found.fields)
+    refs = tuple([ir.ColumnRef(id=column.id, type=column.type) for column in rel.fields])
+    return ir.Project(input=found, exprs=refs, fields=rel.fields)
 
 
 def _numbered(

@@ -20,6 +20,7 @@ from planner.ir.physical import element_type
 from planner.lowering.fragments.fragment import Fragment, OrderKey, made, simple
 from planner.lowering.fragments.templates import fill
 from planner.lowering.scalars.arrays import joined_arrays
+from planner.lowering.scalars.casts import cast
 from planner.lowering.scalars.rows import json_text
 from planner.lowering.scalars.scalars import Scalars
 from planner.lowering.scalars.texts import json_template, output_template
@@ -76,8 +77,13 @@ class Collected:
         given = self.call.args[0]
         if element_type(given.type) is None:
             return self._values(self.scalars.lower(given))
-        whole = ir.Cast(arg=given, type=replace(given.type, dimensioned=True))
-        return joined_arrays(self.scalars, self._values(self.scalars.lower(whole)), "tg_array_gathered_dims")
+        arrays = self._values(self.scalars.lower(given))
+        if not given.type.dimensioned:
+            # Outside of the aggregate: DuckDB fails on some functions of lists inside of one.
+            name, whole = self.ctx.variable(), replace(given.type, dimensioned=True)
+            with_dims = cast(self.ctx, simple(name), given.type, whole, explicit=True)
+            arrays = fill(self.ctx, self.ctx.dialect.transform("{0}", name, with_dims.sql), [arrays])
+        return joined_arrays(self.scalars, arrays, "tg_array_gathered_dims")
 
     def _values(self, value: Fragment) -> Fragment:
         """The values as a list, NULL without any."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from planner.calls.user_calls import UserRows
 from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.expressions.bind import bind
@@ -14,7 +16,7 @@ from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree, parse_tree, subtrees
 from planner.types.type_names import element_of, format_type
-from planner.types.types import JSON, JSONB, SqlType
+from planner.types.types import JSON, JSONB, SqlType, column_type
 from planner.types.user_types import attributes
 
 _TO_RECORD = frozenset({"json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"})
@@ -76,21 +78,28 @@ def json_records(level: Level, call: Tree, definitions: Sequence[Tree]) -> UserR
 def _field(kind: str, name: str, type: SqlType, *, populated: bool) -> str:
     """The value that an object has under a name, as one of `type`."""
     key = quote_literal(name)
-    member, text = f"({_VALUE} -> {key})", f"({_VALUE} ->> {key})"
-    shown = format_type(type.declared_oid, type.declared_typmod)
-    element = element_of(type.oid)
-    if attributes(type.oid) is not None or attributes(element) is not None:
-        raise FeatureNotSupported(f"fields of the composite type {shown} in records of JSON are not supported")
-    if type.oid in (JSON, JSONB):
-        value = f"CASE WHEN {kind}_typeof({member}) <> 'null' THEN {member}::{shown} END"
-    elif element:
-        # Once more inside: engines may compute a subquery for rows that do not need it.
-        array = f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {member} END"
-        items = f"{kind}_array_elements{'' if element in (JSON, JSONB) else '_text'}({array})"
-        listed = f'ARRAY(SELECT "*i"."*w"::{format_type(element, type.typmod)} FROM {items} AS "*i"("*w"))'
-        value = f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {listed} ELSE {text}::{shown} END"
-    else:
-        value = f"{text}::{shown}"
+    value = _value(kind, f"({_VALUE} -> {key})", type)
     if not populated:
         return value
     return f"CASE WHEN {_VALUE}::jsonb ? {key} THEN {value} ELSE ({_BASE}).{quote_identifier(name)} END"
+
+
+def _value(kind: str, member: str, type: SqlType) -> str:
+    """The JSON `member` as a value of `type` (populate_record_field)."""
+    shown = format_type(type.declared_oid, type.declared_typmod)
+    text = f"({member} #>> '{{}}')::{shown}"
+    fields, element = attributes(type.oid), element_of(type.oid)
+    if type.oid in (JSON, JSONB):
+        return f"CASE WHEN {kind}_typeof({member}) <> 'null' THEN {member}::{shown} END"
+    if fields is not None:
+        items = [_value(kind, f"({member} -> {quote_literal(field.name)})", field.type) for field in fields]
+        row = f"ROW({', '.join(items)})::{shown}"
+        return f"CASE WHEN {kind}_typeof({member}) = 'object' THEN {row} ELSE {text} END"
+    if not element or type.dimensioned:
+        return text
+    # Once more inside: engines may compute a subquery for rows that do not need it.
+    array = f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {member} END"
+    name = f'"*w{member.count("*w")}"'
+    item = _value(kind, f'"*i".{name}', replace(column_type(element), typmod=type.typmod))
+    listed = f'ARRAY(SELECT {item} FROM {kind}_array_elements({array}) AS "*i"({name}))'
+    return f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {listed} ELSE {text} END"

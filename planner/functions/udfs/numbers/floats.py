@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping
 
 from planner.common_errors import float_overflow
@@ -108,6 +109,11 @@ def degrees(function: str, value: float) -> float:
     return float({"sind": math.sin, "cosd": math.cos, "tand": math.tan}[function](angle))
 
 
+def sent(kind: str, value: float) -> bytes:
+    """float4send and float8send: the bytes of a float, the first one first."""
+    return struct.pack(">f" if kind == "float4" else ">d", value)
+
+
 _T, _I, _B, _F = "VARCHAR", "INTEGER", "BIGINT", "DOUBLE"
 
 UDFS: Mapping[str, Udf] = {
@@ -117,5 +123,6 @@ UDFS: Mapping[str, Udf] = {
     "tg_width_bucket": Udf((_F, _F, _F, _I), _I, width_bucket),
     "tg_float8_power": Udf((_F, _F), _F, float_power),
     "tg_float8_exp": Udf((_F,), _F, float_exponential),
+    "tg_float_send": Udf((_T, _F), "BLOB", sent),
     "tg_degrees": Udf((_T, _F), _F, degrees),
 }
