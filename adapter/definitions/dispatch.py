@@ -20,7 +20,7 @@ from adapter.definitions.databases import changes as databases
 from adapter.definitions.extensions import changes as extensions
 from adapter.definitions.foreign import importing, servers
 from adapter.definitions.foreign import tables as foreign_tables
-from adapter.definitions.indexes import creation, rebuilding
+from adapter.definitions.indexes import creation, marks, rebuilding
 from adapter.definitions.materialized import refreshing
 from adapter.definitions.policies import changes as policies
 from adapter.definitions.privileges import grants
@@ -76,6 +76,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.CreateRoutine: routines.create_routine,
     st.AlterRoutine: alteration.alter_routine,
     st.CreateIndex: creation.create_index,
+    st.Cluster: marks.cluster,
     st.Reindex: rebuilding.reindex,
     st.CreateRole: attributes.create_role,
     st.AlterRole: attributes.alter_role,
@@ -107,7 +108,6 @@ _OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.Dro
 
 _UNSUPPORTED: dict[type, str] = {
     st.AlterSystem: "ALTER SYSTEM",
-    st.Cluster: "CLUSTER",
     st.Do: "DO",
 }
 

@@ -48,6 +48,10 @@ class NotificationHub:
         """Stop serving it."""
         self._listeners.pop(listener, None)
 
+    def usage(self) -> float:
+        """How full the queue is that is the fullest."""
+        return max((len(listener.queue) for listener in self._listeners), default=0) / MAX_QUEUED
+
     async def publish(self, sender: Listener, notifications: Iterable[tuple[str, str]]) -> None:
         """Hand the (channel, payload) pairs of a transaction that the session of `sender` has committed to those who
         listen in its database, at whatever worker: they have them when this returns, and those at other servers a

@@ -197,6 +197,8 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
         case st.Truncate():
             rights = running.session.rights(catalog)
             yield from of(statement.tables, Mode.ACCESS_EXCLUSIVE, lambda record: rights.may("r", record.oid, "D"))
+        case st.Cluster(table=QualifiedName()):
+            yield from of([statement.table], Mode.ACCESS_EXCLUSIVE, owned)
         case st.CreateIndex():
             mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE
             yield from of([statement.table], mode, owned)

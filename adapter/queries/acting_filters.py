@@ -36,14 +36,22 @@ Prepare = Callable[[BoundQuery, Mapping[int, Any]], Awaitable[PreparedRead]]
 
 def has_acting_filters(rel: ir.Rel) -> bool:
     """Whether a WHERE in `rel` acts on the session."""
-    return any(isinstance(node, ir.Filter) and has_acting_calls(node.condition) for node in walk(rel))
+    return any(_acts(node) for node in walk(rel))
+
+
+def _acts(node: object) -> bool:
+    """Whether `node` is a WHERE that acts on the session itself, not in a query inside."""
+    if not isinstance(node, ir.Filter) or not has_acting_calls(node.condition):
+        return False
+    nothing = ir.OneRow()
+    return has_acting_calls(transform(node.condition, lambda part: nothing if type(part) in RELATIONS else None))
 
 
 def without_acting_filters(rel: ir.Rel) -> ir.Rel:
     """`rel` without the conditions that act on the session."""
 
     def plain(node: Any) -> Any:
-        if isinstance(node, ir.Filter) and has_acting_calls(node.condition):
+        if _acts(node):
             return _other_conditions(replace(node, input=transform(node.input, plain)))
         return None
 
@@ -57,7 +65,7 @@ async def with_filters_carried_out(
     filters: dict[int, ir.Filter] = {}
 
     def note(node: Any) -> Any:
-        if isinstance(node, ir.Filter) and has_acting_calls(node.condition):
+        if _acts(node):
             filters[id(node)] = node
             return node
         return None

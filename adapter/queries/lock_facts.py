@@ -35,7 +35,7 @@ def lock_rows(table: LockTable, servers: BetweenServers, backends: Iterable[Back
         own = _row(owner, Mode.EXCLUSIVE, granted=True)
         rows.append({**own, "locktype": "virtualxid", "virtualxid": _virtual(owner)})
         if transaction.id is not None:
-            rows.append({**own, "locktype": "transactionid", "transactionid": transaction.id})
+            rows.append({**own, "locktype": "transactionid", "transactionid": transaction.id & 0xFFFFFFFF})
     prepared = {owner: None for _, owner, _ in table.held() if not owner.pid}
     rows += [
         {**_row(owner, Mode.EXCLUSIVE, granted=True), "locktype": "transactionid", "transactionid": owner.transactions}

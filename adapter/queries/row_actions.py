@@ -1,14 +1,16 @@
 """Functions that act on the session, called for each row of a query: `SELECT pg_terminate_backend(pid) FROM ...`,
 `SELECT setval('s', max(id)) FROM t`, `SELECT set_config(name, ...) FROM pg_settings WHERE ...`.
 
-The calls stand in the outermost select list. The rows below it are read first, with the calls' arguments as further
-columns; then the calls are carried out row by row, in the order of the rows, and the query becomes one over constant
-rows. 0A000 where a call stands elsewhere, or for more than `MAX_ROWS` rows.
+The calls stand in the outermost select list, or in that of a query inside which needs nothing of the one around it;
+those in the arguments of aggregates get a select list of their own. The rows below a list are read first, with the
+calls' arguments as further columns; then the calls are carried out row by row, in the order of the rows, and the query
+becomes one over constant rows. 0A000 where a call stands elsewhere, or for more than `MAX_ROWS` rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,7 +21,7 @@ from adapter.queries.session_functions import carry_out_calls
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
-from planner.ir.rewrite import transform, walk
+from planner.ir.rewrite import RELATIONS, column_ids, transform, walk
 from planner.resolution.session_values import acts
 from planner.types.types import INT8, SqlType
 
@@ -36,6 +38,16 @@ def _unsupported() -> FeatureNotSupported:
 
 async def carry_out_for_rows(running: Running, query: BoundQuery, read_rows: ReadRows) -> BoundQuery:
     """`query` with its acting calls carried out for each row, over constant rows."""
+    query = replace(query, rel=transform(query.rel, _with_list_below))
+    while (found := _list_inside(query.rel)) is not None:
+        inner, templates = _inner(found, _first_free_id(query.rel))
+        rows = await read_rows(replace(query, rel=_with_tables(query.rel, found, inner)))
+        made = await _carried_out(running, found.fields, inner.fields, templates, rows)
+        query = replace(query, rel=transform(query.rel, partial(_replaced, found, made)))
+    return await _outermost(running, query, read_rows) if has_acting_calls(query.rel) else query
+
+
+async def _outermost(running: Running, query: BoundQuery, read_rows: ReadRows) -> BoundQuery:
     above: list[ir.Limit | ir.Sort | ir.Project] = []
     rel: ir.Rel = query.rel
     while isinstance(rel, (ir.Limit, ir.Sort, ir.Project)) and not (
@@ -55,12 +67,94 @@ async def carry_out_for_rows(running: Running, query: BoundQuery, read_rows: Rea
         above.pop()
         below = replace(limit, input=below, fields=below.fields)
     rows = await read_rows(replace(query, rel=below))
-    if len(rows) > MAX_ROWS:
-        raise FeatureNotSupported(f"functions that act on the session are not supported for more than {MAX_ROWS} rows")
-    result = _rows(rel.fields, [await _after_calls(running, templates, inner.fields, row) for row in rows])
+    result = await _carried_out(running, rel.fields, inner.fields, templates, rows)
     for node in reversed(above):
         result = replace(node, input=result)
     return replace(query, rel=result, system=False)
+
+
+async def _carried_out(
+    running: Running,
+    fields: tuple[ir.Field, ...],
+    given: Sequence[ir.Field],
+    templates: Sequence[ir.Scalar],
+    rows: Sequence[Sequence[Any]],
+) -> ir.Rel:
+    """The rows of a select list of `fields`, which `templates` make of `rows` with the columns `given`."""
+    if len(rows) > MAX_ROWS:
+        raise FeatureNotSupported(f"functions that act on the session are not supported for more than {MAX_ROWS} rows")
+    return _rows(fields, [await _after_calls(running, templates, given, row) for row in rows])
+
+
+# ---------------------------------------------------------------- inside a query
+
+
+def _with_list_below(node: Any) -> Any:
+    """An aggregation whose calls have acting arguments, over a select list that has these."""
+    if not isinstance(node, ir.Aggregate) or not has_acting_calls((node.calls, node.keys)):
+        return None
+    below = transform(node.input, _with_list_below)
+    exprs: list[ir.Scalar] = [ir.ColumnRef(id=field.id, type=field.type) for field in below.fields]
+    fields = [*below.fields]
+    above = _first_free_id(node)
+
+    def column(part: Any) -> Any:
+        if not isinstance(part, ir.Call) or not acts(part.signature):
+            return None
+        exprs.append(part)
+        fields.append(ir.Field(id=above + len(fields), name="called", type=part.type))
+        return ir.ColumnRef(id=fields[-1].id, type=part.type)
+
+    calls, keys = transform((node.calls, node.keys), column)
+    return replace(
+        node, input=ir.Project(input=below, exprs=tuple(exprs), fields=tuple(fields)), calls=calls, keys=keys
+    )
+
+
+def _list_inside(rel: ir.Rel) -> ir.Project | None:
+    """The first select list with acting calls and none below it that is not the outermost one, if it needs nothing of
+    the query around it."""
+    outermost: ir.Rel = rel
+    while isinstance(outermost, (ir.Limit, ir.Sort, ir.Project)):
+        if isinstance(outermost, ir.Project) and has_acting_calls(outermost.exprs):
+            break
+        outermost = outermost.input
+    for node in walk(rel):
+        if not isinstance(node, ir.Project) or node is outermost or not has_acting_calls(node.exprs):
+            continue
+        relations = (part for part in walk(node.exprs) if type(part) in RELATIONS)
+        if has_acting_calls((node.input, *relations)):
+            continue
+        own = {field.id for part in walk(node) for field in getattr(part, "fields", ())}
+        if own.issuperset(column_ids(node)):
+            return node
+    return None
+
+
+def _with_tables(rel: ir.Rel, found: ir.Project, inner: ir.Rel) -> ir.Rel:
+    """`inner`, which reads what the select list `found` in `rel` is made of, with the common tables that it needs."""
+    known = {part.id: part for part in walk(rel) if isinstance(part, ir.CommonTable)}
+    own = {part.id for part in walk(inner) if isinstance(part, ir.CommonTable)}
+    needed: dict[int, ir.CommonTable] = {}
+
+    def need(node: object) -> None:
+        for part in walk(node):
+            if isinstance(part, ir.CteScan) and part.cte in known.keys() - own - needed.keys():
+                table = known[part.cte]
+                if has_acting_calls(table) or any(each is found for each in walk(table)):
+                    raise _unsupported()
+                need(table)
+                needed[table.id] = table
+
+    need(inner)
+    return ir.With(tables=tuple(needed.values()), body=inner, fields=inner.fields) if needed else inner
+
+
+def _replaced(found: ir.Project, made: ir.Rel, node: Any) -> Any:
+    return made if node is found else None
+
+
+# ---------------------------------------------------------------- one select list
 
 
 def _own(node: ir.Limit | ir.Sort | ir.Project) -> object:

@@ -302,6 +302,7 @@ def _reload_configuration(running: Running) -> bool:
 _ACTS: Mapping[str, Callable[..., Any]] = {
     "set_config": _set_config,
     "pg_notify": _notify,
+    "pg_notification_queue_usage": lambda running: running.services.notifications.usage(),
     "pg_sleep": _sleep,
     "pg_cancel_backend": _cancel_backend,
     "pg_terminate_backend": _terminate_backend,

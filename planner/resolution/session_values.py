@@ -56,7 +56,8 @@ ACTS = frozenset({
     "pg_try_advisory_lock", "pg_try_advisory_lock_shared", "pg_try_advisory_xact_lock",
     "pg_try_advisory_xact_lock_shared", "txid_current", "txid_current_if_assigned", "pg_current_xact_id",
     "pg_current_xact_id_if_assigned", "pg_export_snapshot", "pg_reload_conf", "setseed", "timeofday",
-    "txid_status", "pg_xact_status", "pg_xact_commit_timestamp", "current_csn", "csn_at", "csn_time",
+    "txid_status", "pg_xact_status", "pg_xact_commit_timestamp", "pg_notification_queue_usage", "current_csn",
+    "csn_at", "csn_time",
 })  # fmt: skip
 """Functions that act on the session or ask for what changes with every call."""
 

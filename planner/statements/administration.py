@@ -45,7 +45,10 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
+    """CLUSTER: of all tables that were clustered before, or of one, on `index` or as before."""
+
     table: QualifiedName | None
+    index: str | None = None
 
 
 class Reindex(Struct, frozen=True, kw_only=True):

@@ -47,7 +47,14 @@ _VACUUM_OPTIONS = _ANALYZE_OPTIONS | {
 
 
 def _cluster(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    return st.Cluster(table=qualified_name(tree.relation, parsed) if tree.HasField("relation") else None)
+    table = qualified_name(tree.relation, parsed) if tree.HasField("relation") else None
+    for node in tree.params:
+        if node.def_elem.defname != "verbose":
+            raise SqlSyntaxError(
+                f'unrecognized CLUSTER option "{node.def_elem.defname}"',
+                position=parsed.position(node.def_elem.location),
+            )
+    return st.Cluster(table=table, index=tree.indexname or None)
 
 
 _REINDEX = {

@@ -35,8 +35,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "partition-key-update-2", "partition-key-update-3", "partition-key-update-4", "tuplelock-partition",
         "vacuum-concurrent-drop", "vacuum-skip-locked",
     ),
-    "Takes advisory locks within an aggregate, in the parallel workers of one query. Functions that act on the session "
-    "are for the outermost select list here, and a query's locks are its session's.": ("deadlock-parallel",),
+    "Takes advisory locks in the parallel workers of one query, which PostgreSQL lets through to each other ahead of "
+    "others; here a query's locks are its session's, and the order of two steps is another.": ("deadlock-parallel",),
     _INHERITANCE: ("alter-table-4", "inherit-temp"),
     _DIFFERENT_SSI: (
         "classroom-scheduling", "partial-index", "predicate-hash", "project-manager", "receipt-report",
@@ -58,10 +58,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "temp-schema-cleanup",
     ),
     "Locks rows of pg_class (SELECT ... FOR UPDATE), and needs DO in PL/pgSQL.": ("intra-grant-inplace",),
-    "There is no CLUSTER: the storage keeps tables in order by itself.": ("cluster-conflict",),
     "Looks at the plans that PostgreSQL chooses.": ("drop-index-concurrently-1", "merge-join"),
     "Needs the setting allow_system_table_mods, to rename a TOAST table.": ("reindex-concurrently-toast",),
-    "Notifications are handed over without a queue whose use could be shown.": ("async-notify",),
     "A DEFERRABLE READ ONLY transaction does not wait for a safe snapshot: every snapshot is one.": (
         "read-only-anomaly-3",
     ),

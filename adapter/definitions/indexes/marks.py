@@ -1,4 +1,5 @@
-"""ALTER TABLE ... CLUSTER ON, SET WITHOUT CLUSTER and REPLICA IDENTITY: what the catalogs say of a table's indexes.
+"""CLUSTER, ALTER TABLE ... CLUSTER ON, SET WITHOUT CLUSTER and REPLICA IDENTITY: what the catalogs say of a table's
+indexes.
 
 Rows are not put in an index's order, and nothing is published by its keys: dumps and tools find here what was declared.
 """
@@ -8,7 +9,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change
-from adapter.execution.guards import own_catalog
+from adapter.definitions.common.in_use import refuse_pending
+from adapter.definitions.common.owners import require_owner
+from adapter.execution.guards import own_catalog, prevent_in_block
+from adapter.execution.relation_names import look_up, missing
 from adapter.execution.statement import Running
 from planner.errors import FeatureNotSupported, UndefinedObject, WrongObjectType
 from planner.statements import records as st
@@ -17,6 +21,31 @@ from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
 
 REPLICA_INDEX = "i"
 """pg_class.relreplident of REPLICA IDENTITY USING INDEX."""
+
+
+async def cluster(running: Running, statement: st.Cluster) -> None:
+    """CLUSTER: the storage keeps tables in an order of its own, so that only the index is marked. Raises 42P01, 42809,
+    42501, 42704, 0A000, 55006; 25001 for that of all tables."""
+    if statement.table is None:
+        prevent_in_block(running, "CLUSTER")
+        return
+    catalog = own_catalog(running)
+    record = look_up(running, catalog, statement.table)
+    if record is None:
+        raise missing(catalog, statement.table)
+    if not isinstance(record, Relation) or record.kind not in ("r", "m"):
+        raise WrongObjectType(f'"{record.name}" is not a table or materialized view')
+    require_owner(running, record)
+    refuse_pending(running, record, "CLUSTER")
+    if statement.index is None:
+        if not record.marks.clustered:
+            raise UndefinedObject(f'there is no previously clustered index for table "{record.name}"')
+        return
+    other = catalog.get(catalog.relation_names.get((record.schema, statement.index), 0))
+    if other is not None and not (isinstance(other, Index) and other.relation == record.oid):
+        of_table = f' for table "{record.name}"' if isinstance(other, Index) else ""
+        raise WrongObjectType(f'"{statement.index}" is not an index{of_table}')
+    set_clustered(running, record, st.ClusterOn(index=statement.index))
 
 
 def set_clustered(running: Running, relation: Relation, action: st.ClusterOn) -> None:

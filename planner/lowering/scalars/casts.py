@@ -85,6 +85,8 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
             return "{0}"
         if source.oid in INTEGERS:
             return plain if source.oid != types.INT4 else "(CAST({0} AS BIGINT) & 4294967295)"
+    if (source.oid, target.oid) == (_XID8, types.XID):
+        return "(CAST({0} AS BIGINT) & 4294967295)"
     if (source.oid, target.oid) == (types.INET, types.CIDR):
         return ctx.python("tg_inet_network({0})")
     if (source.oid, target.oid) == (types.CIDR, types.INET):
@@ -117,6 +119,8 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         f"cast from {format_type(source.oid)} to {format_type(target.oid)} is not supported on the {ctx.engine} engine"
     )
 
+
+_XID8 = 5069
 
 NOT_ORDINARY = error_text("0A000", ORDINARY_ONLY, None, ORDINARY_HINT)
 
