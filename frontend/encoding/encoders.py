@@ -248,17 +248,23 @@ def _binary(
         return transcoded(scalars.enum_encoder(oid), settings.encoding)
     if oid == types.RECORD:
         if shape is None:
-            # What a row's fields are is not in its text.
-            raise FeatureNotSupported(
-                "binary output of rows whose fields are not known is not supported",
-                hint="Ask for the row's fields, or cast it to text.",
-            )
+            return _record_without_shape
         return _record_of_text(shape, settings)
     if oid == types.ACLITEM:
         raise UndefinedFunction("no binary output function available for type aclitem")
     if oid in _TEXT_LIKE or (oid not in _OID_LIKE and _is_text(arrow_type)):
         return transcoded(encoded_values, settings.encoding)
     raise UndefinedFunction(f"no binary output function available for type {format_type(oid)}")
+
+
+def _record_without_shape(array: ArrowArray) -> Encoded:
+    """NULL alone: what a row's fields are is not in its text. Raises 0A000 for all else."""
+    if array.null_count != len(array):
+        raise FeatureNotSupported(
+            "binary output of rows whose fields are not known is not supported",
+            hint="Ask for the row's fields, or cast it to text.",
+        )
+    return encoded_values(array)
 
 
 def _record_of_text(shape: RecordShape, settings: FormatSettings) -> ColumnEncoder:

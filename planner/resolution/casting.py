@@ -14,7 +14,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from planner.errors import CannotCoerce, DatatypeMismatch, NumericValueOutOfRange, SqlError
+from planner.errors import (
+    CannotCoerce,
+    DatatypeMismatch,
+    FeatureNotSupported,
+    NumericValueOutOfRange,
+    SqlError,
+)
 from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import ArrayConstructor, Cast, Collate, FieldSelect, Literal, Param, RowConstructor, Scalar
 from planner.ir.physical import ELEMENT_ARRAYS
@@ -138,7 +144,7 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
     if fields is not None and isinstance(expr, RowConstructor):
         return _row_as(statement, expr, target, fields, context, -1)
     if target.oid == RECORD:
-        return _as_record(statement, expr)
+        return _unknown_record(statement, expr) if source.oid == UNKNOWN else _as_record(statement, expr)
     if source.oid == UNKNOWN:
         if isinstance(expr, Literal):
             return _moving_time(statement, expr, target) or convert_literal(statement, expr, target)
@@ -163,6 +169,17 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
         Cast(arg=expr, type=final, explicit=context == Context.EXPLICIT), statement.location(expr)
     )
     return result
+
+
+def _unknown_record(statement: Statement, expr: Scalar) -> Scalar:
+    """A constant or parameter of no type as a record. Raises 0A000 for a text: nobody knows its fields."""
+    if isinstance(expr, Param):
+        return statement.set_param_type(expr, SqlType(RECORD))
+    if isinstance(expr, Literal) and expr.value is not None:
+        raise FeatureNotSupported(
+            "input of anonymous composite types is not implemented", position=statement.position_of(expr)
+        )
+    return statement.at(Literal(value=None, type=SqlType(RECORD)), statement.location(expr))
 
 
 def _as_record(statement: Statement, expr: Scalar) -> Scalar:

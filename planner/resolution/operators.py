@@ -25,7 +25,6 @@ from planner.ir.nodes import (
     FieldSelect,
     IsNull,
     Literal,
-    Param,
     RowConstructor,
     Scalar,
 )
@@ -177,6 +176,8 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
         if compared is not None:
             return compared
     if left.type.oid == right.type.oid == RECORD:
+        if symbol in _ROW_OPERATORS and any(isinstance(side, Literal) and side.value is None for side in (left, right)):
+            return level.statement.at(Literal(value=None, type=BOOLEAN), location)
         ours, theirs = fields_of(level, left), fields_of(level, right)
         if symbol in _ROW_OPERATORS and ours is not None and theirs is not None:
             return _compare_fields(level, symbol, left, right, _comparable(level, ours, theirs), location)
@@ -196,12 +197,7 @@ _ROW_OPERATORS = {"=", "<>", "<", "<=", ">", ">="}
 def _compare_with_unknown(level: Level, side: Scalar, location: int) -> Scalar:
     """A record compared with a constant or parameter of no type, which becomes a record: as none can be read from a
     text or from bytes, it is NULL whenever the comparison is reached, and so is the result."""
-    if isinstance(side, Literal) and side.value is not None:
-        raise FeatureNotSupported(
-            "input of anonymous composite types is not implemented", position=level.statement.position_of(side)
-        )
-    if isinstance(side, Param):
-        level.statement.set_param_type(side, SqlType(RECORD))
+    coerce(level.statement, side, SqlType(RECORD), Context.IMPLICIT)
     return level.statement.at(Literal(value=None, type=BOOLEAN), location)
 
 

@@ -58,6 +58,8 @@ row(1.10, 1e3::numeric) | row(null::int, null::text) | array[row(1,'a'::text)] |
 QUERIES = (
     "SELECT row(t.*) FROM t ORDER BY a",
     "SELECT row(a,b,c) FROM t ORDER BY a",
+    "SELECT NULL::record",
+    "SELECT coalesce(NULL::record, row(1, 'a'::text)), row(NULL::record), NULL::record = row(1, 2)",
     "SELECT q FROM (SELECT 1 AS x, 'q'::text AS y) q",
     "SELECT q FROM (VALUES (1, 'a'), (2, 'b')) q(x, y)",
     "SELECT array_agg(q) FROM (VALUES (1, 'a'), (2, 'b')) q(x, y)",
