@@ -187,9 +187,12 @@ def _inner(rel: ir.Project, first_id: int) -> tuple[ir.Project, list[ir.Scalar]]
             args = tuple(arg if isinstance(arg, ir.Literal) else column(arg, "argument") for arg in node.args)
             return replace(node, args=args)
         if isinstance(node, (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery)):
-            if has_acting_calls(node):
+            if not has_acting_calls(node):
+                return column(node, "subquery")
+            expr = _of_each_row(node)
+            if expr is None:
                 raise _unsupported()
-            return column(node, "subquery")
+            return transform(expr, rewritten)
         return column(node, "column") if isinstance(node, ir.ColumnRef) else None
 
     templates = [
@@ -197,6 +200,15 @@ def _inner(rel: ir.Project, first_id: int) -> tuple[ir.Project, list[ir.Scalar]]
         for expr, field in zip(rel.exprs, rel.fields, strict=True)
     ]
     return ir.Project(input=rel.input, exprs=tuple(exprs), fields=tuple(fields)), templates
+
+
+def _of_each_row(subquery: ir.Scalar) -> ir.Scalar | None:
+    """The expression of `(SELECT expression)` without FROM that depends on the row; None for any other subquery."""
+    rel = subquery.rel if isinstance(subquery, ir.ScalarSubquery) else None
+    if not isinstance(rel, ir.Project) or not isinstance(rel.input, ir.OneRow):
+        return None
+    (expr,) = rel.exprs
+    return expr if any(isinstance(node, ir.ColumnRef) for node in walk(expr)) else None
 
 
 async def _after_calls(

@@ -51,6 +51,6 @@ def junit_results(reports: Iterable[Path], feature: Callable[[str], str]) -> dic
                     result = Result(FAILED, text)
                 elif child.tag == "skipped":
                     result = Result(SKIPPED, text)
-            if found.get(name, result).kind != FAILED:
+            if name not in found or found[name].kind != FAILED:
                 found[name] = result
     return found

@@ -73,3 +73,11 @@ async def test_a_sequence_is_a_table_of_one_row(client: Client) -> None:
     assert await client.rows("SELECT last_value, is_called FROM numbers") == [(5, False)]
     await client.value("SELECT nextval('numbers')")
     assert await client.rows("SELECT * FROM public.numbers AS n") == [(5, 0, True)]
+
+
+async def test_calls_in_subqueries_without_from(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    rows = await client.rows("SELECT g, (SELECT nextval('numbers') + g) FROM generate_series(7, 9) g")
+    assert rows == [(7, 8), (8, 10), (9, 12)]
+    once = "SELECT g, (SELECT nextval('numbers')) FROM generate_series(1, 2) g"
+    assert (await client.error(once)).sqlstate == "0A000"
