@@ -2,8 +2,8 @@
 
 From the top down: `sessions` (a client's session, and the server that opens them), `statements` (which code carries a
 statement out), `definitions`, `changes` and `queries` (that code), `execution` (what a running statement holds),
-`transactions`, `engines`, `system_catalogs`, `plans`, `settings`. Each folder imports from those after it. At the
-ground are four modules that anybody here may import: `results` and `execution_context` (what goes up to the frontend
-and down to the engines), `store_errors`, `wall_clock`. May import `planner` and `storage`. Read `results` first, then
-`sessions.session`.
+`transactions`, `engines`, `admission` (who computes when), `system_catalogs`, `plans`, `settings`. Each folder imports
+from those after it. At the ground are four modules that anybody here may import: `results` and `execution_context`
+(what goes up to the frontend and down to the engines), `store_errors`, `wall_clock`. May import `planner` and
+`storage`. Read `results` first, then `sessions.session`.
 """

@@ -7,7 +7,7 @@ is connected, which cursors are open) it hands over as `SessionFacts`, which thi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -15,6 +15,10 @@ from storage.catalog.model import CatalogSnapshot
 
 Row: TypeAlias = Mapping[str, Any]
 """A row of a system relation: values by column name; a missing column is NULL."""
+
+
+Purpose: TypeAlias = Literal["", "load", "maintenance"]
+"""What a statement reads for, where that says something of its class: to write what it has read, or for upkeep."""
 
 
 class ExecutionContext(Struct, frozen=True, kw_only=True):
@@ -27,6 +31,7 @@ class ExecutionContext(Struct, frozen=True, kw_only=True):
     user: str
     database: str
     settings: Mapping[str, str]
+    purpose: Purpose = ""
     facts: SessionFacts | None = None
     """What pg_stat_activity, pg_cursors and their like show."""
 

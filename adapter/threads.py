@@ -7,9 +7,12 @@ back to the loop for each job. Jobs start in the order they came, as many at onc
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -22,11 +25,13 @@ what is used of it only."""
 
 
 class Workers:
-    """At most `limit` threads, started as jobs need them. Belongs to one event loop, but for `close`."""
+    """At most `limit` threads, started as jobs need them, which give way to others by `nice`. Belongs to one event
+    loop, but for `close`."""
 
-    def __init__(self, limit: int, name: str) -> None:
+    def __init__(self, limit: int, name: str, *, nice: int = 0) -> None:
         self._limit = limit
         self._name = name
+        self._nice = nice
         self._jobs: queue.SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._unfinished = 0
@@ -59,6 +64,10 @@ class Workers:
             thread.join()
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._nice and sys.platform == "linux":
+            # There a thread has a niceness of its own, and so have the threads that it starts.
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._nice)
         while (job := self._jobs.get()) is not None:
             future, work = job
             result, error = None, None

@@ -291,6 +291,10 @@ class IdleInTransactionSessionTimeout(InvalidTransactionState):
     sqlstate = "25P03"
 
 
+class TransactionTimeout(InvalidTransactionState):
+    sqlstate = "25P04"
+
+
 class InFailedSqlTransaction(InvalidTransactionState):
     sqlstate = "25P02"
 
@@ -493,10 +497,6 @@ class InvalidRecursion(SyntaxErrorOrAccessRuleViolation):
 
 class WindowingError(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P20"
-
-
-class CollationMismatch(SyntaxErrorOrAccessRuleViolation):
-    sqlstate = "42P21"
 
 
 class InsufficientResources(SqlError):

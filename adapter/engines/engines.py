@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from adapter.admission.admission import Admission
 from adapter.engines.common.engine import Engine, TableInput
+from adapter.engines.common.estimates import Estimate, estimate
 from adapter.engines.router import choose
 from adapter.engines.with_files import EngineWithFiles
 from adapter.settings.values import number_of
 from adapter.workers.colleagues import WorkerPlace
 from planner.errors import SqlError
 from planner.ir.bound import BoundQuery
+from planner.ir.nodes import Literal
 from storage.environment.environment import Environment
 from storage.stores.blob_files import BlobFiles
 from storage.stores.object_place import ObjectPlace
@@ -54,6 +57,7 @@ class Engines:
         worker: WorkerPlace | None = None,
         place: ObjectPlace | None = None,
         folders: Sequence[Path] = (),
+        admission: Admission | None = None,
     ) -> None:
         self._env = env
         self._files = env.blob if isinstance(env.blob, BlobFiles) else None
@@ -63,6 +67,7 @@ class Engines:
         self._spark_conf = spark_conf
         self._worker = worker
         self._place = place
+        self._admission = Admission() if admission is None else admission
         self._spark_engine: SparkEngine | None = None
         self._warming: asyncio.Task[None] | None = None
         self._blob_root = blob_root
@@ -75,7 +80,11 @@ class Engines:
         from adapter.engines.local.engine import LocalEngine
 
         return LocalEngine(
-            self._env, blob_root=self._blob_root, directory=self._scratch / "local", folders=self._folders
+            self._env,
+            blob_root=self._blob_root,
+            directory=self._scratch / "local",
+            folders=self._folders,
+            admission=self._admission,
         )
 
     @cached_property
@@ -96,18 +105,29 @@ class Engines:
         return RowValues(self._scratch / "values")
 
     def choose_engine(
-        self, query: BoundQuery, tables: Mapping[int, TableInput], values: Mapping[str, str]
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[Literal],
+        values: Mapping[str, str],
     ) -> tuple[Engine, str]:
-        """The engine that runs `query` with these settings, and why. Raises 0A000 when none can."""
+        """The engine that runs `query` with these parameters and settings, and why. Raises 0A000 when none can."""
+        limit_kb = number_of("fast_path_limit", values["fast_path_limit"])
         route = choose(
             query,
             tables,
             engine=values["engine"],
-            fast_path_limit=number_of("fast_path_limit", values["fast_path_limit"]) * 1024,
+            fast_path_limit=None if limit_kb < 0 else limit_kb * 1024,
+            expected=lambda: self.estimate(query, tables, params),
             spark=self.spark() if self._place is not None else self.with_files(self.spark()),
             local=self.local,
         )
         return route.engine, route.reason
+
+    def estimate(self, query: BoundQuery, tables: Mapping[int, TableInput], params: Sequence[Literal]) -> Estimate:
+        """What `query` is expected to take on either engine."""
+        cores = self._admission.machine.cores
+        return estimate(query, tables, params, cores=cores, is_spark_up=self.is_spark_started)
 
     def with_files(self, engine: Engine) -> Engine:
         """`engine`, with the objects that it reads fetched first where they are not files anyway."""
@@ -127,6 +147,7 @@ class Engines:
                 directory=self._scratch / "spark" if shared is None else shared / self._scratch.name,
                 shared=shared,
                 place=self._place,
+                admission=self._admission,
                 worker=0 if self._worker is None else self._worker.memory.own,
             )
         return self._spark_engine

@@ -1,17 +1,19 @@
 """Which engine runs a query, and why: the text that EXPLAIN shows.
 
 The setting `engine` decides: ``auto``, ``spark`` or ``local``. Catalog queries always run on the local engine. With
-``auto`` a query whose pruned snapshots are within `fast_path_limit` runs on the local engine, others on Spark; what one
-of them cannot run goes to the other. A forced engine that cannot run a query is an error that names the construct.
+``auto`` a query whose pruned snapshots are within `fast_path_limit` runs on the local engine, others on Spark; where
+the limit is -1, whichever is expected to be faster. What one of them cannot run goes to the other. A forced engine that
+cannot run a query is an error that names the construct.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
 from adapter.engines.common.engine import Engine, TableInput
+from adapter.engines.common.estimates import Estimate
 from planner.errors import FeatureNotSupported
 from planner.ir.bound import BoundQuery
 
@@ -28,12 +30,14 @@ def choose(
     tables: Mapping[int, TableInput],
     *,
     engine: str,
-    fast_path_limit: int,
+    fast_path_limit: int | None,
+    expected: Callable[[], Estimate],
     local: Engine,
     spark: Engine | None,
 ) -> Route:
-    """The engine for `query` over the pruned `tables`. `fast_path_limit` is in bytes. `spark` is None when the server
-    runs without it. Raises FeatureNotSupported (0A000) when the engine asked for, or every engine, cannot run it."""
+    """The engine for `query` over the pruned `tables`. `fast_path_limit` is in bytes, None when there is none; then
+    `expected` is asked. `spark` is None when the server runs without it. Raises FeatureNotSupported (0A000) when the
+    engine asked for, or every engine, cannot run it."""
     read_bytes = sum(table.bytes for table in tables.values()) + sum(table.bytes for table in query.files.values())
     if query.system:
         return _only(local, query, "it reads the system catalogs")
@@ -43,15 +47,20 @@ def choose(
         if spark is None:
             raise FeatureNotSupported("the Spark engine is not configured")
         return _only(spark, query, "engine = spark")
-    size = f"it reads {_size(read_bytes)}"
-    within = read_bytes <= fast_path_limit
-    limit = f"{'within' if within else 'above'} fast_path_limit ({_size(fast_path_limit)})"
+    if fast_path_limit is None:
+        times = expected()
+        within = times.local_s <= times.spark_s
+        why = f"expected: {times}"
+    else:
+        within = read_bytes <= fast_path_limit
+        limit = f"{'within' if within else 'above'} fast_path_limit ({_size(fast_path_limit)})"
+        why = f"it reads {_size(read_bytes)}, {limit}"
     preferred, other = (local, spark) if within else (spark, local)
     if preferred is None:
         return _only(local, query, "the Spark engine is not configured")
     reason = preferred.unsupported(query)
     if reason is None:
-        return Route(engine=preferred, reason=f"{size}, {limit}")
+        return Route(engine=preferred, reason=why)
     if other is not None and other.unsupported(query) is None:
         return Route(engine=other, reason=reason)
     raise FeatureNotSupported(reason)

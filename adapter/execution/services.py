@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from adapter.admission.admission import Admission
 from adapter.execution.notifications import NotificationHub
 from adapter.lake.copy_codec import CopyCodec
 from adapter.lake.foreign_files import ForeignFiles
@@ -82,6 +83,7 @@ class Services:
         self.scratch = scratch
         self.lake_scratch = LakeScratch(scratch)
         self.publishing = Publishing(env)
+        self.admission = Admission()
         self.temporary_file_counts = TemporaryFileCounts()
         self.colleagues = colleagues or Colleagues()
         self.plans = PlanCache()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from adapter.access.looking_back import check_access_now
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
-from adapter.execution_context import ExecutionContext
+from adapter.execution_context import ExecutionContext, Purpose
 from adapter.lake.file_conditions import FilesNeeded, file_conditions
 from adapter.lake.file_rows import checked, rows_of_files
 from adapter.materialized.freshness import record_inputs
@@ -49,6 +49,19 @@ from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
 from storage.catalog.model import CatalogSnapshot
 
+_PURPOSES: Mapping[str, Purpose] = {
+    "insert_stmt": "load",
+    "update_stmt": "load",
+    "delete_stmt": "load",
+    "merge_stmt": "load",
+    "create_table_as_stmt": "load",
+    "refresh_mat_view_stmt": "maintenance",
+    "index_stmt": "maintenance",
+    "vacuum_stmt": "maintenance",
+    "alter_table_stmt": "maintenance",
+}
+"""What statements read for that are more than reading."""
+
 _ONLY_READING = frozenset({"select_stmt", "declare_cursor_stmt", "copy_stmt", "explain_stmt"})
 """Statements that may see rows that are not durable: what they read goes nowhere."""
 
@@ -63,6 +76,7 @@ def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionCo
         user=session.user,
         database=session.database,
         settings=session.values.flat,
+        purpose=_PURPOSES.get(running.parsed.kind, ""),
         facts=running.facts,
     )
 
@@ -195,7 +209,7 @@ async def prepare_read(
                     query=query, params=running.params, context=context, resolved=resolved, rows=rows, engine=None,
                     reason="it reads by a key", paths=paths, stream=partial(batches_of, *found_rows),
                 )  # fmt: skip
-    engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values.flat)
+    engine, reason = running.engines.choose_engine(query, resolved.inputs, running.params, session.values.flat)
     session.engine_used = engine.name
     stream = partial(engine.execute, query, resolved.inputs, running.params, context, extra=at_hand)
     if files:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from adapter.access.membership import has_privileges_of
 from adapter.access.passwords import without_passwords
 from adapter.access.roles import require_role
+from adapter.admission.admission import Place
 from adapter.execution.services import Services
 from adapter.execution.session_registry import Backend, SessionRegistry
 from adapter.execution.session_settings import current_value, setting_rows
@@ -321,7 +322,13 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
         lock = "tuple"
     if lock is None and session.services.between_servers.awaits(session.locks.owner):
         lock = "advisory"
-    wait = ("Lock", lock) if lock is not None else (None, None) if state == "active" else ("Client", "ClientRead")
+    place = session.services.admission.of(session.backend_pid)
+    wait: tuple[str | None, str | None] = ("Client", "ClientRead")
+    if lock is not None:
+        wait = ("Lock", lock)
+    elif state == "active":
+        waits = place is not None and place.waits_since is not None
+        wait = ("Extension", "WorkloadClass") if waits else (None, None)
     address, _, port = (session.remote_address or "").rpartition(":")
     return {
         "datid": session.database_oid,
@@ -353,6 +360,7 @@ def _session_rows(backends: Iterable[Backend], worker: int) -> list[Mapping[str,
         transaction = session.transaction
         block = transaction is not None and not transaction.implicit
         snapshot = None if transaction is None else transaction.snapshot
+        place = session.services.admission.of(session.backend_pid)
         rows.append(
             {
                 "pid": session.backend_pid,
@@ -369,11 +377,19 @@ def _session_rows(backends: Iterable[Backend], worker: int) -> list[Mapping[str,
                 "snapshot_csn": None if snapshot is None else int(snapshot.csn),
                 "waits_for_lock": session.locks.owner.waiting is not None,
                 "engine": session.engine_used,
+                "workload_class": None if place is None else place.klass,
+                "waits_for_slot": place is not None and place.waits_since is not None,
+                "queued_s": None if place is None else _queued_s(place),
                 "statement": without_passwords(session.query_text[:MAX_STATEMENT_CHARS]),
                 "statement_began_at": began_at,
             }
         )
     return rows
+
+
+def _queued_s(place: Place) -> float:
+    """How long an execution has waited for a slot, the wait at hand included."""
+    return place.queued_s + (0.0 if place.waits_since is None else (utc_now() - place.waits_since).total_seconds())
 
 
 _ABOUT_WAITS = ("pg_blocking_pids", "pg_isolation_test_session_is_blocked")

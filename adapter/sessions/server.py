@@ -110,6 +110,13 @@ class Server:
         """Serve an environment that is open already; `close` closes it, and removes `scratch`."""
         if scratch is None:
             scratch = await asyncio.to_thread(Scratch)
+        services = Services(
+            env,
+            Colleagues(options.worker),
+            places=options.places(),
+            copy_codec=options.copy_codec,
+            scratch=scratch.path,
+        )
         engines = Engines(
             env,
             blob_root=blob_root,
@@ -120,13 +127,7 @@ class Server:
             worker=options.worker,
             place=options.executors_place(),
             folders=options.places().folders,
-        )
-        services = Services(
-            env,
-            Colleagues(options.worker),
-            places=options.places(),
-            copy_codec=options.copy_codec,
-            scratch=scratch.path,
+            admission=services.admission,
         )
         server = Server(env, services, engines, options, scratch)
         env.keys.use_scratch(scratch.path)

@@ -34,7 +34,7 @@ from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch, run_rows
-from adapter.transactions.transaction import State
+from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.common_errors import canceled, too_deep
 from planner.errors import (
@@ -44,6 +44,7 @@ from planner.errors import (
     QueryCanceled,
     SerializationFailure,
     SqlError,
+    TransactionTimeout,
 )
 from planner.ir.nodes import Literal
 from planner.syntax.parse import Parsed
@@ -155,6 +156,7 @@ class StatementLife:
         self._aside_since = state.started_at
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._transaction_timer: asyncio.TimerHandle | None = None
         self._tokens = 0
         self._closed = False
 
@@ -207,7 +209,22 @@ class StatementLife:
         state.state_changed_at = now
         if state.values.flat["statement_timeout"] != "0":
             self._timer = self._timeout(running.scope)
+        if state.values.flat["transaction_timeout"] != "0":
+            self._limit_transaction(transaction, now)
         return running
+
+    def _limit_transaction(self, transaction: Transaction, now: datetime) -> None:
+        """End the session once `transaction` has taken as long as one may."""
+        timeout_ms = number_of("transaction_timeout", self.state.values.flat["transaction_timeout"])
+        if self._transaction_timer is not None:
+            self._transaction_timer.cancel()
+        left_s = timeout_ms / 1000 - (now - transaction.started_at).total_seconds()
+        loop = asyncio.get_running_loop()
+        self._transaction_timer = loop.call_later(max(0.0, left_s), self._end_late, transaction)
+
+    def _end_late(self, transaction: Transaction) -> None:
+        if self.state.transaction is transaction:
+            self.terminate(TransactionTimeout("terminating connection due to transaction timeout", fatal=True))
 
     def _timeout(self, scope: CancelScope) -> asyncio.TimerHandle | None:
         """What interrupts `scope` when it has taken as long as a statement may; None when there is no such limit."""
@@ -382,6 +399,8 @@ class StatementLife:
         self._closed = True
         self.cancel()
         self.disarm()
+        if self._transaction_timer is not None:
+            self._transaction_timer.cancel()
         await self.state.portals.drop_all(keep_held=False)
         self.state.roll_back_transaction()
         self.state.close()

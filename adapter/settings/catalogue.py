@@ -148,8 +148,8 @@ exit_on_error|bool|user|off|-|-|-|-|Error Handling
     Terminate session on any error.
 extra_float_digits|integer|user|1|-|-15..3|-|-|Client Connection Defaults / Locale and Formatting
     Sets the number of digits displayed for floating-point values.
-fast_path_limit|integer|user|32768|kB|0..2147483647|-|-|Tidegate / Engines
-    Sets the size of pruned snapshots up to which a read runs in process.
+fast_path_limit|integer|user|32768|kB|-1..2147483647|-|-|Tidegate / Engines
+    Sets the size of pruned snapshots up to which a read runs in process; -1 lets the expected times decide.
 force_parallel_mode|enum|user|off|-|-|off,on,regress|-|Developer Options
     Forces use of parallel query facilities.
 from_collapse_limit|integer|user|8|-|1..2147483647|-|-|Query Tuning / Other Planner Options
@@ -388,6 +388,8 @@ transaction_isolation|enum|user|serializable|-|-|serializable,repeatable read,re
     Sets the current transaction's isolation level.
 transaction_read_only|bool|user|off|-|-|-|-|Client Connection Defaults / Statement Behavior
     Sets the current transaction's read-only status.
+transaction_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
+    Sets the maximum allowed duration of any transaction within a session (not a prepared transaction).
 transform_null_equals|bool|user|off|-|-|-|-|Version and Platform Compatibility / Other Platforms and Clients
     Treats "expr=NULL" as "expr IS NULL".
 unix_socket_directories|string|postmaster||-|-|-|-|Connections and Authentication / Connection Settings
@@ -416,6 +418,8 @@ vacuum_multixact_freeze_min_age|integer|user|5000000|-|0..1000000000|-|-|Client 
     Minimum age at which VACUUM should freeze a MultiXactId in a table row.
 vacuum_multixact_freeze_table_age|integer|user|150000000|-|0..2000000000|-|-|Client Connection Defaults / Statement Behavior
     Multixact age at which VACUUM should scan whole table to freeze tuples.
+workload_class|enum|user|auto|-|-|auto,catalog,point,interactive,heavy,load,maintenance|-|Tidegate / Engines
+    Sets the class of statements, which says how much of the engines they get and who waits for whom.
 work_mem|integer|user|4096|kB|64..2147483647|-|-|Resource Usage / Memory
     Sets the maximum memory to be used for query workspaces.
 xmlbinary|enum|user|base64|-|-|base64,hex|-|Client Connection Defaults / Statement Behavior

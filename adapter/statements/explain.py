@@ -183,6 +183,10 @@ def _report(
                 }
             )
     data["Tables"] = tables
+    if read is not None and read.engine is not None:
+        expected = running.engines.estimate(read.query, read.resolved.inputs, read.params)
+        lines.append(f"Expected: {expected}")
+        data["Expected Time"] = {"local": round(expected.local_s * 1000, 3), "spark": round(expected.spark_s * 1000, 3)}
     lines += [f"Materialized view {name}: {what}" for name, what in views]
     if views:
         data["Materialized Views"] = [{"Relation Name": name, "Read": what} for name, what in views]

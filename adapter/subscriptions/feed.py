@@ -398,7 +398,7 @@ class Feed:
     async def _run(self, inputs: Mapping[int, TableInput]) -> AsyncIterator[RecordBatch]:
         """The rows that the query gives over these tables."""
         running = self._running
-        engine, _ = running.engines.choose_engine(self._query, inputs, running.session.values.flat)
+        engine, _ = running.engines.choose_engine(self._query, inputs, running.params, running.session.values.flat)
         context = with_token(execution_context(running, self._plan.catalog), f"changes{next(self._numbers)}")
         batches: Any = engine.execute(self._query, inputs, running.params, context)
         if self._plan.reg_columns:

@@ -68,6 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "engines.spark.cluster",
         "engines.local",
         "engines.common",
+        "admission",
         "lake",
         "plans",
         "transactions.locks.servers",

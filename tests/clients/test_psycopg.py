@@ -125,6 +125,16 @@ def test_timeouts(connection: psycopg.Connection) -> None:
         connection.execute("SELECT 1")
 
 
+@pytest.mark.parametrize("text", ["SELECT pg_sleep(60)", "BEGIN; SET transaction_timeout = 50; SELECT pg_sleep(60)"])
+def test_a_transaction_that_takes_too_long_ends_its_session(server: TidegateServer, text: str) -> None:
+    connection = psycopg.connect(server.dsn(), autocommit=True)
+    connection.execute("SET transaction_timeout = 1000")
+    connection.execute("SELECT 1; SELECT pg_sleep(0.05)")
+    with pytest.raises(errors.TransactionTimeout, match="terminating connection due to transaction timeout"):
+        connection.execute(text.encode())
+    connection.close()
+
+
 def test_contended_updates_are_all_counted(connection: psycopg.Connection, server: TidegateServer) -> None:
     connection.execute("CREATE TABLE counter (n int)")
     connection.execute("INSERT INTO counter VALUES (0)")

@@ -212,7 +212,7 @@ async def _violated_in(
         rows=sum(part.rows for part in parts),
     )
     inputs = {target.relation.oid: table}
-    engine, _ = running.engines.choose_engine(query, inputs, running.session.values.flat)
+    engine, _ = running.engines.choose_engine(query, inputs, running.params, running.session.values.flat)
     context = with_token(execution_context(running, running.transaction.catalog), "checks")
     async with aclosing(_closable(engine.execute(query, inputs, running.params, context))) as batches:
         async for batch in batches:

@@ -83,6 +83,8 @@ class KnownQuery:
         self._inlined: frozenset[int] = frozenset()
         """The parameters that any text so far has had inside."""
         self._latest: _Latest | None = None
+        self.is_short = False
+        """Whether it was expected to be answered at once when last somebody asked."""
 
     @property
     def shape(self) -> ResultShape:

@@ -4,36 +4,40 @@
 threads; an execution holds one cursor of the database from its first step to the end of its stream. Cancel interrupts
 that cursor.
 
-There are two databases. What reads small tables, system relations or no tables at all runs on one with a single thread:
-to wake others takes longer than such a query, and many of them run at once. What reads larger tables runs on one with
-a thread for each core. Rows that are only picked out of one small table need no database at all (`Lookup`).
+Each execution has a class (`adapter.admission.classes`), by what its session asks for or its plan is expected to take,
+and runs on a database of that class, with its threads and its memory (`databases`). For each step it takes a slot of
+the class (`adapter.admission.admission`), or waits for one. What is answered at once (small tables, system relations,
+no tables at all) runs on a database with a single thread: to wake others takes longer than such a query, and many of
+them run at once. Rows that are only picked out of one small table need no database at all (`Lookup`). An execution that
+takes longer than its class allows begins anew in the heavier one while nothing of its result has been given away;
+afterwards it counts there from then on.
 
 A database is loaded and opened on a thread too, when it is first needed or (`warm`) before; the executions that need
-it wait for it, and nothing else does. A statement that runs under `temp_file_limit` has a database of its own, since
-the engine counts what is spilled by database; it is closed with the execution, and its folder removed. When one cannot
-be opened every execution on it raises 55000, and the server lives on.
+it wait for it, and nothing else does. When one cannot be opened every execution on it raises 55000, and the server
+lives on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import shutil
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
 from msgspec import Struct, field
 
+from adapter.admission.admission import Admission, Place, Turn
+from adapter.admission.classes import AT_ONCE, Limits, WorkloadClass
 from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.common.estimates import workload_class
 from adapter.engines.common.lookups import Indexes
 from adapter.engines.common.lowered_queries import KnownQueries, KnownQuery
 from adapter.engines.common.part_files import PartFileWriter
 from adapter.engines.common.scan_sources import DeletedRows, ScanPlan
-from adapter.engines.local.inline_pool import InlinePool
+from adapter.engines.local.databases import Databases, Held, Opened
 from adapter.engines.local.scans import (
     ConstantColumns,
     LocalScan,
@@ -46,13 +50,11 @@ from adapter.engines.local.scans import (
 from adapter.engines.local.small_tables import SmallTables
 from adapter.execution_context import ExecutionContext
 from adapter.lake.file_rows import FileRows
-from adapter.settings.values import number_of
-from adapter.system_catalogs.local_engine import LocalCatalog, Scope
+from adapter.system_catalogs.local_engine import Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
 from adapter.threads import Workers
 from planner.common_errors import canceled
-from planner.errors import ConfigurationLimitExceeded, DiskFull, ObjectNotInPrerequisiteState
-from planner.functions.engines import local as local_udfs
+from planner.errors import ConfigurationLimitExceeded, DiskFull
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.ir.nodes import SystemScan
@@ -63,19 +65,13 @@ from storage.ids import ShardId
 from storage.off_loop import MANY_COLUMNS
 
 if TYPE_CHECKING:
-    from adapter.engines.local.database import Cursor, LocalDatabase
+    from adapter.engines.local.database import Cursor
 
 BATCH_ROWS = 8192
 """Rows of a result batch: enough for columnar encoding to pay, little enough that wide rows stay small."""
 
 CHUNK_BYTES = 1 << 20
 """A thread fetches batches up to this size at a time, so that small results take one switch of threads."""
-
-LIMITED_MEMORY_KB = 128 * 1024
-"""What a statement under `temp_file_limit` takes of memory before it spills, in kB, unless `work_mem` is more."""
-
-MAX_THREADS = 64
-"""Statements that run at once; more wait. Each may hold a thread for as long as its query computes."""
 
 INTERRUPT_AGAIN_SECONDS = 0.05
 """An interrupt that comes between two steps of the engine is lost; it is repeated until the thread is back."""
@@ -89,26 +85,23 @@ T = TypeVar("T")
 _extra_names = itertools.count()
 
 
-class _Opened(Struct, frozen=True, kw_only=True):
-    """The database and what is in it. `errors`: the classes of what it raises."""
-
-    database: LocalDatabase
-    catalog: LocalCatalog
-    pool: InlinePool
-    errors: tuple[type[Exception], ...]
-    limit_kb: int | None = None
-    """What may be spilled, of a database that belongs to one execution."""
-    folder: Path
-
-
 class _Execution(Struct, eq=False):
     """One query that has its cursor. `small` when it reads small tables only, and so nothing of the pool; `canceled` is
     set from the event loop and read by the worker thread; `ended` once its cursor has been given back."""
 
-    opened: _Opened
+    opened: Opened
     cursor: Cursor
+    place: Place | None
+    limits: Limits
+    workers: Workers
     small: bool
     canceled: bool = False
+    moves: bool = False
+    """Whether it is to begin anew in the heavier class."""
+    spent_s: float = 0.0
+    """What its steps have taken."""
+    given: bool = False
+    """Whether something of its result has been given away."""
     left: bool = False
     """Whether its thread has been left alone, and ends the execution itself."""
     ended: bool = False
@@ -128,10 +121,14 @@ class _Claim(Struct, eq=False):
     execution: _Execution | None = None
 
 
+class _Moves(Exception):
+    """The execution is to begin anew in the heavier class."""
+
+
 class LocalEngine:
     """`Engine` on DuckDB. `directory` is a private scratch directory; `blob_root` the blob store's folder, where files
     are read, or None when it is not on this machine; `folders` are those of files of others that tables have
-    (`storage.shards.links`). `memory_limit` is a size such as ``1GB``."""
+    (`storage.shards.links`)."""
 
     name: EngineName = "local"
 
@@ -141,60 +138,30 @@ class LocalEngine:
         *,
         blob_root: Path | None,
         directory: Path,
-        memory_limit: str = "1GB",
-        threads: int | None = None,
+        admission: Admission | None = None,
         catalogs: SystemCatalogs | None = None,
         folders: Sequence[Path] = (),
     ) -> None:
         self._env = env
         self.catalogs = catalogs if catalogs is not None else SystemCatalogs()
         """The system relations' contents, shared with whoever names catalog objects."""
-        self._folders = (*(() if blob_root is None else (blob_root,)), *folders)
-        self._directory = directory
-        self._memory_limit = memory_limit
-        self._threads = threads
+        self._admission = Admission() if admission is None else admission
+        known = (*(() if blob_root is None else (blob_root,)), *folders)
+        self._databases = Databases(self._admission.limits, self.catalogs, folders=known, directory=directory)
+        self._at_once: Opened | None = None
+        """The database for what is answered at once, when it is open."""
         self._deleted = DeletedRows(env.reader)
         self._small = SmallTables(env.reader, self._deleted)
         self._constant_columns = ConstantColumns()
         self._indexes = Indexes()
         self._known = KnownQueries("local")
-        self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Claim]] = {}
-        self._numbers = itertools.count()
-        """Of the databases that belong to one execution."""
         self._leaving: set[asyncio.Task[None]] = set()
         """Those that interrupt executions which have been cancelled, or left alone, until their threads are back."""
-        self._serial: asyncio.Future[_Opened] | None = None
-        self._parallel: asyncio.Future[_Opened] | None = None
 
     def warm(self) -> None:
         """Opens the database for small reads before one needs it."""
-        if self._serial is None:
-            self._serial = self._workers.run(lambda: self._open("serial", 1))
-
-    def _open(
-        self, name: str, threads: int | None, memory_limit: str | None = None, limit_kb: int | None = None
-    ) -> _Opened:
-        """Opens a database with `threads` threads (None: one for each core), which spills up to `limit_kb`; blocks."""
-        from adapter.engines.local import database as local_database
-
-        made: list[LocalCatalog] = []
-        database = local_database.LocalDatabase(
-            directories=self._folders,
-            scratch=self._directory / name,
-            memory_limit=self._memory_limit if memory_limit is None else memory_limit,
-            scratch_limit=None if limit_kb is None else f"{limit_kb}KiB",
-            threads=threads,
-            register=(local_udfs.register, lambda connection: made.append(LocalCatalog(connection, self.catalogs))),
-        )
-        return _Opened(
-            database=database,
-            catalog=made[0],
-            pool=InlinePool(database),
-            errors=(local_database.Error, pa.ArrowException, OSError),
-            limit_kb=limit_kb,
-            folder=self._directory / name,
-        )
+        self._databases.warm()
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""
@@ -227,34 +194,89 @@ class LocalEngine:
         running = self._running.setdefault(context.token, set())
         claim = _Claim()
         running.add(claim)
-        execution: _Execution | None = None
+        klass: WorkloadClass = "point"
+        if not (small and known.is_short and context.settings.get("workload_class", "auto") == "auto"):
+            klass = workload_class(query, tables, params, context, cores=self._admission.machine.cores, is_small=small)
+            known.is_short = klass in AT_ONCE
         try:
-            spilled = context.settings.get("temp_file_limit", "-1")
-            opened = await (self._opened(small) if spilled == "-1" else self._limited(small, context.settings))
-            execution = claim.execution = _Execution(opened=opened, cursor=opened.database.acquire(), small=small)
-            if claim.canceled:
-                raise canceled()
-            for oid, plan in plans.items():
-                execution.scans[oid] = (
-                    await small_scan(oid, tables[oid], plan, self._small)
-                    if is_small(plan)
-                    else await large_scan(
-                        tables[oid], plan, reader=self._env.reader, pool=opened.pool, deleted=self._deleted
-                    )
-                )
-            batches, more = await self._step(execution, lambda: self._begin(execution, known, params, context, extra))
             while True:
-                for batch in batches:
-                    yield shape.conform(batch)
-                if not more:
+                try:
+                    async with aclosing(
+                        self._run(claim, klass, known, tables, plans, params, context, extra)
+                    ) as batches:
+                        async for batch in batches:
+                            yield shape.conform(batch)
                     return
-                batches, more = await self._step(execution, lambda: self._fetch(execution))
+                except _Moves:
+                    klass = self._admission.limits[klass].heavier or klass
         finally:
             running.discard(claim)
             if not running:
                 self._running.pop(context.token, None)
-            if execution is not None and not execution.ended and not execution.left:
-                await asyncio.shield(self._workers.run(lambda: self._end(execution)))
+
+    async def _run(
+        self,
+        claim: _Claim,
+        klass: WorkloadClass,
+        known: KnownQuery,
+        tables: Mapping[int, TableInput],
+        plans: Mapping[int, ScanPlan],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        extra: Mapping[int, ArrowTable] | None,
+    ) -> AsyncGenerator[RecordBatch, None]:
+        """The batches of one execution in a class. Raises _Moves before the first one. What is answered at once takes
+        no slots, since nobody would have to wait for one."""
+        execution: _Execution | None = None
+        held: Held | None = None
+        with ExitStack() as places:
+            place = None
+            if klass not in AT_ONCE:
+                place = places.enter_context(self._admission.place(context.token, context.user, klass))
+            try:
+                if context.settings.get("temp_file_limit", "-1") != "-1":
+                    opened = await self._databases.limited(klass, context.settings)
+                elif klass in AT_ONCE and self._at_once is not None:
+                    opened = self._at_once
+                else:
+                    opened, held = await self._databases.acquire(klass)
+                    if klass in AT_ONCE:
+                        self._at_once = opened
+                execution = claim.execution = _Execution(
+                    opened=opened,
+                    cursor=opened.database.acquire(),
+                    place=place,
+                    limits=self._admission.limits[klass],
+                    workers=opened.workers,
+                    small=all(map(is_small, plans.values())),
+                )
+                if claim.canceled:
+                    raise canceled()
+                for oid, plan in plans.items():
+                    execution.scans[oid] = (
+                        await small_scan(oid, tables[oid], plan, self._small)
+                        if is_small(plan)
+                        else await large_scan(
+                            tables[oid], plan, reader=self._env.reader, pool=opened.pool, deleted=self._deleted
+                        )
+                    )
+                # Bound now: the loop variable of a closure would be the last one.
+                begun = execution
+                batches, more = await self._step(begun, lambda: self._begin(begun, known, params, context, extra))
+                begun.given = True
+                while True:
+                    for batch in batches:
+                        yield batch
+                    if not more:
+                        return
+                    batches, more = await self._step(begun, lambda: self._fetch(begun))
+            finally:
+                if execution is not None and not execution.ended and not execution.left:
+                    await asyncio.shield(execution.workers.run(partial(self._end, execution)))
+                if execution is not None and execution.opened.limit_kb is not None and not execution.left:
+                    await asyncio.shield(execution.workers.run(execution.opened.close))
+                if held is not None:
+                    held.executions -= 1
 
     async def _answer(
         self,
@@ -268,7 +290,7 @@ class LocalEngine:
         relation = tables[oid].relation
         is_wide = len(known.query.rel.fields) > MANY_COLUMNS
         if is_wide and known.lookup is None:
-            await self._workers.run(lambda: known.row_scan(relation))
+            await self._databases.workers("point").run(lambda: known.row_scan(relation))
         source = known.lookup or known.row_scan(relation)
         if source is None:
             return None
@@ -277,7 +299,7 @@ class LocalEngine:
             rows, indexes = await self._small.rows(plan.columns, plan.inline, plan.deletes), self._indexes
         if is_wide:
             answer = source.answer
-            return await self._workers.run(lambda: answer(rows, params, Indexes()))
+            return await self._databases.workers("point").run(lambda: answer(rows, params, Indexes()))
         return source.answer(rows, params, indexes)
 
     async def write(
@@ -311,63 +333,37 @@ class LocalEngine:
 
     async def drop_unused(self) -> None:
         """Drops the tables of the databases that nobody can refer to any more."""
-        for opening in (self._serial, self._parallel):
-            if opening is not None and opening.done() and not opening.cancelled() and opening.exception() is None:
-                opened = opening.result()
-                if opened.pool.has_unused:
-                    await self._workers.run(partial(_drop_unused, opened))
+        for opened, workers in self._databases.opened():
+            if opened.pool.has_unused:
+                await workers.run(partial(_drop_unused, opened))
 
     async def close(self) -> None:
         """See `Engine.close`; running statements are interrupted."""
         for token in list(self._running):
             await self.cancel(token)
         await asyncio.gather(*self._leaving)
-        await asyncio.to_thread(self._workers.close)
-        for opening in (self._serial, self._parallel):
-            if opening is not None:
-                await asyncio.wait([opening])
-                if opening.exception() is None:
-                    await asyncio.to_thread(opening.result().database.close)
-
-    async def _opened(self, small: bool) -> _Opened:
-        """The database for reads of small tables, or that for others, once it is open. Raises 55000 when it cannot be
-        opened."""
-        if small:
-            self.warm()
-        elif self._parallel is None:
-            self._parallel = self._workers.run(lambda: self._open("parallel", self._threads))
-        opening = self._serial if small else self._parallel
-        assert opening is not None
-        try:
-            return opening.result() if opening.done() else await asyncio.shield(opening)
-        except Exception as error:
-            raise _unavailable(error) from error
-
-    async def _limited(self, small: bool, settings: Mapping[str, str]) -> _Opened:
-        """A database for one execution, which spills up to `temp_file_limit`. Raises 55000 when it cannot be
-        opened."""
-        limit_kb = number_of("temp_file_limit", settings["temp_file_limit"])
-        memory_kb = max(LIMITED_MEMORY_KB, number_of("work_mem", settings["work_mem"]))
-        name, threads = f"limited{next(self._numbers)}", 1 if small else self._threads
-        opening = self._workers.run(lambda: self._open(name, threads, f"{memory_kb}KiB", limit_kb))
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            self._keep(self._close_unused(opening), "unused-database")
-            raise
-        except Exception as error:
-            raise _unavailable(error) from error
-
-    async def _close_unused(self, opening: asyncio.Future[_Opened]) -> None:
-        """Closes a database whose execution has been cancelled before it was open."""
-        await asyncio.wait([opening])
-        if opening.exception() is None:
-            await self._workers.run(partial(_close, opening.result()))
+        await self._databases.close()
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
-        """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted; this returns when the thread
-        has left `work`, or has been left alone with it."""
-        future = execution.step = self._workers.run(work)
+        """Runs `work` on a thread, once there is a slot for it. When the caller is cancelled the cursor is interrupted;
+        this returns when the thread has left `work`, or has been left alone with it. Raises _Moves."""
+        turn = None
+        if execution.place is not None:
+            turn = await self._admission.turn(self._admission.local, execution.place)
+        loop = asyncio.get_running_loop()
+        future = execution.step = execution.workers.run(work)
+        began = loop.time()
+
+        def leave(_: object) -> None:
+            execution.spent_s += loop.time() - began
+            if turn is not None:
+                turn.leave()
+
+        future.add_done_callback(leave)
+        allowed_s = execution.limits.allowed_s
+        late = None
+        if allowed_s is not None:
+            late = loop.call_later(max(0.0, allowed_s - execution.spent_s), self._late, execution, turn, future)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -377,6 +373,26 @@ class LocalEngine:
                 execution.left = True
                 self._keep(self._end_left(execution, future), "left-execution")
             raise
+        finally:
+            if late is not None:
+                late.cancel()
+
+    def _late(self, execution: _Execution, turn: Turn | None, step: asyncio.Future[Any]) -> None:
+        """A step takes longer than its class allows: it counts in the heavier one from now on. What has given nothing
+        away yet begins anew there, where that brings it more threads, or where it has to wait for its turn."""
+        limits = execution.limits
+        if limits.heavier is None or step.done() or execution.canceled:
+            return
+        lane, threads = self._admission.local[limits.heavier], self._admission.limits[limits.heavier].threads
+        may_begin_anew = not execution.given and execution.opened.limit_kb is None
+        if may_begin_anew and (lane.is_full or threads > limits.threads):
+            execution.moves = True
+            self._admission.moved += 1
+            self._keep(_interrupted(execution, step, None), "moving-execution")
+            return
+        if turn is not None:
+            self._admission.move(self._admission.local, turn)
+            execution.limits = self._admission.limits[turn.place.klass]
 
     def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Let `work` go on in a task that `close` waits for."""
@@ -388,7 +404,9 @@ class LocalEngine:
         """Ends an execution that has been left alone once its thread has left what it does."""
         await _interrupted(execution, future, None)
         if not execution.ended:
-            await self._workers.run(lambda: self._end(execution))
+            await execution.workers.run(lambda: self._end(execution))
+        if execution.opened.limit_kb is not None:
+            await execution.workers.run(execution.opened.close)
 
     def _begin(
         self,
@@ -467,8 +485,6 @@ class LocalEngine:
             scan.unregister(execution.cursor)
             release_scan(scan, execution.opened.pool)
         execution.opened.database.release(execution.cursor)
-        if execution.opened.limit_kb is not None:
-            _close(execution.opened)
 
     @contextmanager
     def _translated(self, execution: _Execution) -> Iterator[None]:
@@ -480,6 +496,8 @@ class LocalEngine:
         except execution.opened.errors as error:
             if execution.canceled:
                 raise canceled() from error
+            if execution.moves:
+                raise _Moves from error
             if execution.scope is not None and execution.scope.context.error is not None:
                 raise execution.scope.context.error from error
             for rows in execution.files:
@@ -495,18 +513,6 @@ class LocalEngine:
             raise translated from error
 
 
-def _unavailable(error: Exception) -> ObjectNotInPrerequisiteState:
-    return ObjectNotInPrerequisiteState(
-        f"the local engine is not available: {error}", hint="Mend what is wrong and restart the server."
-    )
-
-
-def _close(opened: _Opened) -> None:
-    """Closes a database that belonged to one execution, and removes what it has spilled; blocks."""
-    opened.database.close()
-    shutil.rmtree(opened.folder, ignore_errors=True)
-
-
 async def _interrupted(execution: _Execution, future: asyncio.Future[Any], patience_s: float | None) -> None:
     """Interrupts the cursor until `future` is done, for so long at most (None: as long as it takes)."""
     loop = asyncio.get_running_loop()
@@ -518,7 +524,7 @@ async def _interrupted(execution: _Execution, future: asyncio.Future[Any], patie
         future.exception()
 
 
-def _drop_unused(opened: _Opened) -> None:
+def _drop_unused(opened: Opened) -> None:
     """Runs on a thread."""
     cursor = opened.database.acquire()
     try:

@@ -23,7 +23,9 @@ import pyarrow as pa
 import structlog
 from msgspec import Struct, field
 
+from adapter.admission.admission import Admission, Place
 from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.common.estimates import workload_class
 from adapter.engines.common.lowered_queries import KnownQueries
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import DeletedRows
@@ -81,6 +83,7 @@ class _Execution(Struct, eq=False):
     """One running statement. `canceled` is set from the event loop and read by the worker thread."""
 
     group: str
+    place: Place
     canceled: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
@@ -112,8 +115,10 @@ class SparkEngine:
         worker: int = 0,
         runtime: SparkRuntime | None = None,
         place: ObjectPlace | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self._env = env
+        self._admission = Admission() if admission is None else admission
         self._numbers = itertools.count(1)
         settings = SparkSettings(
             directory=directory.absolute(),
@@ -203,7 +208,7 @@ class SparkEngine:
     ) -> AsyncGenerator[RecordBatch, None]:
         """See `Engine.execute`."""
         shape = ResultShape(query.rel.fields)
-        with self._execution(context) as execution:
+        with self._execution(query, tables, params, context) as execution:
             spark = await self._runtime.ready()
             scans = await self._scans(query, tables)
             bound = size_bound(query, tables, params)
@@ -249,7 +254,7 @@ class SparkEngine:
             return await self._write_stored(query, tables, params, context, shard, columns, names)
         scratch = self._blob_scratch() / str(next(self._numbers))
         outputs = [outputs_of(query, *pair) for pair in zip(columns, names, strict=True)]
-        with self._execution(context) as execution:
+        with self._execution(query, tables, params, context) as execution:
             spark = await self._runtime.ready()
             scans = await self._scans(query, tables)
 
@@ -275,7 +280,7 @@ class SparkEngine:
     ) -> Sequence[Sequence[WrittenPart]]:
         """`write` by executors that reach the object store."""
         sets = [_file_set(query, *pair) for pair in zip(columns, names, strict=True)]
-        with self._execution(context) as execution:
+        with self._execution(query, tables, params, context) as execution:
             spark = await self._runtime.ready()
             scans = await self._scans(query, tables)
 
@@ -313,9 +318,22 @@ class SparkEngine:
     # ------------------------------------------------------------ one execution
 
     @contextmanager
-    def _execution(self, context: ExecutionContext) -> Iterator[_Execution]:
+    def _execution(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+    ) -> Iterator[_Execution]:
+        cores = self._admission.machine.cores
+        klass = workload_class(query, tables, params, context, cores=cores, is_small=False, on_spark=True)
         # NOTE: never the same name twice on one Spark: what a cancelled group would still start is cancelled too.
-        execution = _Execution(group=f"{context.token}-{next(_groups)}")
+        group = f"{context.token}-{next(_groups)}"
+        with self._admission.place(context.token, context.user, klass) as place:
+            yield from self._registered(context, _Execution(group=group, place=place))
+
+    def _registered(self, context: ExecutionContext, execution: _Execution) -> Iterator[_Execution]:
+        """The one execution, known to `cancel` until the generator ends."""
         running = self._running.setdefault(context.token, set())
         running.add(execution)
         try:
@@ -333,9 +351,16 @@ class SparkEngine:
         }
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
-        """Runs `work` on a thread of the runtime. When the caller is cancelled so are the jobs, and the thread has
-        left `work` before this returns; what it made is removed."""
+        """Runs `work` on a thread of the runtime, once there is a slot for it. When the caller is cancelled so are the
+        jobs, and the thread has left `work` before this returns; what it made is removed."""
+        lanes, place = self._admission.spark, execution.place
+        turn = await self._admission.turn(lanes, place)
         task = asyncio.ensure_future(self._runtime.run(work))
+        task.add_done_callback(turn.leave)
+        allowed_s = self._admission.limits[place.klass].allowed_s
+        if allowed_s is not None:
+            late = asyncio.get_running_loop().call_later(allowed_s, self._admission.move, lanes, turn)
+            task.add_done_callback(lambda _: late.cancel())
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -381,7 +406,7 @@ class SparkEngine:
         registered: list[str] = []
         scratch = self._file_scratch() / f"files-{next(self._numbers)}" if query.files else None
         try:
-            spark.enter(profile, execution.group)
+            spark.enter(profile, execution.group, pool=execution.place.klass)
             try:
                 sources = {oid: ScanSource(views.view(scan, profile, single=single)) for oid, scan in scans.items()}
                 for key, rows in (extra or {}).items():

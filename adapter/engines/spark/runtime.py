@@ -31,6 +31,8 @@ from typing import Any, TypeVar
 import structlog
 from msgspec import Struct
 
+from adapter.admission.classes import limits_on
+from adapter.admission.machine import this_machine
 from adapter.engines.spark import gateway as spark_gateway
 from adapter.engines.spark.cluster.archive import write_archive
 from adapter.engines.spark.cluster.object_store import CONNECTOR, hadoop_settings
@@ -131,15 +133,17 @@ class Spark:
         """Whether the JVM still runs."""
         return self.gateway.alive
 
-    def enter(self, profile: Profile, group: str) -> None:
+    def enter(self, profile: Profile, group: str, *, pool: str | None = None) -> None:
         """Makes this thread run a statement of `profile`: its session is the active one, the jobs that the thread
-        starts belong to `group`, and their tasks see the session's settings; blocks."""
+        starts belong to `group` and to the scheduler's `pool`, and their tasks see the session's settings; blocks."""
         with self._lock:
             if not self._statements:
                 self.use.begin()
             self._statements += 1
         properties = self._properties[profile].clone()
         properties.setProperty("spark.jobGroup.id", group)
+        if pool is not None:
+            properties.setProperty("spark.scheduler.pool", pool)
         self._scala_context.setLocalProperties(properties)
         self._activate(self.sessions[profile]._jsparkSession)
 
@@ -469,6 +473,7 @@ class SparkRuntime:
             "spark.ui.retainedTasks": "1000",
             "spark.sql.ui.retainedExecutions": "10",
             "spark.scheduler.mode": "FAIR",
+            "spark.scheduler.allocation.file": _pools(java.directory).as_uri(),
             "spark.scheduler.numCancelledJobGroupsToTrack": "10000",
             # Executors of their own are ended when a cancelled task does not stop (see Spark._reap).
             "spark.task.reaper.enabled": "true",
@@ -525,6 +530,18 @@ class SparkRuntime:
                 spark.context.stop()
             spark.gateway.stop()
             self._folder.running()
+
+
+def _pools(folder: Path) -> Path:
+    """A file that says what each class of statements has of Spark's cores when several want them."""
+    limits = limits_on(this_machine())
+    pools = [
+        f'<pool name="{name}"><schedulingMode>FAIR</schedulingMode><weight>{limit.weight}</weight></pool>'
+        for name, limit in limits.items()
+    ]
+    file = folder / "pools.xml"
+    file.write_text(f"<allocations>{''.join(pools)}</allocations>")
+    return file
 
 
 def _job_properties(jvm: Any, session: Any, tag: str) -> Any:

@@ -29,6 +29,9 @@ def statement_rows(sessions: Iterable[Row], now: datetime) -> list[Row]:
             "statement": row["statement"],
             "engine": row["engine"],
             "waits_for_lock": row["waits_for_lock"],
+            "workload_class": row["workload_class"],
+            "waits_for_slot": row["waits_for_slot"],
+            "queued": None if row["queued_s"] is None else _interval(timedelta(seconds=row["queued_s"])),
             "began_at": row["statement_began_at"],
             "elapsed": _interval(now - row["statement_began_at"]),
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from adapter.engines.common.engine import EngineName, TableInput
+from adapter.engines.common.estimates import Estimate
 from adapter.engines.router import choose
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
@@ -35,13 +36,20 @@ CATALOG = BoundQuery(rel=ir.OneRow(), system=True)
 
 
 def route(
-    query: BoundQuery, size: int, engine: str, *, local: str | None = None, spark: str | None = None
+    query: BoundQuery,
+    size: int,
+    engine: str,
+    *,
+    local: str | None = None,
+    spark: str | None = None,
+    limit: int | None = LIMIT,
 ) -> tuple[str, str]:
     chosen = choose(
         query,
         read(size),
         engine=engine,
-        fast_path_limit=LIMIT,
+        fast_path_limit=limit,
+        expected=lambda: Estimate(local_s=size / 1e6, spark_s=1, rows=1),
         local=FakeEngine("local", local),  # type: ignore[arg-type]
         spark=FakeEngine("spark", spark),  # type: ignore[arg-type]
     )
@@ -67,6 +75,11 @@ def test_catalog_queries_run_locally(engine: str) -> None:
     assert route(CATALOG, 1 << 40, engine) == ("local", "it reads the system catalogs")
 
 
+def test_without_a_limit_the_faster_engine_runs_it() -> None:
+    assert route(QUERY, 100, "auto", limit=None) == ("local", "expected: local 1 ms, spark 1.0 s")
+    assert route(QUERY, 50_000_000, "auto", limit=None) == ("spark", "expected: local 50.0 s, spark 1.0 s")
+
+
 def test_what_one_engine_cannot_run_goes_to_the_other() -> None:
     assert route(QUERY, 100, "auto", local="GROUPS frames") == ("spark", "GROUPS frames")
     assert route(QUERY, 1 << 40, "auto", spark="GROUPS frames") == ("local", "GROUPS frames")
@@ -79,8 +92,17 @@ def test_what_cannot_run_is_named(engine: str) -> None:
 
 
 def test_without_spark() -> None:
-    local = FakeEngine("local")
-    chosen = choose(QUERY, read(1 << 40), engine="auto", fast_path_limit=LIMIT, local=local, spark=None)  # type: ignore[arg-type]
-    assert chosen.engine.name == "local"
+    def chosen(size: int, engine: str) -> str:
+        return choose(
+            QUERY,
+            read(size),
+            engine=engine,
+            fast_path_limit=LIMIT,
+            expected=lambda: Estimate(local_s=1, spark_s=1, rows=1),
+            local=FakeEngine("local"),  # type: ignore[arg-type]
+            spark=None,
+        ).engine.name
+
+    assert chosen(1 << 40, "auto") == "local"
     with pytest.raises(FeatureNotSupported, match="Spark engine is not configured"):
-        choose(QUERY, read(1), engine="spark", fast_path_limit=LIMIT, local=local, spark=None)  # type: ignore[arg-type]
+        chosen(1, "spark")

@@ -23,6 +23,7 @@ async def test_text(client: Client) -> None:
     assert lines[6] == "Engine: local (engine = local)"
     assert lines[7].startswith("Snapshot: CSN ")
     assert lines[8].startswith("Parts of t: 1 of 2 read, 1 pruned, 0 with deletes, ")
+    assert lines[9] == "Expected: local 1 ms, spark 5.3 s"
 
 
 async def test_json(client: Client) -> None:

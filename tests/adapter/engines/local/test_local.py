@@ -14,8 +14,12 @@ import psutil
 import pyarrow as pa
 import pytest
 
+from adapter.admission.admission import Admission
+from adapter.admission.classes import WorkloadClass
+from adapter.admission.machine import Machine
 from adapter.engines.common.lowered_queries import KnownQuery
 from adapter.engines.local.database import Cursor, LocalDatabase
+from adapter.engines.local.databases import Databases
 from adapter.engines.local.engine import LocalEngine
 from adapter.engines.local.scans import ConstantColumns
 from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
@@ -113,7 +117,12 @@ async def test_a_lookup_needs_no_database(world: World, local: LocalEngine, used
 
 @pytest.mark.usefixtures("by_plans")
 async def test_larger_tables_are_read_by_all_threads(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    local = LocalEngine(world.env, blob_root=world.blob_root, directory=world.folder / "scratch", threads=THREADS)
+    local = LocalEngine(
+        world.env,
+        blob_root=world.blob_root,
+        directory=world.folder / "scratch",
+        admission=Admission(Machine(cores=THREADS, memory=1 << 30)),
+    )
     threads: list[int] = []
     stream = Cursor.stream
 
@@ -275,14 +284,14 @@ async def test_a_cancel_that_comes_before_the_database_is_open(
     tables = {table.oid: await world.input(table)}
     context = world.context()
     entered, go = threading.Event(), threading.Event()
-    open_it = LocalEngine._open
+    open_it = Databases._open
 
-    def slowly(self: LocalEngine, name: str, threads: int | None) -> Any:
+    def slowly(self: Databases, folder: str, name: WorkloadClass, memory: int) -> Any:
         entered.set()
         go.wait(60)
-        return open_it(self, name, threads)
+        return open_it(self, folder, name, memory)
 
-    monkeypatch.setattr(LocalEngine, "_open", slowly)
+    monkeypatch.setattr(Databases, "_open", slowly)
     running = asyncio.create_task(world.rows(local, endless(table), tables, context=context))
     assert await asyncio.to_thread(entered.wait, 60)
     await local.cancel(context.token)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from adapter.admission.classes import WorkloadClass
 from adapter.engines.common.lowered_queries import KnownQuery
 from adapter.engines.common.row_scans import MAX_PICKED, RowScan
 from adapter.engines.local.engine import LocalEngine
@@ -88,19 +89,19 @@ async def test_errors_are_the_databases(asked: Client, monkeypatch: pytest.Monke
 
 async def test_many_rows_are_the_databases(client: Client, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     await client.run(f"create table t (n int); insert into t select g from generate_series(1, {MAX_PICKED + 1}) g")
-    opened: list[bool] = []
-    open_database = LocalEngine._opened
+    opened: list[WorkloadClass] = []
+    run = LocalEngine._run
 
-    async def counted(engine: LocalEngine, small: bool) -> Any:
-        opened.append(small)
-        return await open_database(engine, small)
+    def counted(engine: LocalEngine, claim: Any, klass: WorkloadClass, *rest: Any) -> Any:
+        opened.append(klass)
+        return run(engine, claim, klass, *rest)
 
-    monkeypatch.setattr(LocalEngine, "_opened", counted)
+    monkeypatch.setattr(LocalEngine, "_run", counted)
     assert await client.rows("select count(*) from t") == [(MAX_PICKED + 1,)]
     assert await client.rows("select max(n) from t where n > 1") == [(MAX_PICKED + 1,)]
     assert opened == []
     assert await client.rows("select max(n) from t") == [(MAX_PICKED + 1,)]
-    assert opened == [True]
+    assert opened == ["point"]
 
 
 async def test_rows_of_a_change_are_found_like_this(asked: Client) -> None:

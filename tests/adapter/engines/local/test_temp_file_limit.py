@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapter.engines.local import engine as local_engine
+from adapter.engines.local import databases
 from adapter.engines.local.database import Error, LocalDatabase
 from adapter.sessions.server import Server
 from planner.lowering.engine_errors import translate
@@ -18,7 +18,7 @@ SORTED = "select count(*) from (select i from generate_series(1, 1500000) g(i) o
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_engine, "LIMITED_MEMORY_KB", 24 * 1024)
+    monkeypatch.setattr(databases, "LIMITED_MEMORY_KB", 24 * 1024)
 
 
 def limited_folders(server: Server) -> list[Path]:
