@@ -148,6 +148,8 @@ class LocalDatabase:
         scratch.mkdir(parents=True, exist_ok=True)
         settings: dict[str, object] = {
             "integer_division": True,
+            # A key that turns out to be a constant orders nothing.
+            "order_by_non_integer_literal": True,
             "ieee_floating_point_ops": False,
             "default_null_order": "postgres",
             "TimeZone": "UTC",
