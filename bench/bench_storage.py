@@ -41,7 +41,6 @@ from storage.timestamps.oracle import acquired
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed
 from storage.transactions.txns_state import TxnsMachine
-from storage.transactions.xids import Xid, XidMap
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, simulate
 from tests.simulation.world import Plan, World, quiet_logs
 from tests.support.postgres import PostgresServer, start_postgres
@@ -281,18 +280,14 @@ async def session_costs(turns: int) -> dict[int, float]:
             background=False,
         )
         shard = await new_shard(env)
-        xids = XidMap()
         at = await env.oracle.read_ts("user")
         holds = [await env.leases.hold([shard], at) for _ in range(sessions)]
-        for _ in range(sessions):
-            xids.begin(Xid(xids.next_xid))
         times = []
         for _ in range(turns):
             start = time.perf_counter()
             as_of = await env.oracle.read_ts("user")
             hold = await env.leases.hold([shard], as_of)
             await env.reader.snapshot(shard, as_of)
-            xids.hybrid_snapshot()
             times.append(time.perf_counter() - start)
             hold.release()
         found[sessions] = statistics.median(times)

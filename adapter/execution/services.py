@@ -54,9 +54,6 @@ from storage.transactions.xids import Xid, XidMap
 
 TEMPORARY_OIDS = LAST_TEMPORARY_OID - FIRST_TEMPORARY_OID
 
-RETAIN_EVERY = 256
-"""Transaction ids between two looks for finished transactions that may be forgotten."""
-
 
 FILE_THREADS = 16
 """Statements whose files are looked at, copied or written at once; more wait."""
@@ -123,7 +120,7 @@ class Services:
         self._temporary_oid = FIRST_TEMPORARY_OID
         self._temporary_spaces: set[int] = set()
         """The numbers of sessions that have temporary objects."""
-        self._xids = XidMap(visible=env.cache.upper)
+        self._xids = XidMap()
 
     def catalog(self) -> CatalogSnapshot:
         """The newest catalog that this process knows of."""
@@ -177,11 +174,8 @@ class Services:
             return
         xid, newest = Xid(transaction.id), Csn(self.env.cache.upper - 1)
         self.env.xids.ended(xid, in_doubt=transaction.state is State.IN_DOUBT)
-        if xid % RETAIN_EVERY == 0:
-            self._xids.retain(self.env.leases.lowest_read())
         if not self._xids.is_running(xid):
             return
-        self._xids.publish(newest)
         if transaction.state is State.COMMITTED:
             self._xids.note_committed(xid, csn or newest)
         elif transaction.state is State.IN_DOUBT:
@@ -191,11 +185,10 @@ class Services:
 
     def prepared_ended(self, record: Prepared) -> None:
         """Note what became of a prepared transaction, if its id is one of this process's."""
-        xid, newest = Xid(record.xid), Csn(self.env.cache.upper - 1)
+        xid = Xid(record.xid)
         self.env.xids.ended(xid, in_doubt=False)
         if not self._xids.is_running(xid):
             return
-        self._xids.publish(newest)
         committed_at = self.env.cache.state.outcomes.get(xid)
         if committed_at is None:
             self._xids.note_aborted(xid)

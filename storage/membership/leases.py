@@ -226,10 +226,6 @@ class Leases:
         await self._move_old()
         self._watch.observe()
 
-    def lowest_read(self) -> Csn:
-        """The lowest CSN that this process reads at, by whatever hold."""
-        return min([self.read_lower(), *(hold.at for hold in self.holds if hold.moved and not hold.released)])
-
     async def _move_old(self) -> None:
         """Move old holds from the lease into the shards that their owners have used."""
         newest_ms = csn_ms(self._cache.upper)

@@ -1,4 +1,4 @@
-"""Hybrid snapshots against a plain model of PostgreSQL's, the second level, and xids across processes."""
+"""What became of transactions by their xids, and xids across processes."""
 
 from __future__ import annotations
 
@@ -14,26 +14,8 @@ from storage.errors import CorruptState
 from storage.stores.consensus import SeqNo, VersionedData
 from storage.timestamps.csn import Csn
 from storage.transactions.xid_blocks import BLOCK_XIDS, XID_KEY, XidBlocks
-from storage.transactions.xids import Finished, HybridSnapshot, Xid, XidMap
+from storage.transactions.xids import Finished, Xid, XidMap
 from tests.storage.store_servers import Impatient
-
-
-def test_the_postgres_form() -> None:
-    xids = XidMap(first=Xid(100))
-    assert str(xids.to_postgres(xids.hybrid_snapshot())) == "100:100:"
-    for xid in range(100, 105):
-        xids.begin(Xid(xid))
-    xids.note_committed(Xid(101), Csn(7))
-    xids.publish(Csn(7))
-    xids.note_committed(Xid(103), Csn(8))
-    snapshot = xids.hybrid_snapshot()
-    assert snapshot == HybridSnapshot(xmin=Xid(100), csn=Csn(7), xmax=Xid(105))
-    form = xids.to_postgres(snapshot)
-    assert str(form) == "100:105:100,102,103,104"
-    assert [form.visible(Xid(xid)) for xid in (99, 100, 101, 103, 105)] == [True, False, True, False, False]
-    xids.publish(Csn(8))
-    assert str(xids.to_postgres(xids.hybrid_snapshot())) == "100:105:100,102,104"
-    assert str(xids.to_postgres(snapshot)) == "100:105:100,102,103,104"
 
 
 def test_what_became_of_a_transaction() -> None:
@@ -53,102 +35,18 @@ def test_what_became_of_a_transaction() -> None:
         xids.begin(Xid(4))
 
 
-def test_long_running_transactions_move_to_the_second_level() -> None:
-    xids = XidMap(slots=8)
-    xids.begin(Xid(3))
-    early = xids.hybrid_snapshot()
-    for n in range(4, 100):
+def test_what_ended_long_ago_is_forgotten() -> None:
+    xids = XidMap(remembered=8)
+    for n in range(3, 100):
         xids.begin(Xid(n))
-        xids.note_committed(Xid(n), Csn(n))
-        xids.publish(Csn(n))
-        xids.retain(Csn(n))
-    assert xids.second_level == 1
+        if n > 3:
+            xids.note_committed(Xid(n), Csn(n))
     assert xids.is_running(Xid(3))
-    assert str(xids.to_postgres(xids.hybrid_snapshot())) == "3:100:3"
-    assert str(xids.to_postgres(early)) == "3:4:3"
-    xids.note_committed(Xid(3), Csn(200))
-    assert str(xids.to_postgres(early)) == "3:4:3"
-    xids.publish(Csn(200))
-    assert str(xids.to_postgres(xids.hybrid_snapshot())) == "100:100:"
-    xids.retain(Csn(200))
-    assert xids.second_level == 0
-
-
-def test_what_old_snapshots_need_is_retained() -> None:
-    xids = XidMap(slots=4)
-    for n in range(3, 6):
-        xids.begin(Xid(n))
-    held = xids.hybrid_snapshot()
-    form = str(xids.to_postgres(held))
-    for n in range(3, 6):
-        xids.note_committed(Xid(n), Csn(n))
-    for n in range(6, 40):
-        xids.begin(Xid(n))
-        xids.note_committed(Xid(n), Csn(n))
-        xids.publish(Csn(n))
-    assert str(xids.to_postgres(held)) == form == "3:6:3,4,5"
-
-
-def test_taking_a_snapshot_costs_the_same_with_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def looks(sessions: int) -> int:
-        xids = XidMap()
-        for n in range(3, 3 + sessions):
-            xids.begin(Xid(n))
-        count = 0
-        real = XidMap._state
-
-        def counted(self: XidMap, xid: Xid) -> tuple[int, bool] | None:
-            nonlocal count
-            count += 1
-            return real(self, xid)
-
-        monkeypatch.setattr(XidMap, "_state", counted)
-        for _ in range(100):
-            xids.hybrid_snapshot()
-        monkeypatch.undo()
-        return count
-
-    assert looks(10) == looks(10_000) == 100
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_against_a_model(seed: int) -> None:
-    """Every snapshot's list stays what a plain set of running transactions said when it was taken."""
-    randomness = SeededRandomness(seed)
-    xids = XidMap(slots=16)
-    running: set[Xid] = set()
-    unpublished: dict[Xid, Csn] = {}
-    csn = Csn(0)
-    taken: list[tuple[HybridSnapshot, set[Xid]]] = []
-    for _ in range(300):
-        match randomness.randrange(5):
-            case 0 | 1:
-                xid = xids.next_xid if randomness.random() < 0.9 else Xid(xids.next_xid + 5)
-                xids.begin(xid)
-                running.add(xid)
-            case 2 if running:
-                xid = sorted(running)[randomness.randrange(len(running))]
-                running.remove(xid)
-                if randomness.random() < 0.3:
-                    xids.note_aborted(xid)
-                else:
-                    csn = Csn(csn + 2)
-                    xids.note_committed(xid, csn)
-                    unpublished[xid] = csn
-            case 3:
-                xids.publish(csn)
-                unpublished.clear()
-            case 4:
-                taken.append((xids.hybrid_snapshot(), running | set(unpublished)))
-        for snapshot, model in taken:
-            listed = set(xids.to_postgres(snapshot).xip)
-            assert model <= listed
-            assert all(finished_without_trace(xids, xid) for xid in listed - model)
-
-
-def finished_without_trace(xids: XidMap, xid: Xid) -> bool:
-    """An aborted transaction may still be listed: nobody can see the difference."""
-    return xids.finished(xid) == Finished(committed_at=None)
+    assert xids.finished(Xid(99)) == Finished(committed_at=Csn(99))
+    assert xids.finished(Xid(50)) is None
+    xids.forget(Xid(3))
+    assert not xids.is_running(Xid(3))
+    assert xids.finished(Xid(3)) is None
 
 
 async def test_processes_draw_different_xids() -> None:
