@@ -36,9 +36,10 @@ unit: setup-dev ## Only the fast tests, without Spark
 slt: setup-dev ## Run our sqllogictest suites on PostgreSQL and on both engines
 	$(PY) -m pytest tests/sqllogictest/test_suites.py $(ARGS)
 
-isolation: setup-dev ## Run PostgreSQL's isolation specs against PostgreSQL 15 and us; writes docs/isolation-specs.md
+isolation: setup-dev ## Run PostgreSQL's isolation specs and Hermitage's anomalies on PostgreSQL 15 and us; writes their pages
 	@scripts/postgres-tests.sh
 	$(PY) -m tests.isolation $(ARGS)
+	$(PY) -m tests.isolation.hermitage
 
 regress: setup-dev ## Run PostgreSQL's regression SQL against PostgreSQL 15 and us; writes docs/regression.md
 	@scripts/postgres-tests.sh
