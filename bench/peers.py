@@ -83,6 +83,7 @@ def plain_pyspark(settings: Sequence[tuple[str, str]], *, master: str = "local[*
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     for name, value in settings:
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -10,6 +10,7 @@ it. Whoever changes or removes a file in the meantime makes reads of the table f
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 
@@ -28,7 +29,13 @@ from adapter.results import Command
 from adapter.store_errors import sql_error
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
-from planner.errors import DuplicateObject, FeatureNotSupported, InsufficientPrivilege, WrongObjectType
+from planner.errors import (
+    DuplicateObject,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    ProgramLimitExceeded,
+    WrongObjectType,
+)
 from planner.ir.physical import arrow_type
 from planner.statements import records as st
 from planner.types import types as t
@@ -51,6 +58,12 @@ _TAKEN_AS_THEY_ARE = frozenset({
     t.TIMESTAMP, t.TIMESTAMPTZ,
 })  # fmt: skip
 """Types whose values files hold in the form in which tables do."""
+
+MOST_FILES = 20_000
+"""That one statement adds: a commit is one value in consensus."""
+
+AT_ONCE = 64
+"""Files that are looked at, or links that are stored, at the same time."""
 
 _MAGIC = frozenset("*?[]{}")
 """Characters of a path that engines take for a pattern."""
@@ -126,14 +139,24 @@ async def _examined(
     """The files with what is known of each."""
     threads, places = running.services.file_threads, running.services.lake.places
     files = await threads.run(partial(places.files, statement.patterns, SUFFIXES["parquet"]))
+    if len(files) > MOST_FILES:
+        raise ProgramLimitExceeded(
+            f"cannot add {len(files)} files at once",
+            detail=f"One statement adds at most {MOST_FILES} files.",
+            hint="Name them by several patterns, in several transactions.",
+        )
     known = await _known(running, relation)
-    found = []
     for file in files:
         _check_path(running, relation, file, known)
-        each = await threads.run(partial(examined, places, file, columns, verified=statement.checksum))
-        if each.rows:
-            found.append(each)
-    return found
+    found: list[Examined] = []
+    for start in range(0, len(files), AT_ONCE):
+        found += await asyncio.gather(
+            *(
+                threads.run(partial(examined, places, file, columns, verified=statement.checksum))
+                for file in files[start : start + AT_ONCE]
+            )
+        )
+    return [each for each in found if each.rows]
 
 
 async def _known(running: Running, relation: Relation) -> set[str]:
@@ -163,11 +186,13 @@ def _check_path(running: Running, relation: Relation, file: LakeFile, known: set
 async def _added(running: Running, relation: Relation, found: list[Examined], *, owned: bool) -> list[Part]:
     env = running.services.env
     assert relation.shard is not None
-    txn = running.transaction.writable(env, relation.shard)
-    return [
-        await txn.write_part(relation.shard, await linked(env.parts, relation.shard, each, owned=owned))
-        for each in found
-    ]
+    shard, parts = relation.shard, list[Part]()
+    for start in range(0, len(found), AT_ONCE):
+        parts += await asyncio.gather(
+            *(linked(env.parts, shard, each, owned=owned) for each in found[start : start + AT_ONCE])
+        )
+    txn = running.transaction.writable(env, shard)
+    return [await txn.write_part(shard, part) for part in parts]
 
 
 async def _check_rules(running: Running, relation: Relation, parts: list[Part]) -> None:

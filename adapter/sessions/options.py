@@ -56,15 +56,15 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
 
 
 def check_spark_reaches(options: ServerOptions) -> None:
-    """Raise InvalidStore when Spark runs where it cannot reach this server's blob store."""
-    elsewhere = options.spark_remote or ("" if options.is_spark_here else options.spark_master)
-    if not elsewhere or options.stores.blob_folder is not None:
-        return
+    """Raise InvalidStore when Spark runs where it cannot be used, or cannot reach this server's blob store."""
     if options.spark_remote is not None:
         raise InvalidStore(
-            f"Spark Connect at {elsewhere} cannot be used with the blob store {options.stores.blob}: name a cluster's "
-            "master (spark_master spark://...), or a blob folder that all hosts share"
+            f"Spark Connect at {options.spark_remote} cannot be used (plans and files go to Spark's own driver): name "
+            "the master of its cluster (spark_master spark://...), or let Spark run here (spark_master local[*])"
         )
+    elsewhere = "" if options.is_spark_here else options.spark_master
+    if not elsewhere or options.stores.blob_folder is not None:
+        return
     if urlsplit(options.stores.blob).scheme not in EXECUTOR_SCHEMES:
         raise InvalidStore(
             f"executors of Spark at {elsewhere} cannot reach the blob store {options.stores.blob}: they read and write "

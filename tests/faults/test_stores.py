@@ -104,10 +104,10 @@ def test_spark_reads_and_writes_an_object_store(servers: list[TidegateServer]) -
         assert found == (2 * ROWS, 2 * ROWS, 200)
 
 
-def test_spark_elsewhere_cannot_read_copies(tmp_path: Path, store_options: tuple[str, ...]) -> None:
-    server = TidegateServer(tmp_path / "three", arguments=(*store_options, "--spark-remote", "sc://127.0.0.1:7077"))
+def test_spark_connect_is_refused(tmp_path: Path) -> None:
+    server = TidegateServer(tmp_path / "three", arguments=("--spark-remote", "sc://127.0.0.1:7077"))
     try:
-        with pytest.raises(RuntimeError, match="cannot be used with the blob store"):
+        with pytest.raises(RuntimeError, match="Spark Connect at sc://127.0.0.1:7077 cannot be used"):
             server.start()
     finally:
         server.kill()

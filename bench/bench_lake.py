@@ -1,0 +1,243 @@
+"""The open lake: `make bench NAME=lake`.
+
+Four things, each beside what one would use instead, on the same files in the same run:
+
+- TPC-H: Parquet files of others become the tables (`CALL tidegate.add_files`), and the 22 queries run on our Spark and
+  on a plain Spark session over the very same files.
+- Bringing data in: add_files, COPY FROM and INSERT ... SELECT of `lineitem`, beside Spark's own write of it.
+- Planning: EXPLAIN of a read that needs one file, of tables of 100, 10,000 and 100,000 files, and what a file takes of
+  the server's memory.
+- Small commits while the table is published as an Iceberg table, and while it is not.
+
+A ratio says how many times better than the peer we are; of publishing, how many commits are left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.peers import plain_pyspark
+from bench.report import geometric_mean, interleaved, machine, median_ms, print_json, print_table
+from bench.tpch.load import TABLES, queries
+from tests.support.server import AS_SHIPPED, TidegateServer, run_server
+
+CACHE = Path(__file__).resolve().parents[1] / ".cache" / "tpch"
+DRIVER_MEMORY = "4g"
+FILES_A_CALL = 10_000
+WRITERS = 8
+PARTS = ["tpch", "bringing-in", "planning", "publishing"]
+Ratios = dict[str, float]
+Counts = dict[str, int | float]
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """How long it takes."""
+    before = time.perf_counter()
+    run()
+    return time.perf_counter() - before
+
+
+def generated(scale_factor: float) -> Path:
+    """The folder with a Parquet file for each table."""
+    folder = CACHE / f"parquet-{scale_factor:g}"
+    if not all((folder / f"{table}.parquet").exists() for table in TABLES):
+        command = str(Path(sys.executable).with_name("tpchgen-cli"))
+        subprocess.run([command, "parquet", "-s", f"{scale_factor:g}", "--output-dir", str(folder)], check=True)
+    return folder
+
+
+def add_tables(connection: psycopg.Connection, data: Path) -> float:
+    """Makes tables of the files; the seconds that add_files takes for all."""
+    total = 0.0
+    for table in TABLES:
+        path = data / f"{table}.parquet"
+        connection.execute(f"CREATE TABLE {table} () WITH (definition_from = '{path}')".encode())
+        total += seconds(partial(connection.execute, f"CALL tidegate.add_files('{table}', '{path}')".encode()))
+    return total
+
+
+def fetched(connection: psycopg.Connection, text: str) -> int:
+    """Runs a query on our side; how many rows it has."""
+    return len(connection.execute(text.encode()).fetchall())
+
+
+def collected(spark: Any, text: str) -> int:
+    """The same on plain Spark."""
+    return len(spark.sql(text.rstrip().rstrip(";")).collect())
+
+
+def tpch(
+    server: TidegateServer, spark: Any, data: Path, rounds: int, wanted: list[int], ratios: Ratios, counts: Counts
+) -> None:
+    """The queries that are `wanted` (empty: all 22)."""
+    ours: dict[int, float] = {}
+    theirs: dict[int, float] = {}
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        counts["add_files_tpch_s"] = round(add_tables(connection, data), 3)
+        for table in TABLES:
+            spark.read.parquet(str(data / f"{table}.parquet")).createOrReplaceTempView(table)
+        connection.execute("SET engine = spark")
+        for number, text in [each for each in queries() if not wanted or each[0] in wanted]:
+            runs = {"ours": partial(fetched, connection, text), "theirs": partial(collected, spark, text)}
+            samples = interleaved(runs, rounds=rounds, warm_up=1)
+            ours[number] = statistics.median(samples["ours"])
+            theirs[number] = statistics.median(samples["theirs"])
+    rows = [("query", "Tidegate", "Spark", "ratio")]
+    for number, own in ours.items():
+        rows.append(
+            (f"q{number:02}", f"{own * 1000:.0f} ms", f"{theirs[number] * 1000:.0f} ms", f"{own / theirs[number]:.2f}")
+        )
+    print_table(rows)
+    ratios["tpch_total"] = sum(theirs.values()) / sum(ours.values())
+    ratios["tpch_mean"] = geometric_mean([theirs[number] / own for number, own in ours.items()])
+    ratios["tpch_worst"] = min(theirs[number] / own for number, own in ours.items())
+
+
+def bringing_in(server: TidegateServer, spark: Any, data: Path, scratch: Path, ratios: Ratios, counts: Counts) -> None:
+    """The table `lineitem` in four ways, each into a new table or folder."""
+    path = data / "lineitem.parquet"
+    found: dict[str, float] = {}
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        ways = {
+            "add_files": f"CALL tidegate.add_files('add_files', '{path}')",
+            "copy": f"COPY copy FROM '{path}'",
+            "insert": f"INSERT INTO insert SELECT * FROM read_parquet('{path}')",
+        }
+        connection.execute("SET engine = spark")
+        connection.execute("CREATE SCHEMA ways; SET search_path = ways")
+        fetched(connection, f"SELECT count(*) FROM read_parquet('{path}')")
+        for name, text in ways.items():
+            connection.execute(f"CREATE TABLE {name} () WITH (definition_from = '{path}')".encode())
+            found[name] = seconds(partial(connection.execute, text.encode()))
+        connection.execute("RESET search_path; DROP SCHEMA ways CASCADE")
+    frame = spark.read.parquet(str(path))
+    frame.count()
+    found["spark"] = seconds(lambda: frame.write.parquet(str(scratch / "written")))
+    print(f"\nlineitem, {path.stat().st_size / 1e6:.0f} MB")
+    print_table([("way", "time"), *((name, f"{taken:.2f} s") for name, taken in found.items())])
+    for name in ("add_files", "copy", "insert"):
+        ratios[f"bring_{name}"] = found["spark"] / found[name]
+    counts["lineitem_bytes"] = path.stat().st_size
+
+
+def resident_bytes(server: TidegateServer) -> int:
+    """What the server's process has in memory."""
+    assert server.process is not None
+    for line in Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no memory is told")
+
+
+def planning(server: TidegateServer, files: list[int], folder: Path, counts: Counts) -> None:
+    """EXPLAIN of a read of one row, of tables of so many files."""
+    rows = [("files", "planning", "memory of a file")]
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        for number in files:
+            table = f"files_{number}"
+            connection.execute(f"CREATE TABLE {table} (k bigint, v text)".encode())
+            before = resident_bytes(server)
+            for first in range(0, number, FILES_A_CALL):
+                into = folder / table / str(first)
+                into.mkdir(parents=True)
+                for place in range(first, min(first + FILES_A_CALL, number)):
+                    rows_of = pa.table({"k": [place * 10, place * 10 + 9], "v": ["a", "b"]})
+                    pq.write_table(rows_of, into / f"{place}.parquet", compression="none")
+                connection.execute(f"CALL tidegate.add_files('{table}', '{into}', checksum => false)".encode())
+            taken = (resident_bytes(server) - before) / number
+            text = f"EXPLAIN SELECT v FROM {table} WHERE k = {number * 5 // 10 * 10}"
+            samples = interleaved({"plan": partial(fetched, connection, text)}, rounds=5)
+            took = median_ms(samples["plan"])
+            counts[f"plan_{number}_ms"], counts[f"bytes_a_file_{number}"] = round(took, 2), round(taken)
+            rows.append((str(number), f"{took:.1f} ms", f"{taken:.0f} B"))
+            connection.execute(f"DROP TABLE {table}".encode())
+    print()
+    print_table(rows)
+
+
+def inserts(server: TidegateServer, table: str, duration_s: float) -> float:
+    """Rows a second that `WRITERS` clients insert one by one."""
+    until = time.monotonic() + duration_s
+
+    def insert(place: int) -> int:
+        count = 0
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            while time.monotonic() < until:
+                connection.execute(f"INSERT INTO {table} VALUES (%s, 'some text')".encode(), (place * 10**6 + count,))
+                count += 1
+        return count
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        return sum(pool.map(insert, range(WRITERS))) / duration_s
+
+
+def publishing(server: TidegateServer, duration_s: float, rounds: int, ratios: Ratios, counts: Counts) -> None:
+    """Small commits to a table that is published and to one that is not, by turns."""
+    found: dict[str, list[float]] = {"off": [], "on": []}
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        for way in found:
+            connection.execute(f"CREATE TABLE commits_{way} (id bigint, v text)".encode())
+        connection.execute("ALTER TABLE commits_on SET (iceberg = 'on')")
+        inserts(server, "commits_off", duration_s / 3)
+        for _ in range(rounds):
+            for way, rates in found.items():
+                connection.execute(f"ALTER TABLE commits_on SET (iceberg = '{way}')".encode())
+                rates.append(inserts(server, f"commits_{way}", duration_s))
+    medians = {way: statistics.median(each) for way, each in found.items()}
+    print(f"\nsmall commits a second: {medians['off']:.0f} unpublished, {medians['on']:.0f} published")
+    ratios["publishing"] = medians["on"] / medians["off"]
+    counts["commits_per_s"] = round(medians["off"], 1)
+
+
+def main() -> int:
+    """Runs the benchmark; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="make bench NAME=lake", description=__doc__)
+    parser.add_argument("--scale-factor", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=int, nargs="+", default=[100, 10_000, 100_000])
+    parser.add_argument("--queries", type=int, nargs="+", default=[], help="of TPC-H; all without it")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of small commits, each time")
+    arguments = parser.parse_args()
+    data = generated(arguments.scale_factor)
+    scratch = Path(tempfile.mkdtemp(prefix="bench-lake-"))
+    ratios: Ratios = {}
+    counts: Counts = {"scale_factor": arguments.scale_factor}
+    print(machine())
+    server_arguments: tuple[str, ...] = ("--allow-path", str(data), "--allow-path", str(scratch), "--spark-conf")
+    server_arguments += (f"spark.driver.memory={DRIVER_MEMORY}",)
+    try:
+        with run_server(scratch / "data", arguments=server_arguments, environment=AS_SHIPPED) as server:
+            if not {"tpch", "bringing-in"}.isdisjoint(arguments.parts):
+                with plain_pyspark([("spark.driver.memory", DRIVER_MEMORY)]) as spark:
+                    if "tpch" in arguments.parts:
+                        tpch(server, spark, data, arguments.rounds, arguments.queries, ratios, counts)
+                    if "bringing-in" in arguments.parts:
+                        bringing_in(server, spark, data, scratch, ratios, counts)
+            if "planning" in arguments.parts:
+                planning(server, arguments.files, scratch / "files", counts)
+            if "publishing" in arguments.parts:
+                publishing(server, arguments.seconds, arguments.rounds, ratios, counts)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print_json("lake", ratios, counts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
