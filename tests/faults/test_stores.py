@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from obstore import store
 
 from frontend.command.main import main
+from storage.stores.object_options import store_options as store_options_of
 from tests.faults.rounds import Load, Tally, check_round, prepare
 from tests.storage.store_servers import S3Server, postgres_url
 from tests.support.postgres import PostgresServer, start_postgres
@@ -92,7 +96,17 @@ def test_two_hosts_share_an_environment(
     assert main(["admin", *store_options, "fsck"]) == 0
 
 
-def test_spark_reads_and_writes_an_object_store(servers: list[TidegateServer]) -> None:
+def put_parquet(options: tuple[str, ...], name: str, table: pa.Table) -> str:
+    """Stores a file of others beside the environment that `options` name; its URL."""
+    settings = dict(option.split("=", 1) for option in options if "=" in option and "://" not in option.split("=")[0])
+    root = options[options.index("--blob") + 1].removesuffix("/some/prefix")
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    store.from_url(root, **store_options_of(settings)).put(name, bytes(sink.getvalue()))
+    return f"{root}/{name}"
+
+
+def test_spark_reads_and_writes_an_object_store(servers: list[TidegateServer], store_options: tuple[str, ...]) -> None:
     with psycopg.connect(servers[0].dsn(), autocommit=True) as here:
         here.execute("SET engine = spark")
         here.execute(f"CREATE TABLE t AS SELECT g AS n, 'x' || g AS text FROM generate_series(1, {ROWS}) g")
@@ -102,12 +116,27 @@ def test_spark_reads_and_writes_an_object_store(servers: list[TidegateServer]) -
     with psycopg.connect(servers[1].dsn(), autocommit=True) as there:
         found = there.execute("SELECT count(*), count(DISTINCT n), sum((text = 'y')::int) FROM t").fetchone()
         assert found == (2 * ROWS, 2 * ROWS, 200)
+    numbers = pa.table({"Number": pa.array(range(ROWS), pa.int64()), "v": ["v"] * ROWS})
+    url = put_parquet(store_options, "others/year=1/a.parquet", numbers)
+    with (
+        psycopg.connect(servers[0].dsn(), autocommit=True) as here,
+        psycopg.connect(servers[1].dsn(), autocommit=True) as there,
+    ):
+        here.execute('CREATE TABLE added ("Number" bigint PRIMARY KEY, v text)')
+        here.execute(f"CALL tidegate.add_files('added', '{url}')")
+        here.execute("SET engine = spark")
+        here.execute('DELETE FROM added WHERE "Number" < 10')
+        text = 'SELECT count(*), sum("Number") FROM added'
+        wanted = (ROWS - 10, sum(range(10, ROWS)))
+        assert here.execute(text).fetchone() == wanted
+        assert there.execute(text).fetchone() == wanted
+        assert there.execute('SELECT v FROM added WHERE "Number" = 77').fetchone() == ("v",)
 
 
 def test_spark_connect_is_refused(tmp_path: Path) -> None:
     server = TidegateServer(tmp_path / "three", arguments=("--spark-remote", "sc://127.0.0.1:7077"))
     try:
-        with pytest.raises(RuntimeError, match="Spark Connect at sc://127.0.0.1:7077 cannot be used"):
+        with pytest.raises(RuntimeError, match=r"Spark Connect at sc://127\.0\.0\.1:7077 cannot be used"):
             server.start()
     finally:
         server.kill()

@@ -65,6 +65,9 @@ _FILE_OF_OTHERS = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._=/:-]+")
 """Paths that are the same in a URI."""
 
+EXECUTORS_SCHEME = "s3a://"
+"""Of objects that executors read by themselves."""
+
 CASE_FILES = 16
 """Up to so many files the first row id of each is a CASE on the file's name; more are joined."""
 
@@ -243,7 +246,10 @@ class SparkViews:
 
     def _location(self, part: Part) -> str:
         """What the executors open to read a part."""
-        return file_of(_key(part), part.link, self._uri)
+        location = file_of(_key(part), part.link, self._uri)
+        if part.link is not None and location.startswith(EXECUTORS_SCHEME):
+            return EXECUTORS_SCHEME + part.link.path.partition("://")[2]
+        return location
 
     def _shown_file(self, part: Part) -> str:
         """What Spark's rows say of the file that they are in, as `_file_select` asks for it."""
