@@ -2,10 +2,10 @@
 
     make bench NAME=wire
 
-Fetches by psql, psycopg (text and binary) and asyncpg, COPY TO and COPY FROM in text, csv and binary, connections a
-second with SCRAM (in the clear and over TLS), and what an idle connection takes. Each is measured in turns, ours and
-PostgreSQL's; of each turn the time and the server's own processor time are taken (of all its processes), which says
-more than the time where others use the machine. A ratio is ours to PostgreSQL's rate: above 1 we are faster.
+Fetches by psql, psycopg (text and binary), asyncpg and pgjdbc (where Debian's is installed), COPY TO and COPY FROM in
+text, csv and binary, connections a second with SCRAM (in the clear and over TLS), and what an idle connection takes.
+Each is measured in turns, ours and PostgreSQL's; of each turn the time and the server's own processor time are taken
+(of all its processes), which says more than the time where others use the machine. A ratio is ours to PostgreSQL's rate: above 1 we are faster.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ QUERY = "SELECT * FROM wire"
 FORMATS = ("text", "csv", "binary")
 PASSWORD = "a password of the benchmark"
 PIECE = 1 << 20
+PGJDBC = Path("/usr/share/java/postgresql.jar")
+FETCH = Path(__file__).parent / "jdbc" / "Fetch.java"
 
 
 class Peer(Struct, frozen=True, kw_only=True):
@@ -142,6 +144,23 @@ def by_asyncpg(peer: Peer) -> Sample:
             await connection.close()
 
     return asyncio.run(fetch())
+
+
+def by_pgjdbc(peer: Peer) -> Sample:
+    """All rows by one query of pgjdbc, which has them in memory."""
+    url = f"jdbc:postgresql://{peer.host}:{peer.port}/postgres"
+    command = ["java", "-Xmx3g", "-cp", str(PGJDBC), str(FETCH), url, QUERY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        watched = Watched(peer)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert int(process.stdout.readline()) > 0
+        sample = watched.sample()
+        process.stdin.close()
+        return sample
 
 
 def copy_to(format: str) -> Callable[[Peer], Sample]:
@@ -306,6 +325,7 @@ def measure(peers: list[Peer], options: argparse.Namespace) -> int:
         "fetch by psycopg, text": by_psycopg(binary=False),
         "fetch by psycopg, binary": by_psycopg(binary=True),
         "fetch by asyncpg": by_asyncpg,
+        **({"fetch by pgjdbc": by_pgjdbc} if PGJDBC.exists() and shutil.which("javac") else {}),
         **{f"COPY TO, {format}": copy_to(format) for format in FORMATS},
         **{f"COPY FROM, {format}": copy_from(format, data[format]) for format in FORMATS},
         "connections, SCRAM": connecting(options.connections, sslmode="disable"),

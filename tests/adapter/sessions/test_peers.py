@@ -361,6 +361,9 @@ async def test_notifications_reach_the_other_server_in_order(clients: list[Clien
     for number in range(10):
         await (here, there)[number % 2].run(f"notify shared, '{number}'")
     for _ in range(1000):
+        # As the connection does after each statement: what comes while one runs waits for its end.
+        await there.session.deliver_notifications()
+        await here.session.deliver_notifications()
         if len(got) == 51 and len(here.notified) == 10:
             break
         await asyncio.sleep(0.01)
