@@ -5,7 +5,8 @@
 Fetches by psql, psycopg (text and binary), asyncpg and pgjdbc (where Debian's is installed), COPY TO and COPY FROM in
 text, csv and binary, connections a second with SCRAM (in the clear and over TLS), and what an idle connection takes.
 Each is measured in turns, ours and PostgreSQL's; of each turn the time and the server's own processor time are taken
-(of all its processes), which says more than the time where others use the machine. A ratio is ours to PostgreSQL's rate: above 1 we are faster.
+(of all its processes), which says more than the time where others use the machine. A ratio is ours to PostgreSQL's
+rate: above 1 we are faster.
 """
 
 from __future__ import annotations
