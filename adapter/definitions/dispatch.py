@@ -142,7 +142,8 @@ async def _create_extension(running: Running, statement: st.CreateExtension) -> 
     known, schema = begun
     before = own_catalog(running).records
     parsed = split_and_parse(known.script) if known.has_script else ()
-    await _carry_out(running, schema.name, parsed)
+    with extensions.as_first_superuser(running):
+        await _carry_out(running, schema.name, parsed)
     after = own_catalog(running).records
     made = [oid for oid, record in after.items() if oid not in before and isinstance(record, Function)]
     extensions.finish(running, known, schema, sorted(made))

@@ -14,13 +14,22 @@ from pathlib import Path
 
 import psycopg
 
-from tests.clients_basic import dbt, dumps, flyway, node, pgx, suites
+from tests.clients_basic import dataframes, dbt, dumps, flyway, foreign, node, pgx, suites
 from tests.clients_basic.client import Check, Client, Observed, Place, ToolError
 from tests.clients_basic.page import Line, page
 from tests.clients_basic.servers import Servers, both_servers, make_place
 from tests.support.server import ROOT
 
-CLIENTS = (dbt.CLIENT, dumps.CLIENT, *node.CLIENTS, pgx.CLIENT, flyway.CLIENT, *suites.CLIENTS)
+CLIENTS = (
+    dbt.CLIENT,
+    dumps.CLIENT,
+    *node.CLIENTS,
+    pgx.CLIENT,
+    flyway.CLIENT,
+    *dataframes.CLIENTS,
+    foreign.CLIENT,
+    *suites.CLIENTS,
+)
 PAGE = ROOT / "docs" / "clients-basic.md"
 SETTING = "max_prepared_transactions=10"
 """SQLAlchemy's suite prepares transactions."""

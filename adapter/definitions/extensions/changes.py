@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from msgspec.structs import replace
 
@@ -24,7 +25,7 @@ from planner.errors import (
 from planner.extensions.available import AVAILABLE, PLPGSQL, Available
 from planner.statements import records as st
 from planner.syntax.qualified_names import QualifiedName
-from storage.catalog.model import CatalogSnapshot, Comment, Schema
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Comment, Schema
 from storage.catalog.outside import Extension
 from storage.catalog.routines import Function
 
@@ -50,6 +51,17 @@ def members(catalog: CatalogSnapshot, extension: Extension) -> Sequence[Function
     return [record for record in found if isinstance(record, Function)]
 
 
+@contextmanager
+def as_first_superuser(running: Running) -> Iterator[None]:
+    """What an extension is made of is the first superuser's, whoever makes it."""
+    session, values = running.session, running.session.values
+    session.values = values.within(BOOTSTRAP_SUPERUSER_OID)
+    try:
+        yield
+    finally:
+        session.values = values
+
+
 def begin(running: Running, statement: st.CreateExtension) -> tuple[Available, Schema] | None:
     """Which extension CREATE EXTENSION makes, and in which schema; None when it is there and that is no error.
 
@@ -62,15 +74,17 @@ def begin(running: Running, statement: st.CreateExtension) -> tuple[Available, S
         message = f'extension "{name}" already exists, skipping'
         running.session.notice(Notice(severity="NOTICE", sqlstate="42710", message=message))
         return None
-    if running.session.values["is_superuser"] != "on":
-        raise InsufficientPrivilege(
-            f'permission denied to create extension "{name}"', hint="Must be superuser to create this extension."
-        )
     known = AVAILABLE.get(name)
     if known is None:
         raise FeatureNotSupported(
             f'extension "{name}" is not available',
             hint="Those that are can be looked up in pg_available_extensions.",
+        )
+    # All that there are can do no harm: PostgreSQL calls them trusted.
+    if not running.session.rights(catalog).may("d", running.session.database_oid, "C"):
+        raise InsufficientPrivilege(
+            f'permission denied to create extension "{name}"',
+            hint="Must have CREATE privilege on current database to create this extension.",
         )
     if statement.version not in (None, known.version):
         raise InvalidParameterValue(
@@ -81,7 +95,8 @@ def begin(running: Running, statement: st.CreateExtension) -> tuple[Available, S
         if schema is None:
             raise missing_schema(statement.schema)
     else:
-        schema = creation_schema(running, catalog, QualifiedName(name=name))
+        with as_first_superuser(running):
+            schema = creation_schema(running, catalog, QualifiedName(name=name))
     running.transaction.rely_on([schema])
     return known, schema
 
