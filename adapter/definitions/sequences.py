@@ -115,8 +115,8 @@ def configured(sequence: Sequence, options: st.SequenceOptions, *, fresh: bool, 
     # Another type has other bounds, where the old type's were what bounded it.
     lower = bound != old and sequence.minimum == -old
     upper = bound != old and sequence.maximum == old - 1
-    minimum = lowest if fresh or lower else sequence.minimum
-    maximum = highest if fresh or upper else sequence.maximum
+    minimum = lowest if fresh else -bound if lower else sequence.minimum
+    maximum = highest if fresh else bound - 1 if upper else sequence.maximum
     if options.minimum is not None or options.no_minimum:
         minimum = lowest if options.minimum is None else options.minimum
     if options.maximum is not None or options.no_maximum:

@@ -113,7 +113,15 @@ async def next_values(
 
 async def nextval(running: Running, name: str | int) -> int:
     """nextval(regclass)."""
-    return (await next_values(running, find_sequence(running, name, to_number=True), 1))[0]
+    sequence = find_sequence(running, name, to_number=True)
+    _check_writable(running, sequence, "nextval()")
+    return (await next_values(running, sequence, 1))[0]
+
+
+def _check_writable(running: Running, sequence: Sequence, what: str) -> None:
+    """25006 in a transaction that is read-only, but for temporary sequences."""
+    if not is_temporary(sequence.oid):
+        running.transaction.check_writable(what)
 
 
 async def position(running: Running, oid: int) -> tuple[int, bool]:
@@ -135,7 +143,8 @@ def currval(running: Running, name: str | int) -> int:
 def lastval(running: Running) -> int:
     """lastval()."""
     session = running.session
-    if session.last_sequence is None:
+    catalog = running.transaction.planning_catalog(running.services.env)
+    if session.last_sequence is None or catalog.get(session.last_sequence) is None:
         raise ObjectNotInPrerequisiteState("lastval is not yet defined in this session")
     _rights(running).require("s", session.last_sequence, "rU")
     return session.sequence_values[session.last_sequence]
@@ -145,6 +154,7 @@ async def setval(running: Running, name: str | int, value: int, called: bool = T
     """setval(regclass, bigint [, boolean]). 22003 outside of the bounds."""
     found = find_sequence(running, name)
     _rights(running).require("s", found.oid, "w")
+    _check_writable(running, found, "setval()")
     sequence = await locked(running, found)
     if not sequence.minimum <= value <= sequence.maximum:
         raise NumericValueOutOfRange(
