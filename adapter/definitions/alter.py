@@ -22,7 +22,7 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
-from adapter.definitions.common.in_use import refuse_pending
+from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.owners import check_new_owner, give, require_owner
 from adapter.definitions.common.table_options import as_reloptions, retained_of, with_options
 from adapter.definitions.constraints.checks import (
@@ -127,7 +127,7 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
         return
     catalog = own_catalog(running)
     if isinstance(record, Relation):
-        refuse_pending(running, record, "ALTER TABLE")
+        refuse_in_use(running, record, "ALTER TABLE")
     for action in statement.actions:
         _check_action(running, catalog, record, action)
     if isinstance(record, Relation) and record.foreign is not None:
@@ -485,7 +485,7 @@ def _drop_constraint(running: Running, relation: Relation, action: st.DropConstr
         catalog = own_catalog(running)
         parent = catalog.get(record.foreign_relation or 0)
         if isinstance(parent, Relation):
-            refuse_pending(running, parent, "ALTER TABLE")
+            refuse_in_use(running, parent, "ALTER TABLE")
         lost = referring(catalog, record)
         if lost:
             table = shown_name(running, catalog, relation)

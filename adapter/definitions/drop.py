@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from adapter.definitions.common.catalog_changes import change, with_column
-from adapter.definitions.common.in_use import refuse_pending
+from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.owners import require_droppable, require_owner
 from adapter.definitions.dependents import dependents_of, named, notify, refuse, remove, report_cascade
 from adapter.definitions.extensions.changes import find, require
@@ -126,7 +126,7 @@ def _drop_relations(running: Running, statement: st.Drop) -> None:
         if isinstance(record, Index):
             _refuse_required(running, catalog, record)
         if isinstance(record, Relation):
-            refuse_pending(running, record, f"DROP {statement.kind.upper()}")
+            refuse_in_use(running, record, f"DROP {statement.kind.upper()}")
         targets[record.oid] = record
     drop_all(running, catalog, targets, cascade=statement.cascade)
 

@@ -17,7 +17,7 @@ from adapter.definitions.common.catalog_changes import (
     owner_oid,
 )
 from adapter.definitions.common.columns import stored_columns, stored_type
-from adapter.definitions.common.in_use import refuse_pending
+from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_options import as_reloptions, checked_options, retained_of
 from adapter.definitions.common.table_rows import fill_table, make_shard
@@ -449,7 +449,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
                 rights.require("r", other.oid, "D")
                 tables[other.oid] = other
     for relation in tables.values():
-        refuse_pending(running, relation, "TRUNCATE")
+        refuse_in_use(running, relation, "TRUNCATE")
         if statement.restart_identity:
             for sequence in owned_sequences(catalog, relation.oid):
                 change(running, removed=[sequence], added=[restarted(running, sequence)])

@@ -1,4 +1,5 @@
-"""Tables whose definition has to stay as it is until the transaction has checked what it deferred."""
+"""Tables whose definition has to stay as it is: while the session's cursors read them, and until the transaction has
+checked what it deferred."""
 
 from __future__ import annotations
 
@@ -8,9 +9,16 @@ from planner.errors import ObjectInUse
 from storage.catalog.model import Constraint, Relation
 
 
-def refuse_pending(running: Running, relation: Relation, doing: str) -> None:
-    """55006 when a deferred constraint has yet to look at rows of `relation`, which `doing` it would leave behind
-    (CheckTableNotInUse)."""
+def refuse_in_use(running: Running, relation: Relation, doing: str) -> None:
+    """55006 when a cursor of the session reads `relation`, or a deferred constraint has yet to look at rows of it,
+    which `doing` it would leave behind (CheckTableNotInUse)."""
+    for portal in running.session.portals.by_name.values():
+        if portal.cursor is None or portal.held or portal.plan is None:
+            continue
+        if any(record.oid == relation.oid for record in portal.plan.relied_on):
+            raise ObjectInUse(
+                f'cannot {doing} "{relation.name}" because it is being used by active queries in this session'
+            )
     pending = running.transaction.pending.deferred
     if not pending.length:
         return

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, new_oid
-from adapter.definitions.common.in_use import refuse_pending
+from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.storage_parameters import checked_parameters
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
@@ -79,7 +79,7 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
     if statement.concurrently:
         prevent_in_block(running, "CREATE INDEX CONCURRENTLY")
     relation = _table(running, statement)
-    refuse_pending(running, relation, "CREATE INDEX")
+    refuse_in_use(running, relation, "CREATE INDEX")
     index = index_of(running, relation, statement, taken_names(own_catalog(running), relation))
     if index is not None:
         await add_index(running, relation, index)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change
-from adapter.definitions.common.in_use import refuse_pending
+from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.owners import require_owner
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import look_up, missing
@@ -36,7 +36,7 @@ async def cluster(running: Running, statement: st.Cluster) -> None:
     if not isinstance(record, Relation) or record.kind not in ("r", "m"):
         raise WrongObjectType(f'"{record.name}" is not a table or materialized view')
     require_owner(running, record)
-    refuse_pending(running, record, "CLUSTER")
+    refuse_in_use(running, record, "CLUSTER")
     if statement.index is None:
         if not record.marks.clustered:
             raise UndefinedObject(f'there is no previously clustered index for table "{record.name}"')
