@@ -188,7 +188,12 @@ def _columns(
             continue
         column = column_of(definition, attnum)
         if definition.serial or definition.identity:
-            column, sequence = numbered_column(running, definition, column, statement.name.name, schema, table_oid)
+            table = statement.name.name
+            column, sequence = numbered_column(running, definition, column, table, schema, table_oid)
+            made = f'implicit sequence "{sequence.name}" for serial column "{table}.{column.name}"'
+            running.session.notice(
+                Notice(severity="DEBUG", sqlstate="00000", message=f"CREATE TABLE will create {made}")
+            )
             sequences.append(sequence)
         elif column.default is not None:
             column = checked_default(running, column, definition.written_default)

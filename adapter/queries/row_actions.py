@@ -38,7 +38,7 @@ def _unsupported() -> FeatureNotSupported:
 
 async def carry_out_for_rows(running: Running, query: BoundQuery, read_rows: ReadRows) -> BoundQuery:
     """`query` with its acting calls carried out for each row, over constant rows."""
-    query = replace(query, rel=transform(query.rel, _with_list_below))
+    query = replace(query, rel=transform(transform(query.rel, _from_as_list), _with_list_below))
     while (found := _list_inside(query.rel)) is not None:
         inner, templates = _inner(found, _first_free_id(query.rel))
         rows = await read_rows(replace(query, rel=_with_tables(query.rel, found, inner)))
@@ -87,6 +87,17 @@ async def _carried_out(
 
 
 # ---------------------------------------------------------------- inside a query
+
+
+def _from_as_list(node: Any) -> Any:
+    """A function in FROM that acts, `SELECT * FROM pg_sleep(1)`, as the select list of a query without FROM."""
+    if not isinstance(node, ir.FunctionScan) or node.ordinality is not None or len(node.functions) != 1:
+        return None
+    (call,) = node.functions
+    if not acts(call.signature) or len(node.fields) != 1:
+        return None
+    expr = ir.Call(signature=call.signature, args=call.args, type=node.fields[0].type)
+    return ir.Project(input=ir.OneRow(), exprs=(expr,), fields=node.fields)
 
 
 def _with_list_below(node: Any) -> Any:

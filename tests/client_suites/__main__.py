@@ -1,5 +1,6 @@
-"""``python -m tests.client_suites``: runs the suites that are named, or all of them, and then writes docs/clients.md.
-Fails when a test that PostgreSQL passes fails for no reason that `reasons` has.
+"""``python -m tests.client_suites``: runs the suites that are named, or all of them, and writes docs/clients.md, with
+what the others gave when they ran last. Fails when a test that PostgreSQL passes fails for no reason that `reasons`
+has.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.client_suites import go, java, node, python
-from tests.client_suites.comparison import Compared, compare, unexplained
+from tests.client_suites.comparison import Compared, compare, keep, last_of, unexplained
 from tests.client_suites.page import page
 from tests.client_suites.suite import Suite
 from tests.clients_basic.client import ToolError
@@ -31,7 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.client_suites", description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="suite", help=f"of {', '.join(names)} (default: all)")
     parser.add_argument("--sources", type=Path, help="a folder with checkouts of clients whose packages have no tests")
-    parser.add_argument("--page", type=Path, help="where to write the page (default: docs/clients.md after all suites)")
     parsed = parser.parse_args(arguments)
     unknown = set(parsed.suites) - set(names)
     if unknown:
@@ -41,9 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_cases = unexplained(compared)
     for name, test, message in open_cases:
         print(f"--- {name}: {test}\n{message.strip()[-_SHOWN:]}")
-    written = parsed.page or (None if parsed.suites else PAGE)
-    if written is not None:
-        written.write_text(page(compared), encoding="utf-8")
+    for one in compared:
+        if not one.missing:
+            keep(one)
+    PAGE.write_text(page([last_of(suite) for suite in SUITES]), encoding="utf-8")
     tests, passed = (sum(one.counts()[place] for one in compared) for place in (0, 1))
     print(f"{passed} passed, {tests - passed} failed, {len(open_cases)} of them not explained")
     return 1 if open_cases else 0

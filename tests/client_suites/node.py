@@ -70,7 +70,7 @@ def _postgres(place: Place) -> Results:
     except ToolError as error:
         printed = str(error)
     passed = printed.count("✅")
-    message = printed[printed.find("⛔") :][:2000]
+    message = printed[max(printed.find("⛔"), 0) :][:2000]
     return {
         f"tests: {place_of + 1} {name}": Result(PASSED) if place_of < passed else Result(FAILED, message)
         for place_of, name in enumerate(names)
