@@ -82,7 +82,8 @@ class RowProgram(Struct, frozen=True, kw_only=True, eq=False):
 
         Raises the errors of values that do not fit their types.
         """
-        columns, row_ids = found.rows.columns, found.row_ids
+        columns = found.rows.columns if found.arrays is None else found.arrays
+        row_ids = found.row_ids
         count = len(row_ids)
         rows: Rows = list(zip(*_plain_values(columns, self.read, self.numbers), range(count), strict=True))
         try:

@@ -338,7 +338,8 @@ def may_skip_engines(running: Running) -> bool:
 
 def may_read_by_index(running: Running) -> bool:
     """Whether rows may be found by indexes, which Spark does not do."""
-    return may_skip_engines(running) and running.session.values.flat["enable_indexscan"] == "on"
+    values = running.session.values.flat
+    return values["engine"] != "spark" and values["enable_indexscan"] == "on"
 
 
 async def run_query(

@@ -122,8 +122,12 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
                 transaction.renew()
                 await transaction.refresh_catalog(env)
                 continue
+        if plan.reads_kept or running.session.values.flat["use_materialized_views"] == "on":
+            carried_out = await _with_views(running, parsed, catalog, plan)
+        else:
+            carried_out = plan
         try:
-            return await run_rows(running, await _with_views(running, parsed, catalog, plan))
+            return await run_rows(running, carried_out)
         except BeginAgain:
             transaction.renew()
             await _what_is_durable_is_visible(env)

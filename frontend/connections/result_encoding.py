@@ -28,6 +28,9 @@ class Encoding(Struct, frozen=True, kw_only=True, eq=False):
         """The DataRow messages of a batch of a few rows."""
         if not batch.num_rows:
             return b""
+        few = self.encoder.few_rows(batch)
+        if few is not None:
+            return few
         work = work_of(batch, len(self.columns))
         if work < OFFLOAD_CELLS:
             return self.encoder.data_rows(batch)

@@ -29,7 +29,14 @@ from frontend.encoding.columns import (
 )
 from frontend.encoding.encoders import TEXT_FORMAT, column_encoder
 from frontend.encoding.settings import FormatSettings
-from frontend.encoding.small import SMALL_CELLS, SMALL_ROWS, CellWriter, cell_writers, small_data_rows
+from frontend.encoding.small import (
+    SMALL_CELLS,
+    SMALL_ROWS,
+    CellWriter,
+    cell_writers,
+    has_long_texts,
+    small_data_rows,
+)
 from planner.calls.record_shapes import RecordShape
 from planner.types.types import SqlType
 from storage.off_loop import MANY_COLUMNS
@@ -70,7 +77,14 @@ def work_of(chunk: RecordBatch, columns: int) -> int:
     """How much work encoding a chunk is, in cells: a long value is as much as many short ones, and so is
     a row of many columns."""
     rows = int(chunk.num_rows) if columns <= MANY_COLUMNS else max(int(chunk.num_rows), WIDE_ROWS)
-    return max(rows * columns, int(chunk.nbytes) // BYTES_OF_A_CELL)
+    return max(rows * columns, _bytes_of(chunk) // BYTES_OF_A_CELL)
+
+
+def _bytes_of(batch: RecordBatch) -> int:
+    """What a batch takes: its buffers, where these are small, and else its slices of them, which takes a hundred times
+    as long to find out."""
+    whole = int(batch.get_total_buffer_size())
+    return whole if whole <= SMALL_BYTES else int(batch.nbytes)
 
 
 def _words(values: Any) -> ByteMatrix:
@@ -147,14 +161,25 @@ class RowEncoder:
             pieces.add_fixed(_words(lengths if column.nulls is None else np.where(column.nulls, -1, lengths)))
             pieces.add_values(values)
 
+    def few_rows(self, batch: RecordBatch) -> memoryview | None:
+        """As `data_rows`, for few rows that are slices of long columns; None when that has to be asked."""
+        if batch.num_rows > SMALL_ROWS or (writers := self._cell_writers(batch.schema)) is None:
+            return None
+        columns = batch.columns
+        if len(columns) > MANY_COLUMNS:
+            return None
+        if batch.get_total_buffer_size() > SMALL_BYTES and has_long_texts(columns, writers):
+            return None
+        return small_data_rows(columns, writers)
+
     def data_rows(self, batch: RecordBatch) -> memoryview:
         """The DataRow messages of all rows of the batch, one after the other."""
         count = batch.num_rows
         is_small = count <= SMALL_ROWS or count * len(self._types) <= SMALL_CELLS
-        if is_small and batch.nbytes <= SMALL_BYTES:
+        if is_small and _bytes_of(batch) <= SMALL_BYTES:
             writers = self._cell_writers(batch.schema)
             if writers is not None:
-                return small_data_rows(batch, writers)
+                return small_data_rows(batch.columns, writers)
         columns = self._columns(batch)
         totals = np.full(count, 4 + 2 + 4 * len(columns), dtype=np.int64)
         for column in columns:

@@ -22,6 +22,7 @@ from planner.types.types import SqlType
 
 SMALL_CELLS = 400
 """Rows times columns up to which values are written one by one."""
+LONG_TEXT_BYTES = 8 << 10
 SMALL_ROWS = 8
 """So many rows are, however wide: what a kernel costs for each column is as much as ten values."""
 
@@ -42,7 +43,13 @@ def _integers(values: list[int | None]) -> list[bytes]:
 
 
 def _texts(values: list[str | None]) -> list[bytes]:
-    return [_NULL if value is None else _counted(value.encode()) for value in values]
+    # NOTE: without a call for each value: there are many.
+    return [
+        _NULL
+        if value is None
+        else (_LENGTHS[len(text)] if len(text := value.encode()) < 256 else len(text).to_bytes(4, "big")) + text
+        for value in values
+    ]
 
 
 def _booleans(values: list[bool | None]) -> list[bytes]:
@@ -120,12 +127,22 @@ def cell_writers(
     return writers or None
 
 
-def small_data_rows(batch: Any, writers: Sequence[CellWriter]) -> memoryview:
-    """The DataRow messages of all rows of a record batch, one after the other."""
-    columns = [write(column.to_pylist()) for write, column in zip(writers, batch.columns, strict=True)]
-    head = len(columns).to_bytes(2, "big")
-    messages = []
-    for cells in zip(*columns, strict=True):
-        body = head + b"".join(cells)
-        messages.append(b"D" + (len(body) + 4).to_bytes(4, "big") + body)
+def has_long_texts(columns: Sequence[Any], writers: Sequence[CellWriter]) -> bool:
+    """Whether one of the few values of `columns` is long."""
+    for write, column in zip(writers, columns, strict=True):
+        if write is _texts:
+            for value in column:
+                if value.is_valid and value.as_buffer().size > LONG_TEXT_BYTES:
+                    return True
+    return False
+
+
+def small_data_rows(columns: Sequence[Any], writers: Sequence[CellWriter]) -> memoryview:
+    """The DataRow messages of all rows of the columns of a record batch, one after the other."""
+    cells = [write(column.to_pylist()) for write, column in zip(writers, columns, strict=True)]
+    count = len(cells).to_bytes(2, "big")
+    messages: list[bytes] = []
+    for row in map(b"".join, zip(*cells, strict=True)):
+        size = len(row) + 6
+        messages += (b"D", _LENGTHS[size] if size < 256 else size.to_bytes(4, "big"), count, row)
     return memoryview(b"".join(messages))

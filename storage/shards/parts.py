@@ -35,6 +35,7 @@ import pyarrow.parquet as pq
 from storage.errors import CorruptPart
 from storage.shards.field_ids import with_field_ids
 from storage.shards.links import Link, as_stored
+from storage.shards.row_bytes import bytes_of_slices
 from storage.timestamps.csn import Csn
 
 INLINE_LIMIT_BYTES = 64 * 1024
@@ -54,7 +55,7 @@ _FEW_ROWS = 4
 """The statistics of so many rows are found faster value by value."""
 _FEW_BYTES = 4 * 1024
 _MAX_STAT_CHARS = 64
-_TEXTS = ("str", "bytes")
+TEXTS = ("str", "bytes")
 _LONG_BYTES = 1 << 20
 """A column with more bytes than that, and than a kibibyte for each row, may have texts that are long."""
 _DICTIONARY_SAMPLE_ROWS = 4096
@@ -187,7 +188,7 @@ class UploadedPart(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str = ""
 
 
-class _Layout(msgspec.Struct, frozen=True):
+class Layout(msgspec.Struct, frozen=True):
     """What parts of one schema have in common: its message in an Arrow stream, its fingerprint, and for each column its
     name, the domain of its bounds, and whether it is temporal."""
 
@@ -197,8 +198,9 @@ class _Layout(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=1024)
-def _layout(schema: pa.Schema) -> _Layout:
-    return _Layout(
+def layout_of(schema: pa.Schema) -> Layout:
+    """What parts with the columns of `schema` have in common."""
+    return Layout(
         pa.schema([field.remove_metadata() for field in schema]).serialize().to_pybytes(),
         fingerprint(schema),
         tuple([(field.name, _domain(field.type), pa.types.is_temporal(field.type)) for field in schema]),
@@ -235,10 +237,9 @@ class PartDigest:
 
 
 def arrow_bytes(rows: pa.Table | pa.RecordBatch) -> int:
-    """How much memory `rows` take, as budgets count it: their buffers where these are small, and else their slices of
-    them, which takes a hundred times as long to find out."""
+    """How much memory `rows` take, as budgets count it: their buffers where these are small, and else their slices."""
     whole = int(rows.get_total_buffer_size())
-    return whole if whole <= _FEW_BYTES else int(rows.nbytes)
+    return whole if whole <= _FEW_BYTES else bytes_of_slices(rows)
 
 
 def written_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
@@ -252,7 +253,7 @@ def encode_ipc(table: pa.Table) -> bytes:
     """`table` as one Arrow IPC stream. Its types are physical ones, of which none has dictionaries."""
     # A writer of streams gives the same bytes, and takes three times as long for a row.
     batches = [batch.serialize().to_pybytes() for batch in table.combine_chunks().to_batches()]
-    return b"".join([_layout(table.schema).message, *batches, _END_OF_STREAM])
+    return b"".join([layout_of(table.schema).message, *batches, _END_OF_STREAM])
 
 
 def encode_parquet(table: pa.Table, *, keyed: bool = False) -> bytes:
@@ -293,7 +294,7 @@ def inline_part(kind: str, table: pa.Table) -> Part:
         bytes=len(data),
         stats=table_stats(table),
         inline=data,
-        fingerprint=_layout(table.schema).fingerprint,
+        fingerprint=layout_of(table.schema).fingerprint,
     )
 
 
@@ -316,7 +317,7 @@ def table_stats(table: pa.Table) -> dict[str, ColumnStats]:
     """Statistics of every column of `table`."""
     found: dict[str, ColumnStats] = {}
     few = table.num_rows <= _FEW_ROWS
-    for place, (name, domain, is_temporal) in enumerate(_layout(table.schema).columns):
+    for place, (name, domain, is_temporal) in enumerate(layout_of(table.schema).columns):
         column = table.column(place)
         found[name] = _stats_of_few(column, domain, is_temporal) if few else _column_stats(column)
     return found
@@ -344,7 +345,7 @@ def _column_stats(column: pa.ChunkedArray) -> ColumnStats:
     domain = _domain(column.type)
     if domain == "none" or nulls == len(column):
         return ColumnStats(domain=domain, null_count=nulls)
-    if domain in _TEXTS and column.get_total_buffer_size() > max(_LONG_BYTES, 1024 * len(column)):
+    if domain in TEXTS and column.get_total_buffer_size() > max(_LONG_BYTES, 1024 * len(column)):
         column = _shortened(column, domain)
     bounds = pc.min_max(column)
     if pa.types.is_temporal(column.type):
@@ -361,7 +362,7 @@ def _stats_of_few(column: pa.ChunkedArray, domain: str, is_temporal: bool) -> Co
     nulls = column.null_count
     if domain == "none" or nulls == len(column):
         return ColumnStats(domain=domain, null_count=nulls)
-    if domain in _TEXTS and column.get_total_buffer_size() > _LONG_BYTES:
+    if domain in TEXTS and column.get_total_buffer_size() > _LONG_BYTES:
         column = _shortened(column, domain)
     held = [scalar.value for scalar in column] if is_temporal else column.to_pylist()
     values: list[Any] = [value for value in held if value is not None]

@@ -112,20 +112,25 @@ class Compactor:
         state = handle.state
         read = self._parts.read
         deleted: dict[int, compaction.RowIds] = {}
+        small: dict[int, pa.Table] = {}
         if compaction.deletions_due(state):
             entries = size = 0
             for part in compaction.eligible(state, "delete"):
                 if entries + part.rows > compaction.MAX_DELETED_ROWS or size + part.bytes > compaction.MAX_INPUT_BYTES:
                     continue
                 entries, size = entries + part.rows, size + part.bytes
-                table = await read(part, [ROW_ID])
-                deleted[part.id] = np.asarray(table.column(0).combine_chunks())
+                if part.inline is None:
+                    table = await read(part, [ROW_ID])
+                else:
+                    # Read once: there are many of them.
+                    table = small[part.id] = await read(part, keep=False)
+                deleted[part.id] = np.asarray(table.column(ROW_ID).combine_chunks())
         in_vain = self._merged_in_vain.setdefault(handle.shard, {})
         plan = compaction.plan(state, deleted, in_vain)
         if plan is None:
             return await self._fold_large(handle, state)
         inserts = [await read(part, [ROW_ID, *part.columns], keep=False) for part in plan.inserts]
-        deletes = [await read(part, keep=False) for part in plan.deletes]
+        deletes = [small[part.id] if part.id in small else await read(part, keep=False) for part in plan.deletes]
         merged = await asyncio.to_thread(compaction.merge, plan, inserts, deletes)
         if len(plan.inserts) == 1 and not merged.folded:
             ids = compaction.joined([deleted[part.id] for part in plan.deletes])

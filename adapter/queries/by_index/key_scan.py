@@ -127,7 +127,9 @@ async def visible_parts(
     shard, snapshot = relation.shard, transaction.snapshot
     assert shard is not None
     assert snapshot is not None
-    local = await own_parts(transaction, shard, newest=newest, inserts=inserts)
+    local: tuple[Part, ...] = ()
+    if transaction.txn is not None or transaction.own_before or shard[0] == "t":
+        local = await own_parts(transaction, shard, newest=newest, inserts=inserts)
     if transaction.is_own_table(relation):
         return ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=()), local
     return await env.reader.snapshot(shard, snapshot.csn if as_of is None else as_of), local

@@ -30,9 +30,9 @@ MOST_CALLS = {
 BLOCK = {
     "begin": 80,
     "update t set n = n + 1 where id = $1": 345,
-    "select id, n, label from t where id = $1": 396,
+    "select id, n, label from t where id = $1": 398,
     "insert into u values ($1, 1, 'new')": 164,
-    "commit": 485,
+    "commit": 488,
 }
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.indexes.definition import Domain, IndexDefinition, StoredColumn
 from storage.shards.indexes.keys import Ints, Keys, Values, any_null, ascending, equal, hashes, prefixes, values_of
-from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of, rows_at, rows_of_group
+from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of, found_at, rows_of_group
 from storage.shards.indexes.reading.part_views import PartView, plain_key
 from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import visible
@@ -115,7 +115,7 @@ def _few(
             numbers.append(number)
             row_ids.append(row_id)
             places.append(found[row_id])
-    return Found(keys=np.array(numbers, np.int64), row_ids=np.array(row_ids, np.int64), rows=rows_at(columns, places))
+    return found_at(columns, places, numbers, row_ids)
 
 
 def _not_deleted(
