@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.results import ColumnDescription, SkippedRow
+from frontend.copy.binary_rows import rows_at_once
 from frontend.copy.lines import with_context
 from frontend.copy.output import BINARY_SIGNATURE
 from frontend.copy.places import RowPlaces
 from frontend.decoding.binary import parse_binary
-from frontend.decoding.binary_columns import NotPlain, parse_binary_column
+from frontend.decoding.binary_columns import Bytes, Ints, NotPlain, parse_binary_column
 from frontend.decoding.held_as_text import LeftoverData
 from frontend.decoding.text import values_to_array
 from frontend.encoding.rows import RecordBatch
@@ -92,7 +93,11 @@ class CopyBinaryInput:
                 return batches
             position = length
             self._header_due = False
-        noted = self._row_number
+        noted, columns = self._row_number, len(self._columns)
+        rows = rows_at_once(data, len(data) if self._ended else position, columns)
+        self._row_number += rows.count
+        if rows.count:
+            position = rows.end
         starts: list[int] = []
         lengths: list[int] = []
         failure: SqlError | None = None
@@ -100,7 +105,10 @@ class CopyBinaryInput:
             position = self._scan(data, position, starts, lengths, final=final)
         except SqlError as error:
             failure = error  # Rows before it may have errors of their own.
-        batches.extend(self._decoded(data, starts, lengths, noted))
+        shape = (self._row_number - noted - rows.count, columns)
+        all_starts = np.concatenate((rows.starts, np.array(starts, np.int64).reshape(shape)))
+        all_lengths = np.concatenate((rows.lengths, np.array(lengths, np.int64).reshape(shape)))
+        batches.extend(self._decoded(data, all_starts, all_lengths, noted))
         if failure is not None:
             raise failure
         self.places.note(self._row_number - noted, noted, self._row_number - noted)
@@ -137,7 +145,7 @@ class CopyBinaryInput:
 
     def _scan(self, data: bytes, position: int, starts: list[int], lengths: list[int], *, final: bool) -> int:
         """Notes where the fields of the tuples from `position` on start, and how long they are (-1: NULL), those of
-        whole tuples; the position after them."""
+        whole tuples; the position after them. One field after the other, for what `rows_at_once` leaves."""
         size, columns = len(data), len(self._columns)
         count_at, length_at = _COUNT.unpack_from, _LENGTH.unpack_from
         while True:
@@ -180,15 +188,12 @@ class CopyBinaryInput:
         if final:
             raise BadCopyFileFormat("unexpected EOF in COPY data", where=self.where)
 
-    def _decoded(self, data: bytes, starts: list[int], lengths: list[int], first: int) -> list[RecordBatch]:
+    def _decoded(self, data: bytes, all_starts: Ints, all_lengths: Ints, first: int) -> list[RecordBatch]:
         """The rows whose fields are there; `first` is the number of the one before them."""
-        columns = len(self._columns)
         count = self._row_number - first
-        if not columns:
+        if not self._columns:
             return [self._batch([[]] * count)] if count else []
         octets = np.frombuffer(data, np.uint8)
-        all_starts = np.array(starts, np.int64).reshape(-1, columns)
-        all_lengths = np.array(lengths, np.int64).reshape(-1, columns)
         batches = []
         for row in range(0, count, _BATCH_ROWS):
             some = slice(row, row + _BATCH_ROWS)
@@ -215,10 +220,10 @@ class CopyBinaryInput:
 
     def _column(
         self,
-        octets: np.ndarray[Any, np.dtype[np.uint8]],
+        octets: Bytes,
         data: bytes,
-        starts: np.ndarray[Any, np.dtype[np.int64]],
-        lengths: np.ndarray[Any, np.dtype[np.int64]],
+        starts: Ints,
+        lengths: Ints,
         column: ColumnDescription,
     ) -> Any:
         if self._encoding is None:

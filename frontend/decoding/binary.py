@@ -16,7 +16,6 @@ import numpy as np
 
 from frontend.decoding import held_as_text
 from frontend.decoding.held_as_text import LeftoverData
-from frontend.encoding.datetimes import DAYS_1970_TO_2000, MICROS_1970_TO_2000
 from frontend.encoding.ranges import EMPTY, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE
 from frontend.protocol.codec import decode_text
 from planner.errors import (
@@ -40,6 +39,8 @@ from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
 from planner.values.datetimes.calendar_days import (
     DATE_INFINITY,
+    DAYS_1970_TO_2000,
+    MICROS_1970_TO_2000,
     TIMESTAMP_INFINITY,
     checked_days,
     checked_micros,
@@ -50,6 +51,7 @@ from planner.values.datetimes.calendar_days import (
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
 from planner.values.range_sets import normalized
+from planner.values.text_values import apply_typmod
 from planner.values.user_values import enum_position
 
 _NUMERIC_POSITIVE, _NUMERIC_NEGATIVE = 0x0000, 0x4000
@@ -411,7 +413,8 @@ def has_binary_input(sql_type: SqlType) -> bool:
 
 
 def parse_binary(data: bytes, sql_type: SqlType) -> object:
-    """The value of a literal of this type. Raises 08P01, 22P03, 22021, 22008, 42883."""
+    """The value of a literal of this type, with its length or precision enforced as a receive function of PostgreSQL
+    does. Raises 08P01, 22P03, 22021, 22008, 42883, 22001, 22003, 22026."""
     number = _NUMBERS.get(sql_type.oid)
     if number is not None and len(data) == number.size:
         return number.unpack(data)[0]
@@ -437,4 +440,4 @@ def parse_binary(data: bytes, sql_type: SqlType) -> object:
     value = reader(source)
     if source.position != len(data):
         raise LeftoverData()
-    return value
+    return value if sql_type.typmod < 0 else apply_typmod(value, sql_type, explicit=False)

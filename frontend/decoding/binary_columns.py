@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from frontend.encoding.datetimes import DAYS_1970_TO_2000, MICROS_1970_TO_2000
+from frontend.decoding.text import as_declared
 from planner.ir.physical import arrow_type
 from planner.types import types
 from planner.types.types import SqlType
+from planner.values.datetimes.calendar_days import DAYS_1970_TO_2000, MICROS_1970_TO_2000
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
@@ -41,18 +42,32 @@ def parse_binary_column(data: Bytes, starts: Ints, lengths: Ints, sql_type: SqlT
     layout = _FIXED.get(sql_type.oid)
     if layout is not None and sql_type.typmod == -1 and not sql_type.domain:
         name, finish = layout
-        return finish(_gathered(data, starts, lengths, valid, np.dtype(name)), ~valid, sql_type)
-    if sql_type.oid in _VARIABLE and sql_type.typmod == -1 and not sql_type.domain:
+        return finish(_gathered(data, starts, lengths, valid, name), ~valid, sql_type)
+    if sql_type.oid in _VARIABLE and not sql_type.domain:
         return _strings(data, starts, lengths, valid, sql_type)
+    if sql_type.oid == types.NUMERIC and pa.types.is_decimal128(arrow_type(sql_type)) and not sql_type.domain:
+        return _decimals(data, starts, lengths, valid, arrow_type(sql_type))
     raise NotPlain
 
 
-def _gathered(data: Bytes, starts: Ints, lengths: Ints, valid: np.ndarray[Any, Any], kind: np.dtype[Any]) -> Any:
-    if (lengths[valid] != kind.itemsize).any():
+def numbers_at(data: Bytes, starts: Ints, kind: str) -> Any:
+    """The numbers of the numpy type `kind` that begin at `starts`, all of which have to lie within `data`."""
+    type_ = np.dtype(kind)
+    if not len(starts):
+        return np.zeros(0, type_.newbyteorder("="))
+    # One number begins at each byte; numpy reads them where they are.
+    everywhere = np.ndarray((len(data) - type_.itemsize + 1,), type_, data, strides=(1,))
+    return everywhere[starts].astype(type_.newbyteorder("="))
+
+
+def _gathered(data: Bytes, starts: Ints, lengths: Ints, valid: np.ndarray[Any, Any], kind: str) -> Any:
+    if (lengths[valid] != np.dtype(kind).itemsize).any():
         raise NotPlain
-    found = np.zeros((len(starts), kind.itemsize), np.uint8)
-    found[valid] = data[starts[valid][:, None] + np.arange(kind.itemsize)]
-    return found.view(kind).ravel().astype(kind.newbyteorder("="))
+    if valid.all():
+        return numbers_at(data, starts, kind)
+    found = np.zeros(len(starts), np.dtype(kind).newbyteorder("="))
+    found[valid] = numbers_at(data, starts[valid], kind)
+    return found
 
 
 def _numbers(values: Any, nulls: Any, sql_type: SqlType) -> Any:
@@ -88,12 +103,55 @@ _FIXED: dict[int, tuple[str, Callable[[Any, Any, SqlType], Any]]] = {
     types.TIMESTAMPTZ: (">i8", _moments),
 }
 
-_VARIABLE = frozenset({types.TEXT, types.VARCHAR, types.BYTEA})
+_MOST_DIGITS = 6
+"""Groups of four digits of numerics that are read at once: more do not fit into 64 bits."""
+
+_MAX_SCALE = 0x3FFF
 
 
-def _strings(
-    data: Bytes, starts: Ints, lengths: Ints, valid: np.ndarray[Any, Any], sql_type: SqlType
-) -> Any:  # fmt: skip
+def _decimals(
+    data: Bytes, starts: Ints, lengths: Ints, valid: np.ndarray[Any, Any], physical: pa.Decimal128Type
+) -> Any:
+    """Numerics (numeric_send: number of digits, weight, sign, display scale, digits to base 10000) of a precision and
+    scale, those whose digits fit into 64 bits and need no rounding."""
+    if (lengths[valid] < 8).any():
+        raise NotPlain
+    at = starts[valid]
+    counts = numbers_at(data, at, ">u2").astype(np.int64)
+    weights = numbers_at(data, at + 2, ">i2").astype(np.int64)
+    signs, scales = numbers_at(data, at + 4, ">u2"), numbers_at(data, at + 6, ">u2").astype(np.int64)
+    most = int(counts.max(initial=0))
+    if (lengths[valid] != 8 + 2 * counts).any() or most > _MOST_DIGITS or (scales > _MAX_SCALE).any():
+        raise NotPlain
+    if not np.isin(signs, (0x0000, 0x4000)).all():
+        raise NotPlain
+    found = np.zeros(len(at), np.int64)
+    for index in range(most):
+        some = np.flatnonzero(counts > index)
+        digits = numbers_at(data, at[some] + 8 + 2 * index, ">u2").astype(np.int64)
+        exponents = 4 * (weights[some] - index) + physical.scale
+        if (digits > 9999).any() or (exponents > 14).any():
+            raise NotPlain
+        divisors = 10 ** np.clip(-exponents, 0, 4)
+        if (digits % divisors).any():
+            raise NotPlain
+        found[some] += digits // divisors * 10 ** np.maximum(exponents, 0)
+    # Digits beyond the display scale do not count.
+    if (found % 10 ** np.clip(physical.scale - scales, 0, 18)).any():
+        raise NotPlain
+    if physical.precision < 19 and (found >= 10**physical.precision).any():
+        raise NotPlain
+    words = np.zeros((len(starts), 2), np.int64)
+    words[valid, 0] = np.where(signs == 0, found, -found)
+    words[:, 1] = words[:, 0] >> 63
+    mask = None if valid.all() else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(physical, len(starts), [mask, pa.py_buffer(words)])
+
+
+_VARIABLE = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.BYTEA})
+
+
+def _strings(data: Bytes, starts: Ints, lengths: Ints, valid: np.ndarray[Any, Any], sql_type: SqlType) -> Any:
     physical = arrow_type(sql_type)
     is_text = pa.types.is_string(physical)
     if not is_text and not pa.types.is_binary(physical):
@@ -115,4 +173,7 @@ def _strings(
             found.validate(full=True)
         except pa.ArrowInvalid as error:
             raise NotPlain from error
+        found = as_declared(found, sql_type)
+        if found is None:
+            raise NotPlain
     return found

@@ -105,14 +105,21 @@ def _texts(column: ArrowArray, sql_type: SqlType) -> ArrowArray:
         text = pc.cast(column, pa.string())
     except pa.ArrowInvalid as error:
         raise _NotPlain from error
-    if sql_type.typmod >= _VARHDRSZ and sql_type.oid in (types.VARCHAR, types.BPCHAR):
-        limit = sql_type.typmod - _VARHDRSZ
-        longest = pc.max(pc.utf8_length(text)).as_py()
-        if longest is not None and longest > limit:
-            raise _NotPlain
-        if sql_type.oid == types.BPCHAR:
-            text = pc.utf8_rpad(text, width=limit, padding=" ")
-    return text
+    fitted = as_declared(text, sql_type)
+    if fitted is None:
+        raise _NotPlain
+    return fitted
+
+
+def as_declared(text: ArrowArray, sql_type: SqlType) -> ArrowArray | None:
+    """Texts as a column of this type holds them, padded where it pads them. None when one is longer than it may be."""
+    if sql_type.typmod < _VARHDRSZ or sql_type.oid not in (types.VARCHAR, types.BPCHAR):
+        return text
+    limit = sql_type.typmod - _VARHDRSZ
+    longest = pc.max(pc.utf8_length(text)).as_py()
+    if longest is not None and longest > limit:
+        return None
+    return pc.utf8_rpad(text, width=limit, padding=" ") if sql_type.oid == types.BPCHAR else text
 
 
 def _require_lengths(column: ArrowArray, allowed: tuple[int, ...]) -> None:

@@ -27,11 +27,15 @@ from frontend.encoding.columns import (
 )
 from frontend.encoding.settings import FormatSettings
 from frontend.encoding.time_zones import MICROS_PER_SECOND, abbreviation, offset_seconds, resolve_zone, utc_offsets
-from planner.values.datetimes.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY, civil_from_days
+from planner.values.datetimes.calendar_days import (
+    DATE_INFINITY,
+    DAYS_1970_TO_2000,
+    MICROS_1970_TO_2000,
+    TIMESTAMP_INFINITY,
+    civil_from_days,
+)
 
-DAYS_1970_TO_2000 = 10_957
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
-MICROS_1970_TO_2000 = DAYS_1970_TO_2000 * MICROS_PER_DAY
 _FIRST_ISO_DAY = -719_162
 _LAST_ISO_DAY = 2_932_896
 """0001-01-01 and 9999-12-31 in days since 1970."""

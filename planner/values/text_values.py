@@ -38,7 +38,7 @@ from planner.values.datetime_text import (
     parse_timestamptz,
     parse_timetz,
 )
-from planner.values.datetimes.calendar_days import days_of, micros_of, timestamp_of, timestamptz_of
+from planner.values.datetimes.calendar_days import MICROS_1970_TO_2000, days_of, micros_of, timestamp_of, timestamptz_of
 from planner.values.datetimes.time_zones import setting_zone
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
@@ -305,10 +305,8 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
     if type.oid == t.NUMERIC and isinstance(value, Decimal):
         return fit_numeric(value, typmod)
     if type.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, (datetime, int)) and typmod < 6:
-        step = 10 ** (6 - typmod)
-        micros = micros_of(value)
-        extra = micros % step
-        rounded = micros - extra + (step if extra * 2 >= step else 0)
+        # By the distance from 2000 (AdjustTimestampForTypmod).
+        rounded = _rounded(micros_of(value) - MICROS_1970_TO_2000, typmod) + MICROS_1970_TO_2000
         return (timestamp_of if type.oid == t.TIMESTAMP else timestamptz_of)(rounded)
     if type.oid == t.TIMETZ and isinstance(value, str) and typmod < 6:
         return rounded_timetz(value, typmod)
@@ -322,10 +320,15 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
         value = fields_kept(value, (typmod >> 16) & 0x7FFF)
         precision = typmod & 0xFFFF
         if precision < 6:
-            step = 10 ** (6 - precision)
-            rounded = (abs(value.micros) + step // 2) // step * step
-            return Interval(value.months, value.days, rounded if value.micros >= 0 else -rounded)
+            return Interval(value.months, value.days, _rounded(value.micros, precision))
     return value
+
+
+def _rounded(micros: int, precision: int) -> int:
+    """Microseconds rounded to so many digits of a second, halves away from zero."""
+    step: int = 10 ** (6 - precision)
+    rounded = (abs(micros) + step // 2) // step * step
+    return rounded if micros >= 0 else -rounded
 
 
 def _fit_string(value: str, type: SqlType, length: int, *, explicit: bool) -> str:

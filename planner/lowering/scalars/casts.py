@@ -23,6 +23,7 @@ from planner.types.ranges import range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
 from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
+from planner.values.datetimes.calendar_days import MICROS_1970_TO_2000
 from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
 
@@ -518,19 +519,15 @@ def _interval_fields(ctx: Context, target: SqlType) -> str | None:
     return unless_null("0", ctx.dialect.interval_struct(months, days, micros))
 
 
-_EPOCH_2000 = 946_684_800_000_000
-"""Microseconds from 1970 to 2000, PostgreSQL's epoch: halves are rounded away from it."""
-
-
 def _rounded_time(ctx: Context, target: SqlType) -> str:
     dialect, div = ctx.dialect, ctx.dialect.whole_division
     unit = 10 ** (6 - target.typmod)
     if target.oid == types.TIME:
         rounded = f"least((({dialect.time_micros('{0}')} + {unit // 2}) {div} {unit}) * {unit}, {_DAY_MICROS - 1})"
         return unless_null("0", dialect.time_of_micros(rounded))
-    since = f"({dialect.moment_micros('{0}', target.oid)} - {_EPOCH_2000})"
+    since = f"({dialect.moment_micros('{0}', target.oid)} - {MICROS_1970_TO_2000})"
     rounded = (
         f"CASE WHEN {since} >= 0 THEN ({since} + {unit // 2}) {div} {unit} * {unit} "
-        f"ELSE -(({unit // 2} - {since}) {div} {unit} * {unit}) END + {_EPOCH_2000}"
+        f"ELSE -(({unit // 2} - {since}) {div} {unit} * {unit}) END + {MICROS_1970_TO_2000}"
     )
     return dialect.moment_of_micros(rounded, target.oid)

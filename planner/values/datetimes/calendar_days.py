@@ -14,6 +14,9 @@ from planner.common_errors import timestamp_out_of_range
 from planner.errors import DatetimeFieldOverflow
 
 DAY_MICROS = 86_400_000_000
+DAYS_1970_TO_2000 = 10_957
+MICROS_1970_TO_2000 = DAYS_1970_TO_2000 * DAY_MICROS
+"""To PostgreSQL's epoch."""
 FIRST_DAY, LAST_DAY = -2_440_588, 2_145_042_905
 """4714-11-24 BC and 5874897-12-31, PostgreSQL's first and last date."""
 FIRST_MICROS, LAST_MICROS = FIRST_DAY * DAY_MICROS, 2**63 - 2

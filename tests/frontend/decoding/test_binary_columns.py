@@ -71,7 +71,7 @@ def test_columns_are_their_values(oid: int, values: Sequence[bytes | None]) -> N
         (SqlType(types.TEXT), [b"a\0b"]),
         (SqlType(types.TEXT), [b"\xff"]),
         (SqlType(types.TEXT), ["é".encode()[:1], "é".encode()[1:]]),
-        (SqlType(types.VARCHAR, 7), [b"abc"]),
+        (SqlType(types.VARCHAR, 7), [b"abcd"]),
         (SqlType(types.NUMERIC), [b"\0\0\0\0\0\0\0\0"]),
     ],
 )
