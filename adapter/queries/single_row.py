@@ -41,4 +41,4 @@ async def bind_execute_params(running: Running, statement: st.Execute) -> None:
         ir.Literal(value=value, type=held_type(value, type_))
         for value, type_ in zip(values, prepared.param_types, strict=True)
     )
-    running.declared = tuple(declared_as(param.type) for param in running.params)
+    running.declared = tuple(declared_as(param.type, is_checked=True) for param in running.params)

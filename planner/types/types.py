@@ -230,10 +230,12 @@ def _array_over(oid: int) -> int:
     return 0 if row is None else row.array
 
 
-def declared_as(type: SqlType) -> int:
+def declared_as(type: SqlType, *, is_checked: bool = False) -> int:
     """What says that a parameter is of `type` where a statement is bound: its oid, negative for an array of any
-    dimensions. A domain is left to the places that ask for one: there its rules are checked."""
-    return -type.oid if type.dimensioned else type.oid
+    dimensions. A domain is left to the places that ask for one, where its rules are checked, unless they have been
+    (`is_checked`)."""
+    oid = type.declared_oid if is_checked else type.oid
+    return -oid if type.dimensioned else oid
 
 
 def declared_type(declared: int) -> SqlType:

@@ -17,6 +17,7 @@ MAX_LIST = 1 << 24
 memory limit."""
 
 _TOO_LONG = f"generate_series of more than {MAX_LIST} rows is only supported in FROM"
+_TOO_LONG_BY_ROW = f"generate_series of more than {MAX_LIST} rows is only supported with constants"
 
 
 def _integers(site: CallSite) -> str:
@@ -35,9 +36,14 @@ def _integers(site: CallSite) -> str:
             ", CAST({2} AS BIGINT))" if three else ")"
         )
         plain = series if site.type.oid == INT8 else f"CAST({series} AS {{t}}[])"
-        if isinstance(step, int) and step != 0:
-            return plain
-        return f"CASE WHEN {{2}} = 0 THEN {fault} ELSE {plain} END"
+        is_known = isinstance(step, int) and step != 0
+        zero = "" if is_known else f"WHEN {{2}} = 0 THEN {fault} "
+        long = ""
+        if not isinstance(start, int) or not isinstance(stop, int) or not is_known:
+            each = str(step) if is_known else "CAST({2} AS HUGEINT)"
+            steps = f"(CAST({{1}} AS HUGEINT) - CAST({{0}} AS HUGEINT)) // {each}"
+            long = f"WHEN {steps} >= {MAX_LIST} THEN {site.dialect.raise_sql('54000', _TOO_LONG_BY_ROW)} "
+        return f"CASE {zero}{long}ELSE {plain} END" if zero or long else plain
     stride = "{2}" if three else "CAST(1 AS {t})"
     series = f"sequence({{0}}, {{1}}, {stride})"
     if not three:
