@@ -39,7 +39,7 @@ from tests.simulation.world import Plan
 
 MAX_SEEDS = 60
 
-TWO_PHASES = range(70, 95)
+TWO_PHASES = range(160, 185)
 """Seeds of runs with prepared transactions, which take longer; few of them bring all that one of the mistakes needs."""
 
 STORM = Conditions(fail_before=0.05, unknown_before=0.04, unknown_after=0.08, slow=0.03)
