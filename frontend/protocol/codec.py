@@ -43,9 +43,8 @@ from frontend.protocol.messages import (
     Sync,
     Terminate,
 )
-from planner.catalog_data.encodings import decoded
+from planner.catalog_data.encodings import UTF8, decoded
 from planner.errors import (
-    CharacterNotInRepertoire,
     FeatureNotSupported,
     InvalidAuthorizationSpecification,
     ProgramLimitExceeded,
@@ -81,30 +80,13 @@ class FramingError(Exception):
         self.error = error
 
 
-def invalid_utf8(data: bytes, start: int) -> CharacterNotInRepertoire:
-    """PostgreSQL's error for the invalid UTF-8 sequence at `start`, showing the bytes that the first one announces."""
-    first = data[start]
-    length = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4 if first < 0xF8 else 1
-    shown = " ".join(f"0x{byte:02x}" for byte in data[start : start + length])
-    return CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": {shown}')
-
-
 def decode_utf8(data: bytes | memoryview) -> str:
     """Text in UTF-8; raises 22021 as PostgreSQL does, also for a NUL byte."""
-    if isinstance(data, memoryview):
-        with suppress(UnicodeDecodeError):
-            text = str(data, "utf-8")
-            if "\0" not in text:
-                return text
-        data = bytes(data)
-    zero = data.find(0)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise invalid_utf8(data, error.start if zero < 0 else min(zero, error.start)) from None
-    if zero >= 0:
-        raise invalid_utf8(data, zero)
-    return text
+    with suppress(UnicodeDecodeError):
+        text = str(data, "utf-8")
+        if "\0" not in text:
+            return text
+    return decoded(bytes(data), UTF8)
 
 
 def decode_text(data: bytes | memoryview) -> str:

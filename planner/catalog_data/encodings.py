@@ -56,6 +56,14 @@ def is_convertible(name: str) -> bool:
     return name in _CODECS or name in (UTF8, SQL_ASCII) or name in conversions().tables
 
 
+def _invalid_utf8(data: bytes, start: int) -> CharacterNotInRepertoire:
+    """PostgreSQL's error for the invalid UTF-8 sequence at `start`, showing the bytes that the first one announces."""
+    first = data[start]
+    length = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4 if first < 0xF8 else 1
+    shown = " ".join(f"0x{byte:02x}" for byte in data[start : start + length])
+    return CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": {shown}')
+
+
 def encoded(text: str, name: str) -> bytes:
     """`text` in the encoding `name`. Raises 22P05 for a character that it has not."""
     if text.isascii() or name in (UTF8, SQL_ASCII):
@@ -69,9 +77,22 @@ def encoded(text: str, name: str) -> bytes:
         raise _untranslatable(text[error.start].encode(), UTF8, name) from None
 
 
+def _decoded_utf8(data: bytes) -> str:
+    zero = data.find(0)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _invalid_utf8(data, error.start if zero < 0 else min(zero, error.start)) from None
+    if zero >= 0:
+        raise _invalid_utf8(data, zero)
+    return text
+
+
 def decoded(data: bytes, name: str) -> str:
-    """The text that `data` is in the encoding `name`, neither UTF8 nor SQL_ASCII. Raises 22021 for bytes that are none
-    of it, zero among them, 22P05 for a character that UTF-8 has not."""
+    """The text that `data` is in the encoding `name`. Raises 22021 for bytes that are none of it, zero among them,
+    22P05 for a character that UTF-8 has not."""
+    if name in (UTF8, SQL_ASCII):
+        return _decoded_utf8(data)
     if 0 in data:
         raise _invalid(data, data.index(0), name)
     codec = _CODECS.get(name)

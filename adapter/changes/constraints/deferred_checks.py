@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from adapter.changes.constraints.key_checks import (
     check_referring,
@@ -13,9 +14,11 @@ from adapter.changes.constraints.key_checks import (
     check_unreferenced,
     find,
     gone_keys,
+    mixed,
+    mixed_rows,
 )
 from adapter.changes.constraints.overlap_checks import check_overlaps
-from adapter.changes.constraints.table_keys import foreign_key
+from adapter.changes.constraints.table_keys import ForeignKey, foreign_key
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import constraint_index, index_definition
@@ -64,12 +67,22 @@ async def check_deferred(running: Running, constraints: frozenset[int] | None = 
         if held.referenced:
             await check_unreferenced(running, key, await gone_keys(running, key, held.keys))
         else:
+            await _check_mixed(running, key, held.keys)
             # Only rows that are still there refer to anything.
             once = await computed(len(held.keys[0]), partial(distinct_keys, held.keys))
             found = await find(running, key.child, key.child_index, once)
             await check_referring(running, key, await computed(len(found.keys), partial(_taken, once, found.keys)))
     left = () if constraints is None else transaction.pending.deferred
     transaction.keep_deferred(held for held in left if constraints is None or held.constraint not in constraints)
+
+
+async def _check_mixed(running: Running, key: ForeignKey, keys: Keys) -> None:
+    """23503 when a row that is still there has a key, of `keys`, that MATCH FULL forbids."""
+    rows = mixed_rows(key, keys)
+    if len(rows):
+        index = replace(key.child_index, nulls_not_distinct=True)
+        if len((await find(running, key.child, index, _taken(keys, rows))).keys):
+            raise mixed(running, key)
 
 
 def _taken(keys: Keys, numbers: Ints) -> Keys:

@@ -211,7 +211,17 @@ def _still_referenced(running: Running, key: ForeignKey, keys: Keys) -> Violatio
     return violation
 
 
-def _mixed(running: Running, key: ForeignKey) -> ForeignKeyViolation:
+def mixed_rows(key: ForeignKey, keys: Keys) -> Any:
+    """The places in `keys` of those that MATCH FULL forbids, whatever the referred-to table has: some of their columns
+    are NULL, not all."""
+    if key.constraint.match != "f" or len(keys) == 1:
+        return np.zeros(0, np.int64)
+    nulls = np.sum([np.asarray(column.is_null()) for column in keys], axis=0)
+    return np.flatnonzero((nulls > 0) & (nulls < len(keys)))
+
+
+def mixed(running: Running, key: ForeignKey) -> ForeignKeyViolation:
+    """23503 for a referring key of `mixed_rows`."""
     return ForeignKeyViolation(
         f'insert or update on table "{key.child.name}" violates foreign key constraint "{key.constraint.name}"',
         detail="MATCH FULL does not allow mixing of null and nonnull key values.",
@@ -333,10 +343,8 @@ async def _refuse_unserializable(running: Running, relation: Relation, as_of: Cs
 
 async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None:
     """23503 when a row that `keys` refer to is not there; it must stay."""
-    if key.constraint.match == "f" and len(keys) > 1:
-        nulls = np.sum([np.asarray(column.is_null()) for column in keys], axis=0)
-        if ((nulls > 0) & (nulls < len(keys))).any():
-            raise _mixed(running, key)
+    if len(mixed_rows(key, keys)):
+        raise mixed(running, key)
     once = await computed(len(keys[0]), partial(distinct_keys, keys))
     if not len(once[0]):
         return

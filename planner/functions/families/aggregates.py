@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from planner.dialects.comparison_keys import order_key
 from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
 from planner.functions.engines.spark import checked, portable
-from planner.functions.forms.form import CallSite, Form, both
+from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.numeric_division import quotient
 from planner.ir.physical import element_type
 from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of
@@ -196,13 +196,18 @@ _SORTED = {
 _PLACE = "<p> * (count({1}){f} - 1)"
 _BETWEEN = {
     "local": "list_transform([struct_pack(s := " + _SORTED["local"] + f", r := {_PLACE})], lambda q: "
-    "q.s[CAST(floor(q.r) AS BIGINT) + 1] + (q.s[CAST(ceil(q.r) AS BIGINT) + 1] - q.s[CAST(floor(q.r) AS BIGINT) + 1]) "
-    "* (q.r - floor(q.r)))[1]",
+    "CASE WHEN floor(q.r) = q.r THEN q.s[CAST(q.r AS BIGINT) + 1] ELSE q.s[CAST(floor(q.r) AS BIGINT) + 1] + "
+    "(q.s[CAST(ceil(q.r) AS BIGINT) + 1] - q.s[CAST(floor(q.r) AS BIGINT) + 1]) * (q.r - floor(q.r)) END)[1]",
     "spark": "transform(array(named_struct('s', " + _SORTED["spark"] + f", 'r', {_PLACE})), q -> "
-    "get(q.s, CAST(floor(q.r) AS INT)) + (get(q.s, CAST(ceil(q.r) AS INT)) - get(q.s, CAST(floor(q.r) AS INT))) "
-    "* (q.r - floor(q.r)))[0]",
+    "CASE WHEN floor(q.r) = q.r THEN get(q.s, CAST(q.r AS INT)) ELSE get(q.s, CAST(floor(q.r) AS INT)) + "
+    "(get(q.s, CAST(ceil(q.r) AS INT)) - get(q.s, CAST(floor(q.r) AS INT))) * (q.r - floor(q.r)) END)[0]",
 }
-"""percentile_cont of the fraction `<p>`: between the two values where it falls."""
+"""percentile_cont of the fraction `<p>`: between the two values where it falls, by float8_lerp's formula. The engines'
+own functions round otherwise."""
+_BETWEEN_INTERVALS = {
+    "local": f"tg_interval_percentile(list({{1}}){{f}}, CAST({_PLACE} AS DOUBLE), '{{dir}}' = '')",
+}
+"""The same of intervals."""
 _AT = {
     "local": _SORTED["local"] + "[greatest(CAST(ceil(<p> * count({1}){f}) AS BIGINT), 1)]",
     "spark": "get(" + _SORTED["spark"] + ", greatest(CAST(ceil(<p> * count({1}){f}) AS INT), 1) - 1)",
@@ -218,7 +223,7 @@ def _percentile(name: str, computed: Mapping[str, str]) -> Callable[[CallSite], 
         given = site.constants[0]
         fractions = given if isinstance(given, tuple) else (given,)
         known = bool(fractions) and all(isinstance(each, float) and 0 <= each <= 1 for each in fractions)
-        if known and (site.engine == "local" or (given == fractions[0] and name == "percentile_cont")):
+        if known and site.engine == "local" and name == "percentile_disc":
             return name + "({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}"
         several = element_type(site.arg_types[0]) is not None
         number = "p" if several else "{0}"
@@ -283,6 +288,8 @@ def forms() -> Mapping[str, Form]:
         "mode(anyelement)": Form(local="mode({0} ORDER BY {w}){f}", spark="mode() WITHIN GROUP (ORDER BY {0}){f}"),
         "percentile_cont(float8,float8)": both(_percentile("percentile_cont", _BETWEEN)),
         "percentile_cont(float8[],float8)": both(_percentile("percentile_cont", _BETWEEN)),
+        "percentile_cont(float8,interval)": local_only(_percentile("percentile_cont", _BETWEEN_INTERVALS)),
+        "percentile_cont(float8[],interval)": local_only(_percentile("percentile_cont", _BETWEEN_INTERVALS)),
         "percentile_disc(float8,anyelement)": both(_percentile("percentile_disc", _AT)),
         "percentile_disc(float8[],anyelement)": both(_percentile("percentile_disc", _AT)),
         "regr_count(float8,float8)": both("CAST(regr_count({d}{0}, {1}){f} AS BIGINT)"),

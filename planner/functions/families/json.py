@@ -79,6 +79,7 @@ def forms() -> Mapping[str, Form]:
         "?|(jsonb,text[])": local_only("tg_jsonb_exists({0}, {1}, 'any')"),
         "?&(jsonb,text[])": local_only("tg_jsonb_exists({0}, {1}, 'all')"),
         "jsonb_set(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_set({0}, {1}, {2}, {3})"),
+        "jsonb_set_lax(jsonb,text[],jsonb,bool,text)": local_only("tg_jsonb_set_lax({0}, {1}, {2}, {3}, {4})"),
         "jsonb_insert(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_insert({0}, {1}, {2}, {3})"),
         "json_object(text[])": local_only("tg_json_object({0})"),
         "json_object(text[],text[])": local_only("tg_json_object_pair({0}, {1})"),

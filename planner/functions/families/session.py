@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
+from planner.types.type_names import type_length
+from planner.types.types import BYTEA, NUMERIC
 
 
 def _typeof(site: CallSite) -> str:
@@ -24,6 +26,24 @@ def _nulls(sign: str) -> Form:
         return f"({terms})"
 
     return both(template)
+
+
+def _column_size(site: CallSite) -> str:
+    """pg_column_size: what PostgreSQL takes for a value of a fixed length, a text, a bytea or a numeric, uncompressed;
+    of other types, what their text takes. Before a value that is stored stands one byte that has its length, if that is
+    below 127, else four."""
+    given, constant = site.arg_types[0], site.constants[0]
+    fixed = type_length(given.oid)
+    if fixed > 0:
+        return f"CASE WHEN {{0}} IS NOT NULL THEN {fixed} END"
+    if given.oid == BYTEA:
+        size = "octet_length({0})"
+    elif given.oid == NUMERIC:
+        size = "tg_numeric_size({text:0})"
+    else:
+        size = "strlen({text:0})"
+    head = "4" if constant is not NOT_CONSTANT else f"CASE WHEN {size} <= 126 THEN 1 ELSE 4 END"
+    return f"CAST({size} + {head} AS INTEGER)"
 
 
 def forms() -> Mapping[str, Form]:
@@ -44,5 +64,6 @@ def forms() -> Mapping[str, Form]:
             "CASE {0} WHEN 'pg_default' THEN tg_database_size({token}, 'o5') "
             "WHEN 'pg_global' THEN CAST(0 AS BIGINT) END"
         ),
+        "pg_column_size(any)": local_only(_column_size),
         "pg_size_bytes(text)": local_only("tg_size_bytes({0})"),
     }

@@ -274,6 +274,8 @@ def forms() -> Mapping[str, Form]:
         "decode(text,text)": local_only("tg_decode({0}, {1})"),
         "convert_from(bytea,name)": local_only("tg_convert_from({0}, {1})"),
         "convert_to(text,name)": local_only("tg_convert_to({0}, {1})"),
+        "convert(bytea,name,name)": local_only("tg_convert({0}, {1}, {2})"),
+        "length(bytea,name)": local_only("tg_length_in({0}, {1})"),
         "position(bytea,bytea)": local_only("tg_position_bytea({0}, {1})"),
         "set_byte(bytea,int4,int4)": local_only("tg_set_byte({0}, {1}, {2})"),
         "set_bit(bytea,int8,int4)": local_only("tg_set_bit({0}, {1}, {2})"),
@@ -289,6 +291,7 @@ def forms() -> Mapping[str, Form]:
         "get_bit(bytea,int8)": local_only("tg_get_bit({0}, {1})"),
         "unistr(text)": local_only("tg_unistr({0})"),
         "normalize(text,text)": local_only("tg_normalize({0}, {1})"),
+        "is_normalized(text,text)": local_only("(tg_normalize({0}, {1}) = {0})"),
         "parse_ident(text,bool)": local_only("tg_parse_ident({0}, {1})"),
         "to_hex(int4)": Form(
             local="printf('%x', CASE WHEN {0} < 0 THEN CAST({0} AS BIGINT) + 4294967296 ELSE CAST({0} AS BIGINT) END)",

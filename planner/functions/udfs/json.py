@@ -276,6 +276,36 @@ def set_path(text: str, steps: list[str | None], value: str, create: bool) -> st
     return _changed(text, steps, value, create=create, insert=False, after=False)
 
 
+_TREATMENTS = ("delete_key", "return_target", "use_json_null", "raise_exception")
+
+
+def set_path_lax(
+    text: str | None, steps: list[str | None] | None, value: str | None, create: bool | None, treatment: str | None
+) -> str | None:
+    """jsonb_set_lax(): jsonb_set() that is told what a NULL value means. Raises 22023, 22004."""
+    if text is None or steps is None or create is None:
+        return None
+    if treatment not in _TREATMENTS:
+        listed = ", ".join(f'"{each}"' for each in _TREATMENTS[:-1])
+        raise InvalidParameterValue(f'null_value_treatment must be {listed}, or "{_TREATMENTS[-1]}"')
+    if value is not None:
+        return set_path(text, steps, value, create)
+    match treatment:
+        case "raise_exception":
+            raise NullValueNotAllowed(
+                "JSON value must not be null",
+                detail='Exception was raised because null_value_treatment is "raise_exception".',
+                hint="To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is not "
+                "passed.",
+            )
+        case "use_json_null":
+            return set_path(text, steps, "null", create)
+        case "delete_key":
+            return delete_path(text, steps)
+        case _:
+            return text
+
+
 def insert_path(text: str, steps: list[str | None], value: str, after: bool) -> str:
     """jsonb_insert()."""
     return _changed(text, steps, value, create=True, insert=True, after=after)
@@ -520,6 +550,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_jsonb_exists": Udf((_T, _L, _T), "BOOLEAN", exists),
     "tg_jsonb_assign": Udf((_T, _L, _T), _T, assign),
     "tg_jsonb_set": Udf((_T, _L, _T, "BOOLEAN"), _T, set_path),
+    "tg_jsonb_set_lax": Udf((_T, _L, _T, "BOOLEAN", _T), _T, set_path_lax, nulls=True),
     "tg_jsonb_insert": Udf((_T, _L, _T, "BOOLEAN"), _T, insert_path),
     "tg_jsonb_key": Udf((_T,), "BLOB", key),
 }

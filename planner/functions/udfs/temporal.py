@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.common_errors import division_by_zero, interval_out_of_range
@@ -92,7 +92,7 @@ def age(left: int, right: int) -> IntervalValue:
 
 def series(start: int, stop: int, step: Mapping[str, int], zone: str) -> list[int]:
     """generate_series of moments; `zone` is empty where days are 24 hours."""
-    total = (step["months"] * DAYS_PER_MONTH + step["days"]) * DAY + step["micros"]
+    total = _length(step)
     if total == 0:
         raise InvalidParameterValue("step size cannot equal zero")
     clock = setting_zone(zone) if zone else None
@@ -123,6 +123,24 @@ def scale(interval: Mapping[str, int], factor: float) -> IntervalValue:
         seconds -= int(seconds / 86400.0) * 86400.0
     days += int(month_days)
     return make_interval(months, days, round(interval["micros"] * factor + seconds * 1_000_000))
+
+
+_FIELDS = ("months", "days", "micros")
+
+
+def _length(interval: Mapping[str, int]) -> int:
+    """What intervals are compared by: months of 30 days, days of 24 hours (interval_cmp_value)."""
+    return (interval["months"] * DAYS_PER_MONTH + interval["days"]) * DAY + interval["micros"]
+
+
+def percentile(intervals: Sequence[Mapping[str, int] | None], place: float, ascending: bool) -> IntervalValue:
+    """percentile_cont(): what is at `place` in the sorted intervals, between two of them by interval_lerp's formula."""
+    ordered = sorted((each for each in intervals if each is not None), key=_length, reverse=not ascending)
+    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
+    if low is high:
+        return make_interval(low["months"], low["days"], low["micros"])
+    step = scale({field: high[field] - low[field] for field in _FIELDS}, place - math.floor(place))
+    return make_interval(*(low[field] + step[field] for field in _FIELDS))
 
 
 def divide(interval: Mapping[str, int], divisor: float) -> IntervalValue:
@@ -331,6 +349,7 @@ _T, _I, _B, _F = "VARCHAR", "INTEGER", "BIGINT", "DOUBLE"
 UDFS: Mapping[str, Udf] = {
     "tg_age": Udf((_B, _B), INTERVAL, age),
     "tg_timestamp_series": Udf((_B, _B, INTERVAL, _T), "BIGINT[]", series),
+    "tg_interval_percentile": Udf((f"{INTERVAL}[]", _F, "BOOLEAN"), INTERVAL, percentile),
     "tg_interval_mul": Udf((INTERVAL, _F), INTERVAL, scale),
     "tg_interval_div": Udf((INTERVAL, _F), INTERVAL, divide),
     "tg_interval_avg": Udf((_B, _B, _B, _B), INTERVAL, average),

@@ -9,10 +9,10 @@ import unicodedata
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 
+from planner.catalog_data.encodings import canonical_name, decoded, encoded
 from planner.common_errors import numeric_overflow
 from planner.errors import (
     ArraySubscriptError,
-    CharacterNotInRepertoire,
     InvalidParameterValue,
     InvalidTextRepresentation,
     NullValueNotAllowed,
@@ -130,29 +130,32 @@ def string_to_array(text: str | None, delimiter: str | None, null: str | None) -
     return [None if null is not None and part == null else part for part in parts]
 
 
-_ENCODINGS = {"utf8": "utf-8", "unicode": "utf-8", "latin1": "latin-1", "sqlascii": "ascii", "win1252": "cp1252",
-              "latin2": "iso8859-2", "latin9": "iso8859-15"}  # fmt: skip
-
-
-def _encoding(name: str) -> str:
-    found = _ENCODINGS.get(re.sub(r"[^a-z0-9]", "", name.lower()))
+def _encoding(name: str, purpose: str) -> str:
+    found = canonical_name(name)
     if found is None:
-        raise InvalidParameterValue(f'invalid source encoding name "{name}"')
+        raise InvalidParameterValue(f'invalid {purpose}encoding name "{name}"')
     return found
 
 
 def convert_from(data: bytes, name: str) -> str:
-    """convert_from()."""
-    try:
-        return data.decode(_encoding(name))
-    except UnicodeDecodeError as error:
-        shown = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.start + 1])
-        raise CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": {shown}') from None
+    """convert_from(). Raises 22023, 22021, 22P05."""
+    return decoded(data, _encoding(name, "source "))
 
 
 def convert_to(text: str, name: str) -> bytes:
-    """convert_to()."""
-    return text.encode(_encoding(name), errors="strict")
+    """convert_to(). Raises 22023, 22P05."""
+    return encoded(text, _encoding(name, "destination "))
+
+
+def convert(data: bytes, source: str, target: str) -> bytes:
+    """convert(). Raises 22023, 22021, 22P05."""
+    given, wanted = _encoding(source, "source "), _encoding(target, "destination ")
+    return encoded(decoded(data, given), wanted)
+
+
+def length_in(data: bytes, name: str) -> int:
+    """length(bytea, name): the characters that the bytes are in an encoding. Raises 22023, 22021."""
+    return len(decoded(data, _encoding(name, "")))
 
 
 def encode(data: bytes, kind: str) -> str:
@@ -293,6 +296,23 @@ def parse_ident(text: str, strict: bool) -> list[str]:
         return parts
 
 
+def numeric_size(text: str) -> int:
+    """Bytes that PostgreSQL takes for a numeric, without those of its length: two or four of sign, weight and scale,
+    two for each four digits."""
+    value = Decimal(text)
+    if not value.is_finite():
+        return 2
+    digits = "".join(map(str, value.as_tuple().digits)) if value else ""
+    low = value.adjusted() + 1 - len(digits)
+    aligned = "0" * (-(value.adjusted() + 1) % 4) + digits + "0" * (low % 4) if digits else ""
+    groups = [aligned[at : at + 4] for at in range(0, len(aligned), 4)]
+    while groups and groups[-1].strip("0") == "":
+        groups.pop()
+    weight = value.adjusted() // 4 if value else 0
+    small = -int(value.as_tuple().exponent) <= 63 and -64 <= weight <= 63
+    return (2 if small else 4) + 2 * len(groups)
+
+
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -412,6 +432,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_record_field": Udf((_T, _I), _T, record_field),
     "tg_convert_from": Udf((_B, _T), _T, convert_from),
     "tg_convert_to": Udf((_T, _T), _B, convert_to),
+    "tg_convert": Udf((_B, _T, _T), _B, convert),
+    "tg_length_in": Udf((_B, _T), _I, length_in),
     "tg_encode": Udf((_B, _T), _T, encode),
     "tg_decode": Udf((_T, _T), _B, decode),
     "tg_digest": Udf((_T, _B), _B, digest),
@@ -426,6 +448,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_unistr": Udf((_T,), _T, unistr),
     "tg_normalize": Udf((_T, _T), _T, normalize),
     "tg_parse_ident": Udf((_T, "BOOLEAN"), "VARCHAR[]", parse_ident),
+    "tg_numeric_size": Udf((_T,), _I, numeric_size),
     "tg_size_pretty": Udf(("BIGINT",), _T, size_pretty),
     "tg_size_bytes": Udf((_T,), "BIGINT", size_bytes),
     "tg_interval_out": Udf((INTERVAL, _T), _T, interval_out),

@@ -7,8 +7,14 @@ their texts compare as they do; positions in the log have not, they compare by `
 from __future__ import annotations
 
 import re
+from decimal import ROUND_HALF_UP, Decimal
 
-from planner.errors import InvalidTextRepresentation, NumericValueOutOfRange
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    InvalidTextRepresentation,
+    NumericValueOutOfRange,
+)
 
 _PAIR = "([0-9a-fA-F]{1,2})"
 _FORMS = tuple(
@@ -106,6 +112,24 @@ def parse_lsn(text: str) -> str:
 def show_lsn(position: int) -> str:
     """What pg_lsn_out prints."""
     return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
+
+
+def lsn_at(number: str) -> str:
+    """The value of pg_lsn for a position in the log, a numeric as text (numeric_pg_lsn). Raises 0A000, 22023."""
+    position = Decimal(number)
+    if not position.is_finite():
+        raise FeatureNotSupported(f"cannot convert {'NaN' if position.is_nan() else 'infinity'} to pg_lsn")
+    whole = int(position.quantize(Decimal(1), ROUND_HALF_UP))
+    if not 0 <= whole < 1 << 64:
+        raise InvalidParameterValue("pg_lsn out of range")
+    return show_lsn(whole)
+
+
+def lsn_moved(position: str, bytes_: str, sign: str) -> str:
+    """pg_lsn + numeric and pg_lsn - numeric. Raises 0A000, 22023."""
+    if Decimal(bytes_).is_nan():
+        raise FeatureNotSupported(f"cannot {'add NaN to' if sign == '+' else 'subtract NaN from'} pg_lsn")
+    return lsn_at(str(lsn_of(position) + (1 if sign == "+" else -1) * Decimal(bytes_)))
 
 
 def lsn_of(text: str) -> int:

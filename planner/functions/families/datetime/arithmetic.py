@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.intervals import MICROS_PER_DAY, unless_null
+from planner.functions.forms.spans import overlapping
 from planner.ir.nodes import Interval
 from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
 
@@ -132,19 +133,10 @@ def _interval_times(site: CallSite) -> str | None:
 
 
 def _overlaps(site: CallSite) -> str:
-    s1, s2 = "{0}", "{2}"
     later = _time_interval if site.arg_types[0].oid == TIME else _moment_interval
     e1 = later("+", 0, 1)(site) if site.arg_types[1].oid == INTERVAL else "{1}"
     e2 = later("+", 2, 3)(site) if site.arg_types[3].oid == INTERVAL else "{3}"
-    # The end of a span with a NULL is NULL, its start is what is known of it; of two NULLs nothing is known.
-    a, b = f"least({s1}, {e1})", f"CASE WHEN {s1} > {e1} THEN {s1} WHEN {s1} IS NOT NULL THEN {e1} END"
-    c, d = f"least({s2}, {e2})", f"CASE WHEN {s2} > {e2} THEN {s2} WHEN {s2} IS NOT NULL THEN {e2} END"
-    known = f"{b} IS NOT NULL AND {d} IS NOT NULL"
-    return (
-        f"CASE WHEN {a} > {c} THEN CASE WHEN {d} IS NULL THEN NULL WHEN {a} < {d} THEN TRUE WHEN {b} IS NOT NULL THEN "
-        f"FALSE END WHEN {a} < {c} THEN CASE WHEN {b} IS NULL THEN NULL WHEN {c} < {b} THEN TRUE WHEN {d} IS NOT NULL "
-        f"THEN FALSE END WHEN {a} = {c} THEN CASE WHEN {known} THEN TRUE END END"
-    )
+    return overlapping("{0}", e1, "{2}", e2)
 
 
 def forms() -> Mapping[str, Form]:

@@ -28,6 +28,11 @@ def forms() -> Mapping[str, Form]:
         for type in ("macaddr", "macaddr8"):
             given[f"{symbol}({type},{type})"] = both(f"({{0}} {symbol} {{1}})")
         given[f"{symbol}(pg_lsn,pg_lsn)"] = both(f"({LSN_KEY} {symbol} {LSN_KEY.replace('{0}', '{1}')})")
+    given["pg_lsn(numeric)"] = local_only("tg_lsn_at({text:0})")
+    for sign in "+-":
+        given[f"{sign}(pg_lsn,numeric)"] = local_only(f"tg_lsn_moved({{0}}, {{text:1}}, '{sign}')")
+    given["+(numeric,pg_lsn)"] = local_only("tg_lsn_moved({1}, {text:0}, '+')")
+    given["-(pg_lsn,pg_lsn)"] = given["pg_wal_lsn_diff(pg_lsn,pg_lsn)"] = local_only("tg_lsn_difference({0}, {1})")
     for name in ("min", "max"):
         given[f"{name}(pg_lsn)"] = Form(
             local=f"arg_{name}({{0}}, {LSN_KEY}){{f}}", spark=f"{name}_by({{0}}, {LSN_KEY}){{f}}"

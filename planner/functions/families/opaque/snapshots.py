@@ -55,6 +55,11 @@ def forms() -> Mapping[str, Form]:
         given[f"{prefix}_xip({snapshot})"] = _form(**{engine: _xip(engine, big=big) for engine in _ENGINES})
         name = "txid_visible_in_snapshot" if big else "pg_visible_in_snapshot"
         given[f"{name}({xid},{snapshot})"] = _form(**{engine: _visible(engine) for engine in _ENGINES})
+    for name in ("min", "max"):
+        given[f"{name}(xid8)"] = Form(
+            local=f"arg_{name}({{0}}, CAST({{0}} AS {_NUMBER['local']})){{f}}",
+            spark=f"{name}_by({{0}}, CAST({{0}} AS {_NUMBER['spark']})){{f}}",
+        )
     for symbol in ("=", "<>", "<", ">", "<=", ">="):
         given[f"{symbol}(xid8,xid8)"] = _form(**{engine: _compared(engine, symbol) for engine in _ENGINES})
     return given

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.functions.forms.form import CallSite, Form, both
+from planner.functions.forms.spans import overlapping
 from planner.types.signature import COMPARISONS
 from planner.types.types import TIMESTAMP, TIMESTAMPTZ
 
@@ -50,6 +51,9 @@ def forms() -> Mapping[str, Form]:
     given = {f"{symbol}(timetz,timetz)": _compared(symbol) for symbol in COMPARISONS}
     for name in ("min", "max"):
         given[f"{name}(timetz)"] = _extreme(name)
+    given["overlaps(timetz,timetz,timetz,timetz)"] = both(
+        lambda site: overlapping(*(site.dialect.python("tg_timetz_key", f"{{{n}}}") for n in range(4)))
+    )
     given["+(timetz,interval)"] = _moved("")
     given["-(timetz,interval)"] = _moved("-")
     given["+(interval,timetz)"] = both(lambda site: site.dialect.python("tg_timetz_moved", "{1}", "({0}).micros"))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 
 from planner.functions.udfs.table import Udf
 from planner.values.opaque.address_text import (
+    lsn_at,
+    lsn_moved,
+    lsn_of,
     macaddr8_of,
     macaddr_of,
     octets_of,
@@ -52,5 +56,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_mac_and": Udf((_T, _T), _T, _combined(lambda a, b: a & b)),
     "tg_mac_or": Udf((_T, _T), _T, _combined(lambda a, b: a | b)),
     "tg_mac_set7bit": Udf((_T,), _T, set7bit),
+    "tg_lsn_at": Udf((_T,), _T, lsn_at),
+    "tg_lsn_moved": Udf((_T, _T, _T), _T, lsn_moved),
+    "tg_lsn_difference": Udf((_T, _T), "DECIMAL(38,0)", lambda one, other: Decimal(lsn_of(one) - lsn_of(other))),
     "tg_lsn_in": Udf((_T,), _T, parse_lsn),
 }
