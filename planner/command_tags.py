@@ -32,6 +32,7 @@ _FIXED: dict[type, str] = {
     st.CreateSequence: "CREATE SEQUENCE",
     st.AlterSequence: "ALTER SEQUENCE",
     st.CreateEnum: "CREATE TYPE",
+    st.CreateRange: "CREATE TYPE",
     st.CreateDomain: "CREATE DOMAIN",
     st.SetDomainDefault: "ALTER DOMAIN",
     st.SetDomainNotNull: "ALTER DOMAIN",

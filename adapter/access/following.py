@@ -25,6 +25,7 @@ from storage.catalog.model import (
     Sequence as SequenceRecord,
 )
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 
 _DEFAULT_KINDS = {"r": "r", "s": "S", "f": "f", "T": "T", "n": "n"}
 """Of each kind of object, that of pg_default_acl."""
@@ -103,7 +104,7 @@ def _what(record: CatalogRecord) -> tuple[str, int, int]:
             return "f", record.oid, record.schema
         case Schema():
             return "n", record.oid, 0
-        case EnumType() | DomainType():
+        case EnumType() | DomainType() | UserRange():
             return "T", derived_oids.row_type_oid(record.oid), record.schema
         case _:
             return "", 0, 0

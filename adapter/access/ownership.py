@@ -20,9 +20,10 @@ from storage.catalog.model import (
 from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 
 Owned: TypeAlias = (
-    Relation | Sequence | Schema | Database | EnumType | DomainType | Function | Extension | ForeignServer
+    Relation | Sequence | Schema | Database | EnumType | DomainType | UserRange | Function | Extension | ForeignServer
 )
 """The records that say who owns the object."""
 
@@ -32,7 +33,8 @@ _RELATION_KINDS = {"r": "table", "v": "view", "m": "materialized view", "f": "fo
 def is_owned(record: Record | None) -> TypeGuard[Owned]:
     """Whether the record says who owns the object."""
     return isinstance(
-        record, (Relation, Sequence, Schema, Database, EnumType, DomainType, Function, Extension, ForeignServer)
+        record,
+        (Relation, Sequence, Schema, Database, EnumType, DomainType, UserRange, Function, Extension, ForeignServer),
     )
 
 
@@ -53,7 +55,7 @@ def kind_of(record: Owned | Index) -> str:
             return "extension"
         case ForeignServer():
             return "foreign server"
-        case EnumType() | DomainType():
+        case EnumType() | DomainType() | UserRange():
             return "type"
         case Function():
             return "procedure" if record.kind == "p" else "function"

@@ -9,6 +9,7 @@ from planner.errors import InsufficientPrivilege
 from planner.types.type_names import element_of, format_type
 from storage.catalog.model import CatalogRecord, DomainType, Relation
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 
 
 def require_types(rights: Rights, removed: Iterable[CatalogRecord], added: Iterable[CatalogRecord]) -> None:
@@ -28,6 +29,8 @@ def _types(record: CatalogRecord) -> list[int]:
             return [column.type_oid for column in record.live_columns()]
         case DomainType():
             return [record.base_oid]
+        case UserRange():
+            return [record.subtype]
         case Function():
             oids = [*(parameter.type_oid for parameter in record.parameters), record.result]
             return [oid for oid in oids if oid]

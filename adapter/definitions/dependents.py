@@ -34,6 +34,7 @@ from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 
 MAX_LISTED = 100
 """PostgreSQL's MAX_REPORTED_DEPS."""
@@ -81,7 +82,7 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
                 yield record.foreign.server
         case EnumType() | Extension():
             yield record.schema
-        case DomainType():
+        case DomainType() | UserRange():
             yield record.schema
             yield from (each for each in types_used(record) if is_type_record(catalog.get(each)))
         case Function():

@@ -27,7 +27,7 @@ from adapter.definitions.privileges import grants
 from adapter.definitions.roles import attributes, memberships, stored_settings
 from adapter.definitions.routines import alteration
 from adapter.definitions.routines import creation as routines
-from adapter.definitions.types import changes, composites, domains, enums
+from adapter.definitions.types import changes, composites, domains, enums, ranges
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan, make_plan
@@ -64,6 +64,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterSequence: sequences.alter_sequence,
     st.CreateComposite: composites.create_composite,
     st.CreateEnum: enums.create_enum,
+    st.CreateRange: ranges.create_range,
     st.AddEnumValue: enums.add_value,
     st.RenameEnumValue: enums.rename_value,
     st.ChangeTypeOwner: changes.change_owner,

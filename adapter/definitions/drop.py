@@ -49,6 +49,7 @@ from storage.catalog.model import (
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.record import Record
+from storage.catalog.types import UserRange
 
 _RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence", "index", "foreign table"})
 _IN_SCHEMAS = _RELATION_KINDS | {
@@ -341,7 +342,8 @@ def _goes_with(record: Record) -> int | None:
 
 
 def _is_part_of(record: Record, parent: Record) -> bool:
-    """A sequence goes with the column that owns it, a function with its extension, without a word."""
-    if isinstance(parent, Extension):
+    """A sequence goes with the column that owns it, a function with its extension, a multirange with its range, without
+    a word."""
+    if isinstance(parent, Extension) or (isinstance(record, UserRange) and isinstance(parent, UserRange)):
         return True
     return isinstance(record, SequenceRecord) and record.owned_by is not None and record.owned_by[0] == parent.oid

@@ -27,6 +27,7 @@ from planner.types.user_types import is_type_record, mentions
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, Column, Constraint, Index, Relation
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 
 
 class ColumnUse(Struct, frozen=True, kw_only=True):
@@ -122,6 +123,11 @@ def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> 
         owner = named(running, catalog, record)
         raise DependentObjectsStillExist(
             f"cannot drop type {name} because {owner} requires it", hint=f"You can drop {owner} instead."
+        )
+    if isinstance(record, UserRange) and record.is_multirange:
+        of = format_type(derived_oids.row_type_oid(record.range))
+        raise DependentObjectsStillExist(
+            f"cannot drop type {name} because type {of} requires it", hint=f"You can drop type {of} instead."
         )
     return record
 

@@ -122,7 +122,7 @@ def _made(running: Running, statement: object, catalog: CatalogSnapshot) -> Iter
         case st.CreateTable() | st.CreateTableAs() | st.CreateView() | st.CreateSequence():
             if not statement.temporary:
                 yield from _made_in(running, catalog, statement.name)
-        case st.CreateEnum() | st.CreateComposite() | st.CreateDomain():
+        case st.CreateEnum() | st.CreateRange() | st.CreateComposite() | st.CreateDomain():
             yield from _made_in(running, catalog, statement.name)
         case st.RenameRelation():
             record = _found(running, catalog, statement.relation)

@@ -94,7 +94,7 @@ _DEFINITIONS = (
     st.AlterDatabase, st.RefreshCollation,
     st.CreateExtension, st.CloneTable, st.UndropTable,
     st.AlterExtension,
-    st.AlterSetting, st.CreateEnum, st.CreateComposite, st.AddEnumValue, st.RenameEnumValue,
+    st.AlterSetting, st.CreateEnum, st.CreateRange, st.CreateComposite, st.AddEnumValue, st.RenameEnumValue,
     st.ChangeTypeOwner,
     st.CreateDomain, st.SetDomainDefault, st.SetDomainNotNull, st.AddDomainCheck, st.ValidateDomainCheck,
     st.DropDomainCheck,

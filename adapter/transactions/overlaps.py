@@ -23,7 +23,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from planner.types.ranges import range_of, range_or_multirange
-from planner.values.range_bounds import Codec, codec_of, decode
+from planner.values.range_bounds import decode
+from planner.values.range_codecs import Codec, codec_of
 from planner.values.range_sets import overlaps
 from storage.off_loop import computed
 from storage.shards.indexes.definition import IndexDefinition

@@ -15,7 +15,7 @@ from adapter.settings.values import SettingValues
 from adapter.transactions.claims import Claim
 from adapter.transactions.decided_rows import Replacement
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate
-from storage.catalog.net_updates import net_updates
+from storage.catalog.store import net_updates
 from storage.catalog.temporary import TemporaryObjects
 from storage.persistent_list import PersistentList
 from storage.timestamps.csn import Csn

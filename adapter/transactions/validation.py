@@ -34,6 +34,7 @@ from planner.types.user_types import types_used
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, DomainType, EnumType, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID, Part
@@ -139,16 +140,16 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
     removed = {update.record.oid for update in updates if after.get(update.record.oid) is None}
     if removed:
         for record in after.all():
-            kinds = (Relation, SequenceRecord, EnumType, DomainType, Function)
+            kinds = (Relation, SequenceRecord, EnumType, DomainType, UserRange, Function)
             if isinstance(record, kinds) and record.schema in removed:
                 return False
             if isinstance(record, (Relation, Function)) and not removed.isdisjoint(record.depends_on):
                 return False
-            if isinstance(record, (Relation, DomainType)) and not removed.isdisjoint(types_used(record)):
+            if isinstance(record, (Relation, DomainType, UserRange)) and not removed.isdisjoint(types_used(record)):
                 return False
     for update in updates:
         record = update.record
-        if update.diff == 1 and isinstance(record, DomainType):
+        if update.diff == 1 and isinstance(record, (DomainType, UserRange)):
             if not isinstance(after.get(record.schema), Schema):
                 return False
             if any(after.get(oid) is None for oid in types_used(record)):

@@ -50,6 +50,7 @@ from planner.values.datetimes.calendar_days import (
 )
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
+from planner.values.range_codecs import codec_of, plain_value
 from planner.values.range_sets import normalized
 from planner.values.text_values import apply_typmod
 from planner.values.user_values import enum_position
@@ -313,7 +314,7 @@ def _bounds(range_type: RangeType, source: _Input) -> rb.Bounds | None:
         if flags & (EMPTY | infinite):
             return None
         (length,) = source.unpack(">i")
-        return rb.plain_value(parse_binary(source.raw(length), subtype), subtype.oid)
+        return plain_value(parse_binary(source.raw(length), subtype), subtype.oid)
 
     lower, upper = bound(LOWER_INFINITE), bound(UPPER_INFINITE)
     if flags & EMPTY:
@@ -334,7 +335,7 @@ def _multirange(range_type: RangeType) -> Callable[[_Input], object]:
             part = _Input(source.raw(length))
             bounds = _bounds(range_type, part)
             found += [] if bounds is None else [bounds]
-        return rb.encode_multirange(normalized(rb.codec_of(range_type), found))
+        return rb.encode_multirange(normalized(codec_of(range_type), found))
 
     return read
 

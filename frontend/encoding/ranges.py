@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from struct import pack
 from typing import Any
 
+import pyarrow as pa
+
+from frontend.encoding import held_as_text
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, encoded_values, map_distinct
 from frontend.encoding.numbers import numeric_sent
 from frontend.encoding.settings import FormatSettings
@@ -18,6 +21,7 @@ from planner.types.ranges import range_or_multirange
 from planner.types.types import SqlType
 from planner.values import range_bounds as rb
 from planner.values.datetimes.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
+from planner.values.range_codecs import codec_of
 from planner.values.text_values import format_text
 
 EMPTY, LOWER_INCLUSIVE, UPPER_INCLUSIVE, LOWER_INFINITE, UPPER_INFINITE = 1, 2, 4, 8, 16
@@ -40,7 +44,7 @@ def range_binary_encoder(sql_type: SqlType) -> ColumnEncoder:
     """A range or multirange type in binary."""
     range_type = range_or_multirange(sql_type.oid)
     assert range_type is not None
-    codec, sent = rb.codec_of(range_type), _SENT[range_type.subtype]
+    codec, sent = codec_of(range_type), _sent(range_type.subtype)
     several = sql_type.oid != range_type.oid
 
     def one(bounds: rb.Bounds) -> bytes:
@@ -89,5 +93,22 @@ _SENT: Mapping[int, Callable[[Any], bytes]] = {
     types.TIMESTAMP: _timestamp,
     types.TIMESTAMPTZ: _timestamp,
     types.NUMERIC: numeric_sent,
+    types.INT2: lambda value: pack(">h", value),
+    types.FLOAT4: lambda value: pack(">f", value),
+    types.FLOAT8: lambda value: pack(">d", value),
+    types.BOOL: lambda value: bytes([value]),
+    types.TIME: lambda value: pack(">q", value),
+    types.TEXT: str.encode,
+    types.VARCHAR: str.encode,
+    types.BYTEA: bytes,
+    types.UUID: lambda value: bytes.fromhex(value.replace("-", "")),
 }
-"""The binary form of a subtype's value, as `planner.values.range_bounds` gives it."""
+"""The binary form of a subtype's value, as `planner.values.range_codecs` gives it; `held_as_text` has the others."""
+
+
+def _sent(subtype: int) -> Callable[[Any], bytes]:
+    found = _SENT.get(subtype)
+    if found is not None:
+        return found
+    encoder = held_as_text.BINARY[subtype]
+    return lambda value: bytes(encoder(pa.array([value])).as_values()[0].as_py())

@@ -13,7 +13,7 @@ from planner.calls.hypothetical_sets import HYPOTHETICAL_SETS, hypothetical_set
 from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.set_returning import set_returning
 from planner.calls.user_calls import user_call
-from planner.calls.user_functions import is_user_function
+from planner.calls.user_functions import constructed, is_user_function
 from planner.calls.window_calls import window_call
 from planner.errors import FeatureNotSupported, SqlSyntaxError, TooManyArguments, WrongObjectType
 from planner.expressions.bind import bind
@@ -25,6 +25,7 @@ from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
+from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.signature import Kind
 from planner.types.types import DATE, RECORD, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType, column_type
 
@@ -107,6 +108,9 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
             )
         return window_call(level, resolved, tree, name_text, start_srfs)
     _refuse_aggregate_syntax(level, name_text, tree)
+    made = constructed(resolved.signature) if resolved.type.oid > FIRST_USER_TYPE else 0
+    if made and statement.definition is not None and statement.view_depth == 0:
+        statement.definition.functions.append((tree, made))
     value: Scalar | None = session_value(resolved.signature, tuple(resolved.args), resolved.type)
     if resolved.signature.oid == _PG_TYPEOF and isinstance(args[0], Literal) and args[0].type.oid == UNKNOWN:
         value = Literal(value=UNKNOWN, type=resolved.type)
@@ -114,12 +118,13 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         return set_returning(level, resolved, names[-1], location, start_srfs)
     result = _plain_call(level, resolved, location) if value is None else statement.at(value, location)
     sql_syntax = tree.funcformat == pb.COERCE_SQL_SYNTAX
-    if statement.written is not None and (value is not None or counted or sql_syntax or tree.func_variadic):
+    if statement.written is not None and (value is not None or counted or sql_syntax or tree.func_variadic or made):
         form = FunctionCall(
             name=resolved.signature.name,
             args=tuple(resolved.args[counted:]),
             variadic=tree.func_variadic,
             sql_syntax=sql_syntax,
+            oid=made,
         )
         statement.written_as(result, form)
     return result

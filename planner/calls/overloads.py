@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from planner.calls import own_bodies
 from planner.calls.user_functions import (
+    constructors_named,
     default_argument,
     functions_named,
     is_user_function,
@@ -84,6 +85,8 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
     if schema in context.closed_schemas and not level.statement.required.stored:
         raise closed_schema(schema)
     of_users = [(path, signature_of(record)) for path, record in functions_named(context, schema, name)]
+    if context.catalog.type_names:
+        of_users += constructors_named(context, schema, name)
     if schema is not None:
         return tuple(signature for _, signature in of_users)
     if not of_users:

@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from planner.calls.own_bodies import FUNCTIONS
 from planner.expressions.bind import DEFAULT_CLAUSE, bind_clause
+from planner.functions import registry
 from planner.ir.nodes import Scalar
 from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Parsed, Tree, split_and_parse
+from planner.types.derived_oids import FIRST_USER_TYPE, array_type_oid, row_type_oid
 from planner.types.signature import Kind, Signature, Volatility
 from planner.types.types import VOID
-from planner.types.user_types import STORED_SCHEMA
+from planner.types.user_types import STORED_SCHEMA, record_oid_of
 from storage.catalog.model import FIRST_USER_OID
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 
 
 def is_user_function(signature: Signature) -> bool:
@@ -57,6 +62,44 @@ def functions_named(context: BindContext, schema: str | None, name: str) -> Iter
         if found is not None:
             for record in catalog.functions(found.oid, name):
                 yield path, record
+
+
+def constructors_named(context: BindContext, schema: str | None, name: str) -> Iterator[tuple[str, Signature]]:
+    """The constructors of ranges and multiranges of users that a name can mean: they are called as their types are."""
+    catalog = context.catalog
+    if schema == STORED_SCHEMA:
+        record = catalog.get(int(name)) if name.isdigit() else None
+        if isinstance(record, UserRange):
+            yield from ((STORED_SCHEMA, signature) for signature in _constructors(record))
+        return
+    for path in context.searched_schemas() if schema is None else (schema,):
+        found = catalog.schema(path)
+        record = None if found is None else catalog.get(catalog.type_names.get((found.oid, name), 0))
+        if isinstance(record, UserRange):
+            yield from ((path, signature) for signature in _constructors(record))
+
+
+_LIKE_RANGE, _LIKE_MULTIRANGE = "numrange", "nummultirange"
+"""The built-in constructors whose forms those of users have."""
+
+
+@lru_cache(maxsize=1024)
+def _constructors(record: UserRange) -> tuple[Signature, ...]:
+    made = []
+    for like in registry.functions(_LIKE_MULTIRANGE if record.is_multirange else _LIKE_RANGE):
+        args: tuple[int, ...] = (record.subtype, record.subtype, *like.args[2:])
+        if record.is_multirange:
+            args = (array_type_oid(record.range) if like.variadic else row_type_oid(record.range),) * len(like.args)
+        made.append(replace(like, name=record.name, args=args, result=row_type_oid(record.oid)))
+    return tuple(made)
+
+
+def constructed(signature: Signature) -> int:
+    """The oid of the record of the range or multirange of a user whose constructor this is, 0 for other functions."""
+    if signature.result <= FIRST_USER_TYPE:
+        return 0
+    known = (*registry.functions(_LIKE_RANGE), *registry.functions(_LIKE_MULTIRANGE))
+    return record_oid_of(signature.result) if any(like.oid == signature.oid for like in known) else 0
 
 
 def record_of(context: BindContext, signature: Signature) -> Function:

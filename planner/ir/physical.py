@@ -129,6 +129,8 @@ def _of_user(type: SqlType) -> pa.DataType:
     fields = attributes(type.oid)
     if fields is not None:
         return pa.struct([pa.field(field.physical, arrow_type(field.type)) for field in fields])
+    if range_or_multirange(type.oid) is not None:
+        return pa.binary()
     return pa.int64() if enum_of(type.oid) is not None else pa.string()
 
 

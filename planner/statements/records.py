@@ -118,6 +118,7 @@ from planner.statements.types import (
     CreateComposite,
     CreateDomain,
     CreateEnum,
+    CreateRange,
     DropDomainCheck,
     RenameEnumValue,
     SetDomainDefault,
@@ -149,6 +150,7 @@ UtilityStatement: TypeAlias = (
     | CreateIndex
     | CreateSequence
     | CreateEnum
+    | CreateRange
     | CreateDomain
     | SetDomainDefault
     | SetDomainNotNull
@@ -259,6 +261,7 @@ __all__ = [
     "CreateExtension",
     "CreateIndex",
     "CreatePolicy",
+    "CreateRange",
     "CreateRole",
     "CreateRoutine",
     "CreateSchema",

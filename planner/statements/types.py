@@ -24,6 +24,17 @@ class CreateComposite(Struct, frozen=True, kw_only=True):
     attributes: tuple[ColumnDefinition, ...]
 
 
+class CreateRange(Struct, frozen=True, kw_only=True):
+    """CREATE TYPE ... AS RANGE, with what its parameters name."""
+
+    name: QualifiedName
+    subtype: SqlType
+    operator_class: tuple[str, ...] = ()
+    collation: tuple[str, ...] = ()
+    difference: tuple[str, ...] = ()
+    multirange: QualifiedName | None = None
+
+
 class AddEnumValue(Struct, frozen=True, kw_only=True):
     """ALTER TYPE ... ADD VALUE, after the last one or beside `neighbor`."""
 

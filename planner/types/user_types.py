@@ -23,6 +23,7 @@ from planner.types.types import INT8, OID, REG_TYPES, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Relation, Schema
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 
 _INT8_ARRAY = 1016
 
@@ -67,7 +68,9 @@ def is_row_type(oid: int) -> bool:
 
 def is_type_record(record: Record | None) -> bool:
     """Whether the record is there for a type alone."""
-    return isinstance(record, (EnumType, DomainType)) or (isinstance(record, Relation) and record.kind == COMPOSITE)
+    return isinstance(record, (EnumType, DomainType, UserRange)) or (
+        isinstance(record, Relation) and record.kind == COMPOSITE
+    )
 
 
 class Attribute(Struct, frozen=True, kw_only=True):
@@ -107,15 +110,15 @@ def type_row_of(record: UserType) -> TypeRow:
     """What pg_type says of the type that is recorded so."""
     if isinstance(record, DomainType):
         return _domain_row(record)
-    enum = isinstance(record, EnumType)
+    enum, ranges = isinstance(record, EnumType), isinstance(record, UserRange)
     return TypeRow(
         oid=derived_oids.row_type_oid(record.oid),
         name=record.name,
         namespace=record.schema,
         len=4 if enum else -1,
         byval=enum,
-        type="e" if enum else "c",
-        category="E" if enum else "C",
+        type=("m" if record.is_multirange else "r") if isinstance(record, UserRange) else "e" if enum else "c",
+        category="E" if enum else "R" if ranges else "C",
         ispreferred=False,
         elem=0,
         array=derived_oids.array_type_oid(record.oid),
@@ -200,7 +203,7 @@ def _named(catalog: CatalogSnapshot, schema: int, name: str) -> UserType | None:
     oid = catalog.type_names.get((schema, name))
     if oid is not None:
         record = catalog.get(oid)
-        return record if isinstance(record, (EnumType, DomainType)) else None
+        return record if isinstance(record, (EnumType, DomainType, UserRange)) else None
     return catalog.relation(schema, name)
 
 
@@ -246,15 +249,18 @@ def record_oid_of(type_oid: int) -> int:
     return derived_oids.owner_of_row_type(type_oid) or derived_oids.owner_of_array_type(type_oid) or 0
 
 
-def types_used(record: Relation | DomainType) -> tuple[int, ...]:
-    """The oids of the records of the types that a relation's columns, their defaults and its query need, or a domain's
-    base type, default and checks."""
+def types_used(record: Relation | DomainType | UserRange) -> tuple[int, ...]:
+    """The oids of the records of the types that a relation's columns, their defaults and its query need, a domain's
+    base type, default and checks, or a range's subtype and multirange."""
     found: list[int] = []
     if isinstance(record, DomainType):
         found.extend([record_oid_of(record.base_oid)] if record.base_oid > FIRST_USER_TYPE else [])
         for text in (record.default or "", *(check.expression for check in record.checks)):
             found.extend(mentioned(text))
         return tuple(found)
+    if isinstance(record, UserRange):
+        other = record.range if record.is_multirange else record.multirange
+        return (other, record_oid_of(record.subtype)) if record.subtype > FIRST_USER_TYPE else (other,)
     relation = record
     for column in relation.columns:
         if column.type_oid > FIRST_USER_TYPE and not column.dropped:
@@ -314,12 +320,14 @@ def shown_name(row: TypeRow) -> str:
 
 
 def function_name(oid: int) -> str:
-    """The name of a function of a user as PostgreSQL prints it, or as an expression that the catalog keeps has it: by
-    its oid. Empty when there is none."""
+    """The name of a function of a user, or of the constructors of a range type, as PostgreSQL prints it, or as an
+    expression that the catalog keeps has it: by its oid. Empty when there is none."""
     scope = TYPE_SCOPE.get()
     if scope.stored:
         return kept_name(oid)
     record = scope.catalog.get(oid)
+    if isinstance(record, UserRange):
+        return shown_name(type_row_of(record))
     if not isinstance(record, Function):
         return ""
     name = quote_identifier(record.name)

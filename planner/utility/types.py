@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 from planner.definitions.deparse import expression_text
 from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidObjectDefinition, SqlSyntaxError
 from planner.statements import records as st
+from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, qualified_name, statement_title, strings
-from planner.syntax.parse import Parsed, Tree
+from planner.syntax.options import option_text
+from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.type_names import check_collatable, check_collation, format_type, resolve_type_name, type_row
+from planner.types.types import SqlType
 from planner.types.user_types import is_row_type
 from planner.utility.tables import column_definition, constraint_definition
 
@@ -31,6 +34,69 @@ def _unsupported(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 def _create_enum(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     return st.CreateEnum(name=name_from_list(tree.type_name), labels=tuple(value.string.sval for value in tree.vals))
+
+
+def _create_range(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    subtype: SqlType | None = None
+    multirange: st.QualifiedName | None = None
+    named: dict[str, tuple[str, ...]] = {}
+    seen: set[str] = set()
+    for node in tree.params:
+        element = node.def_elem
+        name = element.defname
+        if name not in _RANGE_PARAMETERS:
+            raise SqlSyntaxError(f'type attribute "{name}" not recognized')
+        if name in seen:
+            raise SqlSyntaxError("conflicting or redundant options", position=parsed.position(element.location))
+        seen.add(name)
+        if not element.HasField("arg"):
+            raise SqlSyntaxError(f"{name} requires a parameter")
+        kind = element.arg.WhichOneof("node")
+        value = getattr(element.arg, kind)
+        if name == "subtype":
+            subtype = _subtype(parsed, value) if kind == "type_name" else _subtype_in_words(parsed, element)
+        elif kind not in ("type_name", "string", "list"):
+            raise SqlSyntaxError(f"argument of {name} must be a name")
+        else:
+            names = strings(value.names if kind == "type_name" else value.items) if kind != "string" else (value.sval,)
+            named[name] = names
+            if name == "multirange_type_name":
+                multirange = st.QualifiedName(name=names[-1], schema=names[-2] if len(names) > 1 else None)
+    if subtype is None:
+        raise SqlSyntaxError('type attribute "subtype" is required')
+    if "canonical" in named:
+        raise InvalidObjectDefinition(
+            "cannot specify a canonical function without a pre-created shell type",
+            hint="Create the type as a shell type, then create its canonicalization function, then do a full "
+            "CREATE TYPE.",
+        )
+    return st.CreateRange(
+        name=name_from_list(tree.type_name),
+        subtype=subtype,
+        operator_class=named.get("subtype_opclass", ()),
+        collation=named.get("collation", ()),
+        difference=named.get("subtype_diff", ()),
+        multirange=multirange,
+    )
+
+
+_RANGE_PARAMETERS = frozenset({
+    "subtype", "subtype_opclass", "collation", "canonical", "subtype_diff", "multirange_type_name",
+})  # fmt: skip
+
+
+def _subtype(parsed: Parsed, node: Tree) -> SqlType:
+    type = resolve_type_name(node, parsed, located=False)
+    row = type_row(type.declared_oid)
+    if row is not None and row.type == "p":
+        raise DatatypeMismatch(f"range subtype cannot be {format_type(type.declared_oid)}")
+    return type.without_typmod()
+
+
+def _subtype_in_words(parsed: Parsed, element: Tree) -> SqlType:
+    """A subtype that is written as a string."""
+    cast = f"SELECT NULL::{quote_identifier(option_text(element) or '')}"
+    return _subtype(parsed, split_and_parse(cast)[0].tree.target_list[0].res_target.val.type_cast.type_name)
 
 
 def _alter_enum(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -133,6 +199,7 @@ BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "composite_type_stmt": _create_composite,
     "define_stmt": _unsupported,
     "create_enum_stmt": _create_enum,
+    "create_range_stmt": _create_range,
     "alter_enum_stmt": _alter_enum,
     "create_domain_stmt": _create_domain,
     "alter_domain_stmt": _alter_domain,

@@ -7,10 +7,9 @@ other. A bound is::
     01 VALUE FLAG [SCALE]   FLAG: 00 upper and exclusive, 01 inclusive, 02 lower and exclusive
     02                      no upper bound
 
-VALUE is prefix-free and compares as values of the subtype do: numbers, dates (days since 1970) and timestamps
-(microseconds since 1970) as big-endian integers with the sign bit inverted; numerics as sign, decimal exponent and
-digits. So lower bounds compare with upper ones as well, bytes of ranges compare as ranges do (range_cmp), those of
-multiranges likewise, and an engine sorts, groups, joins and indexes them as it does bytea.
+VALUE is prefix-free and compares as values of the subtype do (`planner.values.range_codecs`). So lower bounds compare
+with upper ones as well, bytes of ranges compare as ranges do (range_cmp), those of multiranges likewise, and an engine
+sorts, groups, joins and indexes them as it does bytea.
 
 SCALE, two bytes after the flag of a numeric bound, is how many fraction digits it shows at least, which is no part of
 what is compared: `comparison_key` makes it zero.
@@ -18,27 +17,14 @@ what is compared: `comparison_key` makes it zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from msgspec import Struct
-
-from planner.errors import DataException, DatetimeFieldOverflow, FeatureNotSupported, NumericValueOutOfRange
+from planner.errors import DataException, DatetimeFieldOverflow, NumericValueOutOfRange
 from planner.types import types as t
 from planner.types.ranges import RangeType
-from planner.types.type_names import format_type
-from planner.values.datetimes.calendar_days import (
-    DATE_INFINITY,
-    LAST_DAY,
-    TIMESTAMP_INFINITY,
-    date_of,
-    days_of,
-    micros_of,
-    timestamp_of,
-    timestamptz_of,
-)
+from planner.values.datetimes.calendar_days import DATE_INFINITY, LAST_DAY
+from planner.values.range_codecs import CODECS, Codec, codec_of
 
 Bounds: TypeAlias = tuple[bytes, bytes]
 """The lower and upper bound of a range that is not empty."""
@@ -48,129 +34,13 @@ NO_LOWER, NO_UPPER = b"\x00", b"\x02"
 _UPPER_EXCLUSIVE, _INCLUSIVE, _LOWER_EXCLUSIVE = 0, 1, 2
 
 
-class Codec(Struct, frozen=True, kw_only=True):
-    """How values of a subtype become bytes. `width` is how many they are, 0 when that depends on the value.
-
-    The values are int (also of dates and timestamps, whose infinities are the ends of their integers) and Decimal."""
-
-    subtype: int
-    width: int
-    encode: Callable[[Any], bytes]
-    decode: Callable[[bytes], Any]
-
-    def key(self, bound: bytes) -> bytes:
-        """What is compared of a bound."""
-        return bound if self.width or bound[0] != 1 else bound[:-2]
-
-    def end(self, data: bytes, start: int) -> int:
-        """Where the bound ends that begins at `start`."""
-        if data[start] != 1:
-            return start + 1
-        return start + 2 + self.width if self.width else _numeric_end(data, start + 1) + 3
-
-
-# ---------------------------------------------------------------- values
-
-
-def _integers(subtype: int, width: int) -> Codec:
-    offset = 1 << (8 * width - 1)
-    return Codec(
-        subtype=subtype,
-        width=width,
-        encode=lambda value: (value + offset).to_bytes(width),
-        decode=lambda data: int.from_bytes(data[:width]) - offset,
-    )
-
-
-_MINUS_INFINITY, _NEGATIVE, _ZERO, _POSITIVE, _INFINITY, _NAN = range(6)
-_EXPONENT_OFFSET = 1 << 31
-_INVERTED = bytes(255 - byte for byte in range(256))
-
-
-def _encode_numeric(value: Decimal) -> bytes:
-    if value.is_nan():
-        return bytes([_NAN])
-    if value.is_infinite():
-        return bytes([_MINUS_INFINITY if value < 0 else _INFINITY])
-    if not value:
-        return bytes([_ZERO])
-    sign, digits, _ = value.as_tuple()
-    shown = "".join(map(str, digits)).lstrip("0").rstrip("0")
-    shown += "0" * (len(shown) % 2)
-    pairs = bytes(int(shown[at : at + 2]) + 1 for at in range(0, len(shown), 2))
-    body = (value.adjusted() + _EXPONENT_OFFSET).to_bytes(4) + pairs + b"\x00"
-    return bytes([_NEGATIVE]) + body.translate(_INVERTED) if sign else bytes([_POSITIVE]) + body
-
-
-def _numeric_end(data: bytes, start: int) -> int:
-    sign = data[start]
-    if sign not in (_NEGATIVE, _POSITIVE):
-        return start + 1
-    return data.index(b"\x00" if sign == _POSITIVE else b"\xff", start + 5) + 1
-
-
-def _decode_numeric(data: bytes) -> Decimal:
-    sign = data[0]
-    end = _numeric_end(data, 0)
-    scale = int.from_bytes(data[end + 1 : end + 3])
-    special = {_MINUS_INFINITY: Decimal("-Infinity"), _INFINITY: Decimal("Infinity"), _NAN: Decimal("NaN")}.get(sign)
-    if special is not None:
-        return special
-    if sign == _ZERO:
-        return Decimal((0, (0,), -scale))
-    body = data[1 : end - 1] if sign == _POSITIVE else data[1 : end - 1].translate(_INVERTED)
-    digits = "".join([f"{pair - 1:02d}" for pair in body[4:]])
-    adjusted = int.from_bytes(body[:4]) - _EXPONENT_OFFSET
-    digits = digits.rstrip("0")
-    shown = digits.ljust(max(adjusted + 1 + scale, 1), "0")
-    return Decimal((int(sign == _NEGATIVE), tuple(map(int, shown)), adjusted + 1 - len(shown)))
-
-
-_CODECS = {
-    t.INT4: _integers(t.INT4, 4),
-    t.INT8: _integers(t.INT8, 8),
-    t.DATE: _integers(t.DATE, 4),
-    t.TIMESTAMP: _integers(t.TIMESTAMP, 8),
-    t.TIMESTAMPTZ: _integers(t.TIMESTAMPTZ, 8),
-    t.NUMERIC: Codec(subtype=t.NUMERIC, width=0, encode=_encode_numeric, decode=_decode_numeric),
-}
-
-
-def codec_of(range_type: RangeType) -> Codec:
-    """The codec of the values between a range type's bounds. Raises 0A000 when there is none."""
-    codec = _CODECS.get(range_type.subtype)
-    if codec is None:
-        raise FeatureNotSupported(f"ranges over type {format_type(range_type.subtype)} are not supported")
-    return codec
-
-
-def plain_value(value: object, subtype: int) -> Any:
-    """A value as in `planner.ir.nodes.Literal` as the codec of its type takes it."""
-    if subtype == t.DATE and isinstance(value, (date, int, str)):
-        return days_of(value)
-    if subtype in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, (datetime, int, str)):
-        return micros_of(value)
-    return value
-
-
-def literal_value(value: Any, subtype: int) -> object:
-    """The inverse of `plain_value`."""
-    if subtype == t.DATE:
-        return ("infinity" if value > 0 else "-infinity") if abs(value) == DATE_INFINITY else date_of(value)
-    if subtype in (t.TIMESTAMP, t.TIMESTAMPTZ):
-        if abs(value) == TIMESTAMP_INFINITY:
-            return "infinity" if value > 0 else "-infinity"
-        return (timestamp_of if subtype == t.TIMESTAMP else timestamptz_of)(value)
-    return value
-
-
 # ---------------------------------------------------------------- bounds
 
 
 def bound(codec: Codec, value: Any, flag: int) -> bytes:
     """The bound at `value`."""
     made = b"\x01" + codec.encode(value) + bytes([flag])
-    if codec.width:
+    if not codec.scaled:
         return made
     exponent = value.as_tuple().exponent
     return made + (max(-exponent, 0) if isinstance(exponent, int) else 0).to_bytes(2)
@@ -283,7 +153,7 @@ def decode(codec: Codec, data: bytes) -> list[Bounds]:
 
 def comparison_key(data: bytes) -> bytes:
     """What is compared of a range or multirange of numerics."""
-    codec = _CODECS[t.NUMERIC]
+    codec = CODECS[t.NUMERIC]
     ranges = decode(codec, data)
     if not ranges:
         return data

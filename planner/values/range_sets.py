@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from planner.errors import DataException
 from planner.values import range_bounds as rb
-from planner.values.range_bounds import Bounds, Codec
+from planner.values.range_bounds import Bounds
+from planner.values.range_codecs import Codec
 
 Ranges: TypeAlias = Sequence[Bounds]
 

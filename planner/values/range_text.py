@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from planner.errors import InvalidTextRepresentation
-from planner.types.ranges import RangeType, range_or_multirange
+from planner.types.ranges import RangeType
 from planner.types.types import SqlType
 from planner.values import range_bounds as rb
-from planner.values.range_bounds import Bounds, Codec
+from planner.values.range_bounds import Bounds
+from planner.values.range_codecs import Codec, codec_of, literal_value, plain_value
 from planner.values.range_sets import normalized
 
 _SPACE = " \t\n\r\v\f"
@@ -29,32 +30,28 @@ Input = Callable[[str, SqlType], object]
 Output = Callable[[object, SqlType], str]
 
 
-def parse_ranges(text: str, oid: int, read: Input) -> bytes:
-    """The bytes of the range or multirange (type `oid`) that `text` stands for. Raises 22P02, what the subtype raises,
+def parse_ranges(text: str, range_type: RangeType, read: Input, *, several: bool) -> bytes:
+    """The bytes of the range or (`several`) multirange that `text` stands for. Raises 22P02, what the subtype raises,
     22000 for bounds in the wrong order."""
-    range_type = range_or_multirange(oid)
-    assert range_type is not None
     subtype = SqlType(range_type.subtype)
 
     def value(part: str) -> Any:
-        return rb.plain_value(read(part, subtype), subtype.oid)
+        return plain_value(read(part, subtype), subtype.oid)
 
-    if range_type.oid == oid:
-        return rb.encode_range(_parse(text, range_type, value))
-    return _parse_multirange(text, range_type, value)
+    if several:
+        return _parse_multirange(text, range_type, value)
+    return rb.encode_range(_parse(text, range_type, value))
 
 
-def show_ranges(data: bytes, oid: int, write: Output) -> str:
-    """The text of a range or multirange."""
-    range_type = range_or_multirange(oid)
-    assert range_type is not None
-    codec, subtype = rb.codec_of(range_type), SqlType(range_type.subtype)
+def show_ranges(data: bytes, range_type: RangeType, write: Output, *, several: bool) -> str:
+    """The text of a range or (`several`) multirange."""
+    codec, subtype = codec_of(range_type), SqlType(range_type.subtype)
 
     def show(value: Any) -> str:
-        return write(rb.literal_value(value, subtype.oid), subtype)
+        return write(literal_value(value, subtype.oid), subtype)
 
     shown = [_shown(codec, bounds, show) for bounds in rb.decode(codec, data)]
-    if range_type.oid != oid:
+    if several:
         return "{" + ",".join(shown) + "}"
     return shown[0] if shown else _EMPTY
 
@@ -169,7 +166,7 @@ def _parse_multirange(text: str, range_type: RangeType, read: Read) -> bytes:
         at = after_blanks(at + 1)
     if text[at + 1 :].strip(_SPACE):
         raise malformed("Junk after closing right brace.")
-    return rb.encode_multirange(normalized(rb.codec_of(range_type), found))
+    return rb.encode_multirange(normalized(codec_of(range_type), found))
 
 
 _SPECIAL = re.compile(r'[\s"\\()\[\],]', re.ASCII)

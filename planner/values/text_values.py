@@ -73,8 +73,9 @@ def parse_text(text: str, type: SqlType, settings: Mapping[str, str] = _EMPTY, n
     parse = _PARSERS.get(type.oid)
     if parse is not None:
         value = parse(text, type, settings)
-    elif range_or_multirange(type.oid) is not None:
-        return parse_ranges(text, type.oid, lambda part, subtype: parse_text(part, subtype, settings))
+    elif (ranges := range_or_multirange(type.oid)) is not None:
+        several = ranges.oid != type.oid
+        return parse_ranges(text, ranges, lambda part, of: parse_text(part, of, settings), several=several)
     else:
         element = element_of(type.oid)
         if is_user_type(type.oid) and not element:
@@ -373,7 +374,7 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     extra_float_digits in `settings`."""
     if isinstance(value, bool):
         return "t" if value else "f"
-    if is_user_type(type.oid) and not isinstance(value, (tuple, ArrayValue)):
+    if is_user_type(type.oid) and not isinstance(value, (tuple, ArrayValue, bytes)):
         return format_user_value(value, type, lambda item, of: format_text(item, of, settings))
     if isinstance(value, float):
         return format_float(value, single=type.oid == t.FLOAT4)
@@ -389,8 +390,10 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     if isinstance(value, Decimal):
         return format_numeric(value)
     if isinstance(value, bytes):
-        if range_or_multirange(type.oid) is not None:
-            return show_ranges(value, type.oid, lambda item, subtype: format_text(item, subtype, settings))
+        ranges = range_or_multirange(type.oid)
+        if ranges is not None:
+            several = ranges.oid != type.oid
+            return show_ranges(value, ranges, lambda item, of: format_text(item, of, settings), several=several)
         return "\\x" + value.hex()
     if isinstance(value, Interval):
         return format_interval(value, _setting(settings, "IntervalStyle", "postgres"))

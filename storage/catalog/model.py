@@ -27,6 +27,7 @@ from storage.catalog.materialized import Materialized
 from storage.catalog.outside import Extension, ForeignServer, ForeignTable
 from storage.catalog.record import IndexMarks, Record
 from storage.catalog.routines import Function
+from storage.catalog.types import EnumLabel, UserRange
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
 
@@ -244,19 +245,6 @@ class Sequence(Record, frozen=True, kw_only=True, tag="sequence"):
     """The number with which the generation begins; None: `start`."""
 
 
-ENUM_SPACING = 2**40
-"""How far apart the positions of an enum's values are: as often as a number can be halved, one fits in between."""
-
-
-class EnumLabel(msgspec.Struct, frozen=True, kw_only=True):
-    """One value of an enum (a row of pg_enum). `oid` is its own over its life."""
-
-    oid: int
-    name: str
-    position: int
-    """What a column holds for it, never given to another value of the type: smaller comes first."""
-
-
 class EnumType(Record, frozen=True, kw_only=True, tag="enum"):
     """An enum. Its type's oid, as that of every type of a user, follows from the record's
     (`planner.types.derived_oids`)."""
@@ -307,6 +295,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
     | Function | Membership | Extension | AuthenticationSecret | Acl | DefaultAcl | Policy | RowSecurity | ForeignServer
+    | UserRange
 )  # fmt: skip
 
 
@@ -432,7 +421,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                 elif isinstance(record, Constraint):
                     constraints = _without_constraint(constraints, record)
                     called = _without(called, record.name, record.oid)
-                elif isinstance(record, (EnumType, DomainType)):
+                elif isinstance(record, (EnumType, DomainType, UserRange)):
                     types = types.delete((record.schema, record.name))
                 elif isinstance(record, Function):
                     functions = _without(functions, (record.schema, record.name), record.oid)
@@ -455,7 +444,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                 elif isinstance(record, Constraint):
                     constraints = _with_constraint(constraints, record)
                     called = _with(called, record.name, record.oid)
-                elif isinstance(record, (EnumType, DomainType)):
+                elif isinstance(record, (EnumType, DomainType, UserRange)):
                     if (record.schema, record.name) in types:
                         raise ValueError(f"type {record.name!r} exists in schema {record.schema}")
                     types = types.set((record.schema, record.name), record.oid)
@@ -550,7 +539,7 @@ def _database_of(
     match record:
         case Schema():
             return _database_of_schema(record)
-        case Relation() | Sequence() | Index() | EnumType() | DomainType() | Function() | Extension():
+        case Relation() | Sequence() | Index() | EnumType() | DomainType() | UserRange() | Function() | Extension():
             above = record.schema
         case Constraint() | Policy() | RowSecurity():
             above = record.relation

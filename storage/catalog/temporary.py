@@ -31,6 +31,7 @@ from storage.catalog.model import (
     Sequence,
 )
 from storage.catalog.routines import Function
+from storage.catalog.types import UserRange
 
 FIRST_TEMPORARY_OID = 300_000_000
 """Temporary objects have oids from here; those of other objects are below. Other processes may give out the same."""
@@ -119,7 +120,7 @@ def _needs(record: CatalogRecord, gone: set[int]) -> bool:
     match record:
         case Relation():
             return record.schema in gone or not gone.isdisjoint(record.depends_on)
-        case EnumType() | DomainType():
+        case EnumType() | DomainType() | UserRange():
             return record.schema in gone
         case Function():
             return record.schema in gone or not gone.isdisjoint(record.depends_on)

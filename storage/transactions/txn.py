@@ -26,7 +26,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from storage.catalog.model import CatalogUpdate
-from storage.catalog.net_updates import net_updates
+from storage.catalog.store import net_updates
 from storage.durable.state import framed, unframed
 from storage.errors import CorruptState, StorageError, part_not_stored
 from storage.ids import ShardId

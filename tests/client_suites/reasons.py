@@ -6,7 +6,6 @@ import re
 
 _REASONS: tuple[tuple[str, str, str], ...] = (
     # the suite, what the test's name or what it prints has, and why: the first that fits
-    ("", r"AS RANGE is not supported", "`CREATE TYPE ... AS RANGE` is refused"),
     ("", r"DO is not supported", "`DO` is refused: no plpgsql"),
     ("", r"language plpgsql", "no plpgsql"),
     ("", r"shell types are not supported", "base types of users are refused"),
@@ -38,7 +37,6 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
         "`1/0` fails when it is evaluated, not when the statement is planned",
     ),
     ("pgx", r"TestConnExecMultipleQueriesError", "`1/0` fails when it is evaluated, not when the statement is planned"),
-    ("pgx", r"TestLoad(Multi)?RangeType", "`CREATE TYPE ... AS RANGE` is refused"),
     ("pgx", r"TestQueryContextErrorWhileReceivingRows", "rows before one that fails are not sent"),
     ("pgx", r"TestConnBeginBatchDeferredError", "rows of RETURNING are sent when their transaction has been committed"),
     ("pgx", r"TooManyParams", "65,536 parameters are refused by Parse already"),

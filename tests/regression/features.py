@@ -38,7 +38,6 @@ FEATURES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("privileges: not checked", _seen(r"\A.*\n.*\n42501 (?:permission denied|must be)")),
     ("domains", _refused(r"DOMAIN")),
-    ("ranges of users", _refused(r"AS RANGE")),
     ("shell and base types", _refused(r"shell types")),
     (
         "operators, operator classes and families, aggregates, casts of users",

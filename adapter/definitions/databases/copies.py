@@ -25,7 +25,6 @@ from storage.catalog.model import (
     Database,
     DomainConstraint,
     DomainType,
-    EnumLabel,
     EnumType,
     Index,
     Relation,
@@ -35,6 +34,7 @@ from storage.catalog.model import (
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.routines import Function
+from storage.catalog.types import EnumLabel, UserRange
 from storage.ids import ShardId
 
 _BY_NUMBER = re.compile(r"""(?<=')\d+(?='::regclass)|(?<=\btidegate\.")\d+(?=")""")
@@ -175,6 +175,16 @@ class Copies:
                     base_oid=self._oid(record.base_oid),
                     default=self._text(record.default),
                     checks=tuple(self._check(check) for check in record.checks),
+                )
+            case UserRange():
+                return replace(
+                    record,
+                    oid=oid,
+                    schema=self._oid(record.schema),
+                    range=self._oid(record.range),
+                    multirange=self._oid(record.multirange),
+                    subtype=self._oid(record.subtype),
+                    difference=self._some(record.difference),
                 )
             case Function():
                 return replace(

@@ -17,6 +17,7 @@ from planner.statements import records as st
 from planner.types.table_indexes import is_taken
 from planner.types.user_types import type_in
 from storage.catalog.model import Relation
+from storage.catalog.types import UserRange
 
 
 def rename_type(running: Running, name: st.QualifiedName, new_name: str, kind: str = "type") -> None:
@@ -44,4 +45,8 @@ def move_type(running: Running, name: st.QualifiedName, schema_name: str, kind: 
 async def change_owner(running: Running, statement: st.ChangeTypeOwner) -> None:
     """ALTER TYPE or DOMAIN ... OWNER TO."""
     record = require_own_type(running, statement.name, statement.kind)
-    give(running, record, check_new_owner(running, record, statement.owner).oid)
+    owner = check_new_owner(running, record, statement.owner).oid
+    give(running, record, owner)
+    other = own_catalog(running).get(record.multirange) if isinstance(record, UserRange) else None
+    if isinstance(other, UserRange) and other.oid != record.oid:
+        give(running, other, owner)

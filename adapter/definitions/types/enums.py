@@ -23,7 +23,8 @@ from planner.errors import (
 )
 from planner.statements import records as st
 from planner.types import derived_oids
-from storage.catalog.model import ENUM_SPACING, EnumLabel, EnumType
+from storage.catalog.model import EnumType
+from storage.catalog.types import ENUM_SPACING, EnumLabel
 
 MAX_LABEL_BYTES = 63
 

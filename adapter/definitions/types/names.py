@@ -75,8 +75,9 @@ def require_own_type(running: Running, name: QualifiedName, kind: str = "type") 
     return record
 
 
-def check_free_type(catalog: CatalogSnapshot, schema: int, name: str) -> None:
-    """42710 when a type is called so already; the array over one does not count, it gives way."""
+def check_free_type(catalog: CatalogSnapshot, schema: int, name: str, *, always: bool = False) -> None:
+    """42710 when a type is called so already, or (`always`) will be; the array over one does not count, it gives
+    way."""
     oid = type_in(catalog, schema, name)
-    if oid and derived_oids.owner_of_row_type(oid) is not None:
+    if always or (oid and derived_oids.owner_of_row_type(oid) is not None):
         raise DuplicateObject(f'type "{name}" already exists')

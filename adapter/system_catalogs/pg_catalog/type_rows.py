@@ -1,4 +1,4 @@
-"""pg_type and pg_enum: the types that are built in and those of users."""
+"""pg_type, pg_enum and pg_range: the types that are built in and those of users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from planner.types.type_names import type_row
 from planner.types.type_scope import UserType
 from planner.types.types import column_type
 from planner.types.user_types import array_name
-from storage.catalog.model import ENUM_SPACING, DomainType, EnumType, Relation
+from storage.catalog.model import DomainType, EnumType, Relation
+from storage.catalog.types import ENUM_SPACING, UserRange
 
 _ENUM_FUNCTIONS = {"typinput": 3506, "typoutput": 3507, "typreceive": 3532, "typsend": 3533}
 
@@ -25,7 +26,7 @@ _COMPOSITE_FUNCTIONS = {"typinput": 2290, "typoutput": 2291, "typreceive": 2402,
 def pg_type(objects: CatalogObjects) -> Content:
     """The built-in types, and those of users with the arrays over them."""
     rows: list[Row] = []
-    records: list[UserType] = [*objects.relations, *objects.enums, *objects.domains]
+    records: list[UserType] = [*objects.relations, *objects.enums, *objects.domains, *objects.ranges]
     for record in records:
         rows.append(_domain_row(objects, record) if isinstance(record, DomainType) else _type_row(record))
         rows.append(_array_row(record))
@@ -45,6 +46,10 @@ def _type_row(record: UserType) -> Row:
     }
     if isinstance(record, Relation):
         return {**template("pg_type", "typname", "pg_am"), **own, "typrelid": record.oid}
+    if isinstance(record, UserRange):
+        like = "nummultirange" if record.is_multirange else "numrange"
+        align = "d" if _alignment(record.subtype) == "d" else "i"
+        return {**template("pg_type", "typname", like), **own, "typalign": align}
     return {
         **template("pg_type", "typname", "int4"),
         **own,
@@ -111,10 +116,33 @@ def _array_row(record: UserType) -> Row:
 
 
 def _array_alignment(record: UserType) -> str:
-    if isinstance(record, DomainType):
-        data = _rows_by_oid().get(column_type(record.base_oid).oid)
-        return "d" if data is not None and data["typalign"] == "d" else "i"
+    if isinstance(record, (DomainType, UserRange)):
+        of = record.base_oid if isinstance(record, DomainType) else record.subtype
+        return "d" if _alignment(of) == "d" else "i"
     return "i" if isinstance(record, EnumType) else "d"
+
+
+def _alignment(oid: int) -> str | None:
+    data = _rows_by_oid().get(column_type(oid).oid)
+    return None if data is None else str(data["typalign"])
+
+
+def pg_range(objects: CatalogObjects) -> Content:
+    """The built-in ranges and those of users."""
+    rows: list[Row] = [
+        {
+            "rngtypid": derived_oids.row_type_oid(record.oid),
+            "rngsubtype": record.subtype,
+            "rngmultitypid": derived_oids.row_type_oid(record.multirange),
+            "rngcollation": record.collation,
+            "rngsubopc": record.operator_class,
+            "rngcanonical": 0,
+            "rngsubdiff": record.difference,
+        }
+        for record in objects.ranges
+        if not record.is_multirange
+    ]
+    return Content(columns=catalog_data.columns("pg_range"), rows=rows)
 
 
 def pg_enum(objects: CatalogObjects) -> Content:

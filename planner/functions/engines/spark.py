@@ -46,7 +46,7 @@ _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 _USED = re.compile(r"\b(tg_\w+)\(")
 _STRING = dialect_of("spark").string_constant
 _PARENTHESES = re.compile(rf"{_STRING.pattern}|[()]", re.DOTALL)
-_PLAIN = frozenset({"CAST", "coalesce", "array", "unix_micros", "timestamp_micros"})
+_PLAIN = frozenset({"CAST", "coalesce", "array", "unix_micros", "timestamp_micros", "unhex", "substr"})
 
 
 def result_type(name: str) -> str:

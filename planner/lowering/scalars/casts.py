@@ -19,7 +19,7 @@ from planner.lowering.fragments.fragment import Fragment, simple
 from planner.lowering.fragments.templates import calls_python, fill
 from planner.lowering.scalars.texts import text_settings, text_template
 from planner.types import types
-from planner.types.ranges import range_of, range_or_multirange
+from planner.types.ranges import range_name, range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
 from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
@@ -305,7 +305,7 @@ def _from_text(ctx: Context, target: SqlType) -> str:
     if target.oid in _PARSED_NAMES:
         return _parsed(ctx, target, plain)
     if range_or_multirange(target.oid) is not None:
-        return ctx.python(f"tg_range_in({{0}}, '{format_type(target.oid)}', {text_settings(ctx)})")
+        return ctx.python(f"tg_range_in({{0}}, '{range_name(target.oid)}', {text_settings(ctx)})")
     enum = enum_of(target.oid)
     if enum is not None:
         return _to_enum(ctx, enum, target)

@@ -23,7 +23,10 @@ from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import compared_with_held
 from planner.lowering.scalars.texts import iso_template, json_template, output_template, text_template
 from planner.types import types
+from planner.types.derived_oids import FIRST_USER_TYPE
+from planner.types.ranges import range_or_multirange
 from planner.types.signature import COMPARISONS, Kind, Signature, Volatility
+from planner.types.type_names import array_of
 from planner.types.types import SqlType
 
 _CONVERSION = re.compile(r"\{(text|cast|iso|json|pretty|element_text):(\d+)\}")
@@ -123,6 +126,9 @@ def _complete(
     dialect = scalars.ctx.dialect
     if signature.variadic and signature.oid in VARIADIC_ARRAYS:
         first, array_oid = VARIADIC_ARRAYS[signature.oid]
+        if site.type.oid > FIRST_USER_TYPE:
+            ranges = range_or_multirange(site.type.oid)
+            array_oid = array_oid if ranges is None else array_of(ranges.oid)
         if len(args) > first and site.arg_types[first].oid != array_oid:
             array = SqlType(array_oid)
             items = list(args[first:])

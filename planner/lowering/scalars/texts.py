@@ -11,7 +11,7 @@ from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.fragments.templates import fill
 from planner.types import types
-from planner.types.ranges import range_or_multirange
+from planner.types.ranges import range_name, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide
 from planner.types.user_types import attributes, enum_of
@@ -56,7 +56,7 @@ def text_template(ctx: Context, source: SqlType) -> str:
     if ctx.dialect.reads_catalog and oid in REG_TYPES:
         return f"tg_{REG_TYPES[oid]}_out({quoted(ctx.dialect.string(ctx.settings.token))}, {{0}})"
     if range_or_multirange(oid) is not None:
-        return ctx.python(f"tg_range_out({{0}}, '{format_type(oid)}', {text_settings(ctx)})")
+        return ctx.python(f"tg_range_out({{0}}, '{range_name(oid)}', {text_settings(ctx)})")
     enum = enum_of(oid)
     if enum is not None:
         return enum_text(ctx, enum)

@@ -30,6 +30,7 @@ from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.types import NumericShape, SqlType
 from planner.values import range_bounds as rb
+from planner.values.range_codecs import codec_of, plain_value
 from planner.values.range_sets import normalized
 from planner.values.text_values import format_text
 from tests.support.postgres import PostgresServer
@@ -52,7 +53,7 @@ def ranges(draw: st.DrawFn, kind: SqlType, bounds: st.SearchStrategy[Any]) -> ob
     low, high = draw(st.none() | bounds), draw(st.none() | bounds)
     if low is not None and high is not None and low > high:
         low, high = high, low
-    plain = [rb.plain_value(value, of.subtype) for value in (low, high)]
+    plain = [plain_value(value, of.subtype) for value in (low, high)]
     return rb.encode_range(rb.bounds_of(of, *plain, lower_inc=draw(st.booleans()), upper_inc=draw(st.booleans())))
 
 
@@ -61,7 +62,7 @@ def multiranges(draw: st.DrawFn) -> object:
     """A value of int4multirange."""
     of = range_or_multirange(INT4MULTIRANGE.oid)
     assert of is not None
-    codec = rb.codec_of(of)
+    codec = codec_of(of)
     parts = draw(st.lists(ranges(INT4RANGE, st.integers(-30, 30)), max_size=4))
     return rb.encode_multirange(normalized(codec, [bounds for data in parts for bounds in rb.decode(codec, data)]))  # type: ignore[arg-type]
 

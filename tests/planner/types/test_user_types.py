@@ -20,16 +20,15 @@ from planner.types.user_types import (
 )
 from storage.catalog.model import (
     COMPOSITE,
-    ENUM_SPACING,
     PUBLIC_SCHEMA_OID,
     CatalogSnapshot,
     CatalogUpdate,
     Column,
-    EnumLabel,
     EnumType,
     Relation,
 )
 from storage.catalog.standard_objects import bootstrap_updates
+from storage.catalog.types import ENUM_SPACING, EnumLabel
 from storage.timestamps.csn import Csn
 
 MOOD = EnumType(

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from planner.errors import DataException, InvalidTextRepresentation, NumericValueOutOfRange
+from planner.types import types as t
 from planner.types.ranges import range_of
 from planner.types.types import SqlType
 from planner.values import range_bounds as rb
 from planner.values import range_sets
+from planner.values.range_codecs import CODECS, codec_of, literal_value, plain_value
 from planner.values.text_values import format_text, parse_text
 
 INT4RANGE, NUMRANGE, TSTZRANGE, DATERANGE, INT4MULTIRANGE = (SqlType(oid) for oid in (3904, 3906, 3910, 3912, 4451))
@@ -81,13 +83,44 @@ def test_bytes_of_numerics_compare_as_the_numbers_do() -> None:
     numbers += [Decimal("-Infinity"), Decimal(0), Decimal("Infinity")]
     of = range_of(3906)
     assert of is not None
-    codec = rb.codec_of(of)
+    codec = codec_of(of)
     assert sorted(numbers) == sorted(numbers, key=codec.encode)
     for number in numbers:
         bound = rb.bound(codec, number, 1)
         assert codec.end(bound, 0) == len(bound)
         assert rb.value_of(codec, bound) == number
     assert codec.encode(Decimal("NaN")) > codec.encode(Decimal("Infinity"))
+
+
+IN_ORDER = {
+    t.FLOAT4: ["-Infinity", "-1.5", "-0.1", "0", "0.5", "Infinity", "NaN"],
+    t.FLOAT8: ["-Infinity", "-1e+300", "-0.1", "0", "5e-324", "1e+300", "Infinity", "NaN"],
+    t.INT2: ["-32768", "-1", "0", "32767"],
+    t.BOOL: ["f", "t"],
+    t.TEXT: ["", "a", "a b", "aa", "b", "é"],
+    t.BYTEA: ["\\x", "\\x00", "\\x0000", "\\x0001", "\\x00ff", "\\x01", "\\xff"],
+    t.TIME: ["00:00:00", "00:00:00.000001", "23:59:59.999999"],
+    t.TIMETZ: ["10:00:00+02", "09:00:00+01", "08:00:00+00", "00:00:00-15:59:59"],
+    t.UUID: ["00000000-0000-0000-0000-000000000001", "ffffffff-ffff-ffff-ffff-ffffffffffff"],
+    t.INET: ["10.0.0.0/8", "10.0.0.1/8", "10.0.0.0/16", "10.0.0.1", "255.0.0.1", "::1"],
+    t.MACADDR: ["08:00:2b:01:02:03", "ff:00:2b:01:02:03"],
+    t.PG_LSN: ["0/0", "0/FFFFFFFF", "1/0", "FFFFFFFF/0"],
+    t.MONEY: ["-$92,233,720,368,547,758.08", "-$0.01", "$0.00", "$9.00", "$10.00"],
+}
+"""Texts of a type in the order of PostgreSQL 15."""
+
+
+@pytest.mark.parametrize("oid", IN_ORDER)
+def test_bytes_compare_as_values_do(oid: int) -> None:
+    codec = CODECS[oid]
+    values = [plain_value(parse_text(text, SqlType(oid)), oid) for text in IN_ORDER[oid]]
+    encoded = [codec.encode(value) for value in values]
+    assert encoded == sorted(encoded)
+    assert len(set(encoded)) == len(encoded)
+    for text, value in zip(IN_ORDER[oid], values, strict=True):
+        bound = rb.bound(codec, value, 1)
+        assert codec.end(bound + b"\x00\xff", 0) == len(bound)
+        assert format_text(literal_value(rb.value_of(codec, bound), oid), SqlType(oid)) == text
 
 
 def _ranges(chosen: random.Random, count: int) -> list[rb.Bounds]:
@@ -104,7 +137,7 @@ def _ranges(chosen: random.Random, count: int) -> list[rb.Bounds]:
 
 _OF = range_of(3904)
 assert _OF is not None
-_CODEC = rb.codec_of(_OF)
+_CODEC = codec_of(_OF)
 
 
 def _values(ranges: Sequence[rb.Bounds]) -> set[int]:

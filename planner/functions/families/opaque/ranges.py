@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from planner.dialects.comparison_keys import order_key
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import CallSite, Form, local_only
-from planner.types.ranges import range_or_multirange
+from planner.types.ranges import range_name, range_or_multirange
 from planner.types.signature import COMPARISONS
-from planner.types.type_names import format_type
-from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ
+from planner.types.types import BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ
 from planner.values.datetimes.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
 
 _BOTH = ("anyrange", "anymultirange")
@@ -34,9 +33,7 @@ def _named(template: str) -> Form:
 
     def named(site: CallSite) -> str:
         types = (*site.arg_types, site.type)
-        return template.replace(
-            "{name}", next(format_type(type.oid) for type in types if range_or_multirange(type.oid))
-        )
+        return template.replace("{name}", next(range_name(type.oid) for type in types if range_or_multirange(type.oid)))
 
     return local_only(named)
 
@@ -45,10 +42,12 @@ def _bound(upper: str) -> Form:
     """lower() and upper(); what Spark has no value for is an error there."""
 
     def value(site: CallSite) -> str | None:
-        name, local = format_type(site.arg_types[0].oid), site.engine == "local"
+        name, local = range_name(site.arg_types[0].oid), site.engine == "local"
         oid = site.type.oid
         if oid not in (DATE, TIMESTAMP, TIMESTAMPTZ):
             made = f"CAST(tg_range_value({{0}}, '{name}', {upper}) AS {{t}})"
+            if oid == BYTEA:
+                made = f"unhex(substr(tg_range_value({{0}}, '{name}', {upper}), 3))"
             return made if local else portable(made)
         number = f"{'tg_range_number' if local else 'tg_range_finite_number'}({{0}}, '{name}', {upper})"
         if not local:
@@ -84,7 +83,7 @@ def _of_keys(template: str) -> Form:
 
 def _aggregate(name: str) -> Form:
     def collected(site: CallSite) -> str:
-        of = format_type(site.arg_types[0].oid)
+        of = range_name(site.arg_types[0].oid)
         if site.engine == "local":
             return f"{name}(list({{d}}{{0}}){{f}}, '{of}')"
         return checked(f"{name}(collect_list({{d}}{{0}}){{f}}, '{of}')")

@@ -14,23 +14,24 @@ from msgspec import Struct
 
 from planner.errors import DataException, FeatureNotSupported, NullValueNotAllowed, SqlSyntaxError
 from planner.functions.udfs.table import Udf
-from planner.types.ranges import RangeType, range_or_multirange
-from planner.types.type_names import lookup_type
+from planner.types.ranges import RangeType, named_range
 from planner.types.types import DATE, SqlType
 from planner.values import range_bounds as rb
 from planner.values import range_sets
 from planner.values.datetimes.calendar_days import DATE_INFINITY, TIMESTAMP_INFINITY
-from planner.values.range_bounds import Bounds, Codec
+from planner.values.range_bounds import Bounds
+from planner.values.range_codecs import Codec, codec_of, literal_value, plain_value
+from planner.values.range_text import parse_ranges, show_ranges
 from planner.values.text_values import format_text, parse_text
 
 _FLAGS = ("[]", "[)", "(]", "()")
 
 
 class _Of(Struct, frozen=True):
-    """A range or multirange type by its name."""
+    """A range type or (`several`) its multirange, by what `range_name` calls it."""
 
-    oid: int
     type: RangeType
+    several: bool
     codec: Codec
 
     @property
@@ -40,22 +41,19 @@ class _Of(Struct, frozen=True):
 
     def value(self, text: str) -> Any:
         """Text of the subtype as its codec takes it."""
-        return rb.plain_value(parse_text(text, self.subtype), self.type.subtype)
+        return plain_value(parse_text(text, self.subtype), self.type.subtype)
 
     def made(self, ranges: Sequence[Bounds]) -> bytes:
         """`ranges` as a value of the type."""
-        if self.oid != self.type.oid:
+        if self.several:
             return rb.encode_multirange(ranges)
         return rb.encode_range(ranges[0] if ranges else None)
 
 
 @lru_cache(maxsize=64)
 def _of(name: str) -> _Of:
-    row = lookup_type((name,))
-    assert row is not None
-    found = range_or_multirange(row.oid)
-    assert found is not None
-    return _Of(row.oid, found, rb.codec_of(found))
+    found, several = named_range(name)
+    return _Of(found, several, codec_of(found))
 
 
 @lru_cache(maxsize=64)
@@ -66,12 +64,14 @@ def _settings(given: str) -> Mapping[str, str]:
 
 def read(text: str, name: str, settings: str) -> object:
     """The input function."""
-    return parse_text(text, SqlType(_of(name).oid), _settings(settings))
+    of, known = _of(name), _settings(settings)
+    return parse_ranges(text, of.type, lambda part, subtype: parse_text(part, subtype, known), several=of.several)
 
 
 def write(data: bytes, name: str, settings: str) -> str:
     """The output function."""
-    return format_text(data, SqlType(_of(name).oid), _settings(settings))
+    of, known = _of(name), _settings(settings)
+    return show_ranges(data, of.type, lambda item, subtype: format_text(item, subtype, known), several=of.several)
 
 
 def make(lower: str | None, upper: str | None, flags: str | None, name: str) -> bytes:
@@ -95,7 +95,7 @@ def value(data: bytes, name: str, upper: bool) -> str | None:
     if not ranges:
         return None
     found = rb.value_of(of.codec, ranges[-1][1] if upper else ranges[0][0])
-    return None if found is None else format_text(rb.literal_value(found, of.type.subtype), of.subtype)
+    return None if found is None else format_text(literal_value(found, of.type.subtype), of.subtype)
 
 
 def number(data: bytes, name: str, upper: bool) -> int | None:
@@ -142,7 +142,7 @@ def has(data: bytes, text: str, name: str) -> bool:
 def combine(left: bytes, right: bytes, name: str, symbol: str) -> bytes:
     """+, - and * of two ranges or two multiranges."""
     of = _of(name)
-    table = _OF_MULTIRANGES if of.oid != of.type.oid else _OF_RANGES
+    table = _OF_MULTIRANGES if of.several else _OF_RANGES
     return of.made(table[symbol](of.codec, rb.decode(of.codec, left), rb.decode(of.codec, right)))
 
 
