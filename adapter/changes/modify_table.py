@@ -345,13 +345,13 @@ class Change:
             await self._write(self._batch(new), None)
             if self._keys is not None:
                 self._keys.add(new)
-            written.append((resolved.inserted, new))
+            written.append((resolved.inserted, self._marked(new, found=False)))
         if resolved.old is not None and resolved.new is not None:
             await self._delete(resolved.row_ids, resolved.old)
             self._replaced(resolved.row_ids, await self._write(self._batch(resolved.new), self._conflicts.updated))
             if self._keys is not None:
                 self._keys.move(resolved.old, resolved.new)
-            written.append((resolved.changed, resolved.new))
+            written.append((resolved.changed, self._marked(resolved.new, found=True)))
         self._rows += sum(len(places) for places, _ in written)
         if self._running.beside:
             self._count_own([places for places, _ in written])
@@ -363,6 +363,13 @@ class Change:
         await self._txn.spill()
         if self._keys is not None and self._keys.unspilled > AT_ONCE_ROWS:
             await self._keys.spill()
+
+    def _marked(self, rows: list[Any], *, found: bool) -> list[Any]:
+        """The columns of `rows`, and whether they were `found` where RETURNING needs that."""
+        returning = self._statement.returning
+        if returning is None or not returning.marked:
+            return rows
+        return [*rows, pa.array([found] * len(rows[0]), pa.bool_())]
 
     def _count_own(self, written: SequenceOf[Any]) -> None:
         """Tell how many of the proposed rows, at the places `written`, are whose: each statement has proposed one."""

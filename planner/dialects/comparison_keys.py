@@ -21,6 +21,10 @@ AS_IT_IS = "{0}"
 
 LSN_KEY = "(lpad(split_part({0}, '/', 1), 8, '0') || lpad(split_part({0}, '/', 2), 8, '0'))"
 """What a pg_lsn is ordered by."""
+TID_KEY = (
+    "(lpad(substring(split_part({0}, ',', 1), 2), 10, '0') || lpad(replace(split_part({0}, ',', 2), ')', ''), 5, '0'))"
+)
+"""What a tid is ordered by."""
 MONEY_KEY = "CAST(translate({0}, '$,.', '') AS BIGINT)"
 """What a money is ordered by: the hundredths."""
 WIDE_EQUALITY = "CASE WHEN instr({0}, '.') > 0 THEN trim(TRAILING '.' FROM trim(TRAILING '0' FROM {0})) ELSE {0} END"
@@ -54,6 +58,8 @@ def order_key(type: SqlType, dialect: Dialect) -> str:
         return "tg_inet_key({0})"
     if type.oid == types.PG_LSN:
         return LSN_KEY
+    if type.oid == types.TID:
+        return TID_KEY
     if type.oid == types.MONEY:
         return MONEY_KEY
     if type.oid == types.TIMETZ:
@@ -81,7 +87,7 @@ def equality_key(type: SqlType, dialect: Dialect) -> str:
         return AS_IT_IS
     if type.oid == types.JSONB:
         return dialect.json_equality_key
-    if type.oid in (types.PG_LSN, types.MONEY, types.TIMETZ):
+    if type.oid in (types.PG_LSN, types.TID, types.MONEY, types.TIMETZ):
         return AS_IT_IS
     if is_wide(type):
         return WIDE_EQUALITY

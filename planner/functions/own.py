@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms.form import Form, local_only
+from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.types.signature import Kind, Signature, Volatility
-from planner.types.types import BOOL, BYTEA, FLOAT4, FLOAT8, INT4, INT8, JSONB, TEXT, TIMESTAMPTZ, UUID
+from planner.types.types import BOOL, BYTEA, FLOAT4, FLOAT8, INT4, INT8, JSONB, TEXT, TID, TIMESTAMPTZ, UUID, XID
 
 SCHEMA = "tidegate"
 
@@ -67,7 +67,41 @@ ACTING = (
 """What is carried out by the adapter: current_csn() is the CSN that the statement reads at, csn_at(time) the one at
 which everything is read that was committed up to then, csn_time(csn) the time of a CSN."""
 
-FORMS: Mapping[Signature, Form] = {
+
+def _row_place(site: CallSite) -> str:
+    """A tid for the number of a row: 32,768 rows are a block, the blocks of rows that are not committed come last."""
+    text, integer = site.dialect.text, site.dialect.scalar_types[INT8]
+    number = f"CASE WHEN {{0}} < {_PROVISIONAL} THEN {{0}} ELSE {{0}} - {_PROVISIONAL} + {1 << 46} END"
+    block, row = (
+        f"CAST(({number}) {sign} 32768 AS {integer})" for sign in ("//" if site.engine == "local" else "DIV", "%")
+    )
+    return f"('(' || CAST({block} AS {text}) || ',' || CAST({row} + 1 AS {text}) || ')')"
+
+
+def _row_values(site: CallSite) -> str:
+    """An xid for the values of a row: 32 bits of the MD5 sum of their texts, whatever the session's settings."""
+    texts = [f"{{stored:{number}}}" for number in range(1, len(site.arg_types))]
+    shown = [f"coalesce(CAST(length({text}) AS {site.dialect.text}) || ':' || {text}, '-')" for text in texts]
+    digits = f"substring(md5({' || '.join(shown) or chr(39) * 2}), 1, 8)"
+    number = (
+        f"CAST('0x' || {digits} AS BIGINT)" if site.engine == "local" else f"CAST(conv({digits}, 16, 10) AS BIGINT)"
+    )
+    return f"CASE WHEN {{0}} IS NOT NULL THEN greatest({number}, 3) END"
+
+
+_ANY = 2276
+_PROVISIONAL = 1 << 62
+"""`storage.shards.parts.PROVISIONAL_ROW_ID`."""
+
+_OF_ROWS: Mapping[Signature, Form] = {
+    _function(15929, "row_place", (INT8,), TID): both(_row_place),
+    Signature(
+        name="row_values", kind=Kind.FUNCTION, args=(INT8, _ANY), result=XID, oid=15930, variadic=True, strict=False
+    ): both(_row_values),
+}
+"""What `planner.queries.in_from.system_columns` makes of the number of a row, and of its values."""
+
+FORMS: Mapping[Signature, Form] = dict(_OF_ROWS) | {
     signature: local_only(f"{name}({', '.join(f'{{{number}}}' for number in range(len(signature.args)))})")
     for name, signature in _CALLED.items()
 }

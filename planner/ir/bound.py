@@ -154,9 +154,11 @@ class BoundMerge(Struct, frozen=True, kw_only=True):
 
 class Returning(Struct, frozen=True, kw_only=True):
     """RETURNING: `query` reads the affected rows as `CteScan(cte=RETURNING_ROWS)`, whose columns are the table's
-    live columns, then those of other tables that `read` gives."""
+    live columns, then those of other tables that `read` gives; `marked`: then whether ON CONFLICT DO UPDATE has found
+    the row."""
 
     query: BoundQuery
+    marked: bool = False
 
 
 WITH_ROWS = -1_000_000

@@ -491,9 +491,6 @@ def _join_items(
     for item in items:
         item.cols_visible = False
     joined = NsItem(alias=None, columns=columns, rel_visible=False)
-    for item in items:
-        if item.system_columns:
-            joined.system_columns = {**item.system_columns, **joined.system_columns}
     result = [item for item in items if item.rel_visible] + [joined]
     return [*result, using_alias] if using_alias is not None else result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ from planner.ir.nodes import (
     SystemScan,
     Values,
 )
+from planner.queries.in_from.system_columns import may_name, system_columns
 from planner.queries.recursion.search_and_cycle import AddedColumns, offered_columns
 from planner.resolution.query import bind_query
 from planner.resolution.required import Use, closed_schema
@@ -154,7 +156,7 @@ def bind_range_var(level: Level, tree: Tree, *, sampled: bool = False) -> tuple[
         return foreign_rows(statement, found, described.fields), item
     if found.kind not in ("r", "m"):
         raise WrongObjectType(f'"{found.name}" is not a table', position=statement.position(tree.location))
-    row_id = sampled or found.oid == statement.context.numbered
+    row_id = sampled or found.oid == statement.context.numbered or may_name(statement.parsed.text)
     scan, item = scan_table(level, found, alias, tree.location, row_id=row_id)
     offer(level, statement.required.use(found.oid, "r"), item)
     return scan if statement.context.policies is None else readable(statement, scan, found), item
@@ -201,9 +203,10 @@ def _columns_of(relation: Relation | SystemRelation) -> _Template:
 
 
 def scan_table(
-    level: Level, relation: Relation, alias: Tree | None, location: int, *, row_id: bool = False
+    level: Level, relation: Relation, alias: Tree | None, location: int, *, row_id: bool = False, versions: bool = False
 ) -> tuple[Scan, NsItem]:
-    """A user table: its scan and what it offers."""
+    """A user table: its scan and what it offers. `versions`: all system columns in any case, not only when the text
+    may name them."""
     statement = level.statement
     item_alias = alias.aliasname if alias is not None else relation.name
     template = _columns_of(relation)
@@ -221,7 +224,11 @@ def scan_table(
     scan = Scan(
         relation_oid=relation.oid, fields=tuple(fields), row_id=row_id_field.id if row_id_field is not None else None
     )
-    system: dict[str, Scalar] = {"tableoid": Literal(value=relation.oid, type=SqlType(OID))}
+    system: Mapping[str, Scalar]
+    if relation.foreign is None and (versions or may_name(statement.parsed.text)):
+        system = system_columns(relation.oid, fields[: len(template)], row_id_field)
+    else:
+        system = {"tableoid": Literal(value=relation.oid, type=SqlType(OID))}
     item_ = NsItem(
         alias=item_alias,
         columns=columns,

@@ -43,7 +43,7 @@ from planner.values.datetimes.time_zones import setting_zone
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
-from planner.values.opaque.address_text import parse_lsn, parse_macaddr, parse_macaddr8
+from planner.values.opaque.address_text import parse_lsn, parse_macaddr, parse_macaddr8, parse_tid
 from planner.values.opaque.bit_text import fit_bits, parse_bits
 from planner.values.opaque.money_text import parse_money
 from planner.values.opaque.network_text import parse_cidr, parse_inet
@@ -266,6 +266,7 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.INET: lambda text, type, settings: parse_inet(text).inet(),
     t.MACADDR: lambda text, type, settings: parse_macaddr(text),
     t.MACADDR8: lambda text, type, settings: parse_macaddr8(text),
+    t.TID: lambda text, type, settings: parse_tid(text),
     t.PG_LSN: lambda text, type, settings: parse_lsn(text),
     t.CIDR: lambda text, type, settings: parse_cidr(text).cidr(),
     t.INT2VECTOR: _vector,

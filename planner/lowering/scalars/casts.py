@@ -270,6 +270,7 @@ _ADDRESS_INPUTS = {
     types.MACADDR: "tg_macaddr_in",
     types.MACADDR8: "tg_macaddr8_in",
     types.PG_LSN: "tg_lsn_in",
+    types.TID: "tg_tid_in",
     types.MONEY: "tg_money_in",
 }
 

@@ -11,11 +11,12 @@ from planner.dialects.quoting import quoted
 from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
 from planner.functions.engines.spark import portable
 from planner.functions.families.array_dimensions import OF_DIMENSIONS
-from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, SessionSettings
 from planner.functions.registry import form, output_columns
 from planner.ir import nodes as ir
 from planner.ir.array_value import ArrayValue
 from planner.ir.physical import element_type, listed
+from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.fragments.templates import fill
 from planner.lowering.scalars.rows import json_text
@@ -29,8 +30,20 @@ from planner.types.signature import COMPARISONS, Kind, Signature, Volatility
 from planner.types.type_names import array_of
 from planner.types.types import SqlType
 
-_CONVERSION = re.compile(r"\{(text|cast|iso|json|pretty|element_text):(\d+)\}")
-_TEXT_TEMPLATES = {"text": output_template, "cast": text_template, "iso": iso_template}
+_CONVERSION = re.compile(r"\{(text|stored|cast|iso|json|pretty|element_text):(\d+)\}")
+
+
+def _stored_template(ctx: Context, source: SqlType) -> str:
+    """A template for the text of a value whatever the session's settings."""
+    given = ctx.settings
+    ctx.settings = SessionSettings(token=given.token)
+    try:
+        return output_template(ctx, source)
+    finally:
+        ctx.settings = given
+
+
+_TEXT_TEMPLATES = {"text": output_template, "stored": _stored_template, "cast": text_template, "iso": iso_template}
 
 
 def _call(scalars: Scalars, expr: ir.Call) -> Fragment:
@@ -153,10 +166,10 @@ def expand(
     scalars: Scalars, template: str, args: Sequence[Fragment], arg_types: Sequence[SqlType],
     exprs: Sequence[ir.Scalar] = (),
 ) -> tuple[str, list[Fragment]]:  # fmt: skip
-    """Resolves the marks that convert an argument: ``{text:i}`` by its output function,
-    ``{iso:i}`` by it in DateStyle ISO, ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON, ``{pretty:i}`` to JSON
-    with line breaks, ``{element_text:i}`` (the element ``e`` of array i as text). `exprs` are the arguments, where they
-    are known: the members of a row have their names from there."""
+    """Resolves the marks that convert an argument: ``{text:i}`` by its output function, ``{stored:i}`` by it under no
+    settings, ``{iso:i}`` by it in DateStyle ISO, ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON, ``{pretty:i}``
+    to JSON with line breaks, ``{element_text:i}`` (the element ``e`` of array i as text). `exprs` are the arguments,
+    where they are known: the members of a row have their names from there."""
     ctx = scalars.ctx
     extended = list(args)
 

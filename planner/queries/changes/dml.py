@@ -7,23 +7,20 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from planner.common_errors import MAX_TARGETS, repeated_column
+from planner.common_errors import repeated_column
 from planner.errors import (
     FeatureNotSupported,
     SqlSyntaxError,
-    TooManyColumns,
 )
 from planner.expressions.alike_params import AlikeParams
 from planner.expressions.bind import bind, bind_clause
 from planner.expressions.rows import starred
-from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks, Returning
+from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks
 from planner.ir.nodes import (
-    RETURNING_ROWS,
     Call,
     Cast,
     ColumnRef,
     CommonTable,
-    CteScan,
     Deduplicate,
     Distinct,
     Field,
@@ -39,7 +36,6 @@ from planner.ir.nodes import (
     SubscriptAssignment,
     Values,
 )
-from planner.ir.rewrite import transform, walk
 from planner.queries.changes.column_values import (
     assign,
     bound_query,
@@ -53,12 +49,12 @@ from planner.queries.changes.column_values import (
 from planner.queries.changes.on_conflict import bind_on_conflict
 from planner.queries.changes.part_values import JSONB_ASSIGN, assign_part, part_type, with_json
 from planner.queries.changes.policy_checks import conflicting_checks, found_rows, inserted_checks, updated_checks
+from planner.queries.changes.returning import inserted_returning, joined_returning
 from planner.queries.changes.targets import ChangeTarget, change_target, scan_target, view_checks
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
-from planner.queries.select import bind_targets
 from planner.queries.values import bind_rows
-from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
+from planner.resolution.casting import finish_row, to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.query import analyze_query, bind_query, single_column
 from planner.resolution.row_security import DELETE, UPDATE
@@ -102,7 +98,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     if tree.HasField("on_conflict_clause"):
         # PostgreSQL's messages speak of an INSERT there, too.
         conflict = bind_on_conflict(level, target, tree, partial(assignments, verb="insert"))
-    returning = _insert_returning(level, target, tree, tables)
+    returning = inserted_returning(level, target, tree, tables)
     checks = updated = None
     if conflict is not None and conflict[1] is not None and statement.context.policies is not None:
         checks, updated = conflicting_checks(statement, target), updated_checks(statement, target)
@@ -113,7 +109,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         not_null=tuple(column.attnum for column in live if column.not_null),
         computed=None if computed is None else bound_query(statement, computed),
         complete=complete,
-        returning=None if returning is None else Returning(query=bound_query(statement, returning)),
+        returning=returning,
         on_conflict=None if conflict is None else _finish_conflict(statement, conflict, tables, checks, updated),
         view_checks=view_checks(statement, target),
         policies=None if statement.context.policies is None else inserted_checks(statement, target),
@@ -449,7 +445,7 @@ def assignments(
     multiple: dict[bytes, list[Scalar | None]] = {}
     for node in tree.target_list:
         named = node.res_target
-        place = target.index(named.name, statement.position(named.location))
+        place = target.index(named.name, statement.position(named.location), assigned=True)
         index = target.assigned(place, verb)
         if index in changes and not (named.indirection and index in in_parts):
             raise _assigned_twice(live[index])
@@ -535,7 +531,7 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
     if tree.using_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
-    returning, joined = joined_returning(level, tree, scan, rel, tables)
+    returning, joined = joined_returning(level, tree, scan, rel, tables, deleted=True)
     if statement.context.policies is not None:
         rel = found_rows(statement, target, scan, [DELETE], rel)
     rel = _read(statement, rel, [row_id, *old], live, 1, joined, tables)
@@ -545,54 +541,3 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
         read=bound_query(statement, rel),
         returning=returning,
     )
-
-
-# ---------------------------------------------------------------- RETURNING
-
-
-def _insert_returning(level: Level, target: ChangeTarget, tree: Tree, tables: Sequence[CommonTable]) -> Rel | None:
-    """What RETURNING of an INSERT makes of the rows; None without one."""
-    if not tree.HasField("returning_clause"):
-        return None
-    alias = tree.relation.alias if tree.relation.HasField("alias") else None
-    inner = Level(level.statement, level.parent)
-    inner.ctes = level.ctes
-    _, scan, item = scan_target(inner, target, alias, -1)
-    inner.namespace.append(item)
-    inner.rtes.append(item)
-    if tree.HasField("on_conflict_clause"):
-        inner.rtes.append(NsItem(alias="excluded", columns=[], relation_name=item.relation_name))
-    return _returning(inner, tree, scan.fields, tables)
-
-
-def joined_returning(
-    level: Level, tree: Tree, scan: Scan, rel: Rel, tables: Sequence[CommonTable]
-) -> tuple[Returning | None, tuple[Field, ...]]:
-    """RETURNING of an UPDATE or DELETE, whose target is read as `scan` and joined to others in `rel`; and the columns
-    of the others that it needs."""
-    if not tree.HasField("returning_clause"):
-        return None, ()
-    target = scan.fields[:-1]
-    returned = _returning(level, tree, target, tables)
-    ids = {node.id for node in walk(returned) if isinstance(node, ColumnRef)} - {field.id for field in scan.fields}
-    joined = tuple(field for field in rel.fields if field.id in ids)
-    rows = CteScan(cte=RETURNING_ROWS, fields=(*target, *joined))
-
-    def with_joined(node: object) -> CteScan | None:
-        return rows if isinstance(node, CteScan) and node.cte == RETURNING_ROWS else None
-
-    return Returning(query=bound_query(level.statement, transform(returned, with_joined))), joined
-
-
-def _returning(level: Level, tree: Tree, target: tuple[Field, ...], tables: Sequence[CommonTable]) -> Rel:
-    """The projection of a RETURNING list, whose names `level` offers, over the affected rows."""
-    statement = level.statement
-    targets = bind_targets(level, tree.returning_clause.exprs, "RETURNING")
-    if len(targets) > MAX_TARGETS:
-        raise TooManyColumns(f"number of columns ({len(targets)}) exceeds limit ({MAX_TARGETS})")
-    exprs = tuple(finish_row(statement, resolve_unknown(statement, target.expr)) for target in targets)
-    fields = tuple(
-        statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)
-    )
-    rows = CteScan(cte=RETURNING_ROWS, fields=target)
-    return with_tables(tables, Project(input=rows, exprs=exprs, fields=fields))

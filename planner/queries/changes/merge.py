@@ -27,8 +27,9 @@ from planner.ir.nodes import (
     Scan,
 )
 from planner.queries.changes.column_values import bound_query, computing, default_value, refuse_updates, refuse_values
-from planner.queries.changes.dml import assignments, insert_columns, inserted_value, joined_returning
+from planner.queries.changes.dml import assignments, insert_columns, inserted_value
 from planner.queries.changes.policy_checks import found_rows, inserted_checks, merged_checks, updated_checks
+from planner.queries.changes.returning import joined_returning
 from planner.queries.changes.targets import ChangeTarget, change_target
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from

@@ -106,6 +106,7 @@ def _update(outer: Level, target: ChangeTarget, insert: Tree, assignments: Assig
     alias = insert.relation.alias if insert.relation.HasField("alias") else None
     _, existing, item = scan_target(level, target, alias, insert.relation.location)
     _, excluded, excluded_item = scan_target(level, target, pb.Alias(aliasname="excluded"), -1)
+    excluded_item.system_columns = {}
     for each in (item, excluded_item):
         level.namespace.append(each)
         level.rtes.append(each)

@@ -55,7 +55,7 @@ from planner.resolution.required import Use
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Tree
-from planner.types.system_relations import SystemRelation
+from planner.types.system_relations import SYSTEM_COLUMN_NAMES, SystemRelation
 from planner.types.types import INT4, SqlType, type_of_column
 from storage.catalog.model import Column, Relation
 
@@ -99,9 +99,12 @@ class ChangeTarget(Struct, frozen=True, kw_only=True):
         """Their types."""
         return [type_of_column(column) for column in self.live]
 
-    def index(self, name: str, position: int | None) -> int:
-        """The place of the column that a statement calls `name`, among those of `named`. Raises 42703."""
+    def index(self, name: str, position: int | None, *, assigned: bool = False) -> int:
+        """The place of the column that a statement calls `name`, among those of `named`. Raises 42703, and 0A000 for a
+        system column that is `assigned`."""
         place = _places(self.named).get(name)
+        if place is None and assigned and name in SYSTEM_COLUMN_NAMES:
+            raise FeatureNotSupported(f'cannot assign to system column "{name}"', position=position)
         if place is None:
             raise missing_column(self.named.name, name, position)
         return place
@@ -235,7 +238,7 @@ def scan_target(
         scan, item = scan_table(level, target.relation, alias, location, row_id=row_id)
         offer(level, target.uses[0], item)
         return scan, scan, item
-    scan, item = scan_table(level, target.relation, None, location, row_id=row_id)
+    scan, item = scan_table(level, target.relation, None, location, row_id=row_id, versions=True)
     offer(level, target.uses[-1], item)
     item, conditions = through_views(level, target.views, item, target.uses)
     if alias is not None:

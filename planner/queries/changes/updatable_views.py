@@ -14,6 +14,7 @@ from planner.resolution.query import analyze_query
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Parsed, Tree
+from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.types import type_of_column
 from storage.catalog.model import Relation
 
@@ -107,7 +108,8 @@ def _analyzed(level: Level, view: Relation, parsed: Parsed) -> UpdatableView | s
         return _NO_SINGLE_RELATION
     fields = [statement.new_field(column.name, type_of_column(column)) for column in base.live_columns()]
     item = base_item(level, reference, base, [NsColumn(field.name, field=field) for field in fields], name.schema or "")
-    item.system_columns = {"tableoid": RowConstructor(items=(), names=(), type=fields[0].type)} if fields else {}
+    marker = RowConstructor(items=(), names=(), type=fields[0].type) if fields else None
+    item.system_columns = {} if marker is None else dict.fromkeys(SYSTEM_COLUMN_NAMES, marker)
     level.namespace.append(item)
     level.rtes.append(item)
     places = {field.id: place for place, field in enumerate(fields)}

@@ -31,6 +31,7 @@ _FORMS = tuple(
 )
 """The forms that macaddr_in tries, in its order."""
 
+_TID = re.compile(r"\(\s*(\d+),\s*(\d+)\)", re.ASCII)
 _LSN = re.compile(r"([0-9a-fA-F]{1,8})/([0-9a-fA-F]{1,8})")
 _SPACES = " \t\n\v\f\r"
 
@@ -107,6 +108,14 @@ def parse_lsn(text: str) -> str:
     if match is None:
         raise InvalidTextRepresentation(f'invalid input syntax for type pg_lsn: "{text}"')
     return show_lsn((int(match[1], 16) << 32) | int(match[2], 16))
+
+
+def parse_tid(text: str) -> str:
+    """tid_in. Raises 22P02."""
+    match = _TID.match(text)
+    if match is None or int(match[1]) >= 1 << 32 or int(match[2]) >= 1 << 16:
+        raise InvalidTextRepresentation(f'invalid input syntax for type tid: "{text}"')
+    return f"({int(match[1])},{int(match[2])})"
 
 
 def show_lsn(position: int) -> str:

@@ -1,10 +1,10 @@
-"""macaddr and macaddr8 (PostgreSQL 15, 9.12) and pg_lsn: functions, operators and order."""
+"""macaddr and macaddr8 (PostgreSQL 15, 9.12), pg_lsn and tid: functions, operators and order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.dialects.comparison_keys import LSN_KEY
+from planner.dialects.comparison_keys import LSN_KEY, TID_KEY
 from planner.functions.forms.form import Form, both, local_only
 from planner.types.signature import COMPARISONS
 
@@ -14,6 +14,9 @@ _ADDRESSES = {
     "&({type},{type})": "tg_mac_and({0}, {1})",
     "|({type},{type})": "tg_mac_or({0}, {1})",
 }
+
+
+_KEYS = {"pg_lsn": LSN_KEY, "tid": TID_KEY}
 
 
 def forms() -> Mapping[str, Form]:
@@ -27,14 +30,18 @@ def forms() -> Mapping[str, Form]:
     for symbol in COMPARISONS:
         for type in ("macaddr", "macaddr8"):
             given[f"{symbol}({type},{type})"] = both(f"({{0}} {symbol} {{1}})")
-        given[f"{symbol}(pg_lsn,pg_lsn)"] = both(f"({LSN_KEY} {symbol} {LSN_KEY.replace('{0}', '{1}')})")
+        for type, key in _KEYS.items():
+            given[f"{symbol}({type},{type})"] = both(f"({key} {symbol} {key.replace('{0}', '{1}')})")
+    for symbol in ("=", "<>"):
+        given[f"{symbol}(tid,tid)"] = both(f"({{0}} {symbol} {{1}})")
     given["pg_lsn(numeric)"] = local_only("tg_lsn_at({text:0})")
     for sign in "+-":
         given[f"{sign}(pg_lsn,numeric)"] = local_only(f"tg_lsn_moved({{0}}, {{text:1}}, '{sign}')")
     given["+(numeric,pg_lsn)"] = local_only("tg_lsn_moved({1}, {text:0}, '+')")
     given["-(pg_lsn,pg_lsn)"] = given["pg_wal_lsn_diff(pg_lsn,pg_lsn)"] = local_only("tg_lsn_difference({0}, {1})")
     for name in ("min", "max"):
-        given[f"{name}(pg_lsn)"] = Form(
-            local=f"arg_{name}({{0}}, {LSN_KEY}){{f}}", spark=f"{name}_by({{0}}, {LSN_KEY}){{f}}"
-        )
+        for type, key in _KEYS.items():
+            given[f"{name}({type})"] = Form(
+                local=f"arg_{name}({{0}}, {key}){{f}}", spark=f"{name}_by({{0}}, {key}){{f}}"
+            )
     return given

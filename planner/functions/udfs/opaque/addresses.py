@@ -16,6 +16,7 @@ from planner.values.opaque.address_text import (
     parse_lsn,
     parse_macaddr,
     parse_macaddr8,
+    parse_tid,
     show_address,
 )
 
@@ -59,5 +60,6 @@ UDFS: Mapping[str, Udf] = {
     "tg_lsn_at": Udf((_T,), _T, lsn_at),
     "tg_lsn_moved": Udf((_T, _T, _T), _T, lsn_moved),
     "tg_lsn_difference": Udf((_T, _T), "DECIMAL(38,0)", lambda one, other: Decimal(lsn_of(one) - lsn_of(other))),
+    "tg_tid_in": Udf((_T,), _T, parse_tid),
     "tg_lsn_in": Udf((_T,), _T, parse_lsn),
 }
