@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from adapter.access.privileges import Rights
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
@@ -128,6 +131,20 @@ async def position(running: Running, oid: int) -> tuple[int, bool]:
     """What `SELECT last_value, is_called FROM sequence` shows."""
     sequence = find_sequence(running, oid)
     return await positions_of(running, sequence).last_value(sequence)
+
+
+async def with_last_values(running: Running, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The `rows` of pg_sequences, and for each the value that nextval() has given last: NULL before the first, and for
+    whom may not see it."""
+    rights = _rights(running)
+    found: list[Mapping[str, Any]] = []
+    for row in rows:
+        value = None
+        if any(rights.may("s", row["oid"], letter) for letter in "rU"):
+            last_value, is_called = await position(running, row["oid"])
+            value = last_value if is_called else None
+        found.append({name: each for name, each in row.items() if name != "oid"} | {"last_value": value})
+    return found
 
 
 def currval(running: Running, name: str | int) -> int:

@@ -24,6 +24,8 @@ from adapter.materialized.shown import view_rows
 from adapter.materialized.view_lineage import lineage_rows
 from adapter.publishing.service import catalog_rows
 from adapter.queries.lock_facts import lock_rows, wait_event
+from adapter.queries.sequences import with_last_values
+from adapter.system_catalogs.pg_catalog.catalog_views import pg_sequences
 from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mappings
 from adapter.system_catalogs.relations import environment
 from adapter.transactions.snapshots import own_parts
@@ -421,8 +423,12 @@ async def _own_relations(
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """The rows of those of the server's own relations that the query reads."""
     env, publishing = running.services.env, running.services.publishing
-    names = {n.name for n in walk(query.rel) if isinstance(n, ir.SystemScan) and n.schema == OWN_SCHEMA}
+    scans = [node for node in walk(query.rel) if isinstance(node, ir.SystemScan)]
+    names = {scan.name for scan in scans if scan.schema == OWN_SCHEMA}
     rows: dict[str, Sequence[Mapping[str, Any]]] = {}
+    if any(scan.name == "pg_sequences" and scan.schema != OWN_SCHEMA for scan in scans):
+        known = running.engines.catalogs.objects(catalog, running.session.database)
+        rows["pg_sequences"] = await with_last_values(running, pg_sequences(known).rows)
     if "materialized_views" in names:
         rows["materialized_views"] = await view_rows(env, running.transaction, catalog)
     if "view_lineage" in names:
@@ -473,7 +479,10 @@ async def _watched(
 
 def reads_own_relations(query: BoundQuery) -> bool:
     """Whether the query reads relations of the server's own, whose rows have to be at hand."""
-    return any(isinstance(node, ir.SystemScan) and node.schema == OWN_SCHEMA for node in walk(query.rel))
+    return any(
+        isinstance(node, ir.SystemScan) and (node.schema == OWN_SCHEMA or node.name == "pg_sequences")
+        for node in walk(query.rel)
+    )
 
 
 def _calls(query: BoundQuery, name: str) -> bool:

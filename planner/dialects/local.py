@@ -243,8 +243,9 @@ class LocalDialect(Dialect):
     def timestamptz_text(self, timezone: str) -> str:
         if is_utc(timezone):
             plain = self.moment_text("CAST({0} AS TIMESTAMP)", "+00")
-            return f"CASE WHEN isfinite({{0}}) THEN {plain} ELSE CAST({{0}} AS VARCHAR) END"
-        return f"tg_timestamptz_out(epoch_us({{0}}), {quoted(self.string(timezone))})"
+        else:
+            plain = f"tg_timestamptz_out(epoch_us({{0}}), {quoted(self.string(timezone))})"
+        return f"CASE WHEN isfinite({{0}}) THEN {plain} ELSE CAST({{0}} AS VARCHAR) END"
 
     # ------------------------------------------------------------ numbers
 

@@ -121,7 +121,7 @@ class SparkDialect(Dialect):
         return f"CAST('{digits}' AS DECIMAL({shape.precision},{shape.scale}))"
 
     def infinite(self, oid: int, negative: bool) -> str:
-        raise FeatureNotSupported("infinite dates and timestamps are not supported on Spark")
+        return spark_texts.infinite(oid, negative=negative)
 
     def date_of_days(self, days: str) -> str:
         return f"date_from_unix_date({days})"
@@ -307,7 +307,7 @@ class SparkDialect(Dialect):
         return f"{BEFORE_PYTHON}{name}({', '.join(args)}){AFTER_PYTHON}"
 
     def if_finite(self, moment: str, then: str, otherwise: str) -> str:
-        return then
+        return f"CASE WHEN {spark_texts.is_infinite(moment)} THEN {otherwise} ELSE {then} END"
 
     def wall_in_place(self, moment: str, place: str) -> str:
         return f"convert_timezone('UTC', {place}, CAST({moment} AS TIMESTAMP_NTZ))"

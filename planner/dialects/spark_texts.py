@@ -39,13 +39,34 @@ def float_text(oid: int) -> str:
     )
 
 
+_INFINITIES = {"infinity": 2**63 - 1, "-infinity": -(2**63 - 1)}
+"""The microseconds of what stands for the infinite timestamps; of dates it is so many days as 32 bits hold."""
+
+
+def infinite(oid: int, *, negative: bool) -> str:
+    """An infinite date, timestamp or timestamptz."""
+    name = "-infinity" if negative else "infinity"
+    if oid == types.DATE:
+        return f"date_from_unix_date({'-' if negative else ''}{2**31 - 1})"
+    moment = f"timestamp_micros({_INFINITIES[name]}L)"
+    return moment if oid == types.TIMESTAMPTZ else f"CAST({moment} AS TIMESTAMP_NTZ)"
+
+
+def is_infinite(moment: str) -> str:
+    """Whether a date, timestamp or timestamptz is infinite. No others are in these years."""
+    return f"year({moment}) IN (294247, -290308, 5881580, -5877641)"
+
+
 def moment_text(moment: str, zone: str = "") -> str:
     """The text of a date or timestamp, `zone` (SQL of a text) behind its clock. Spark has a sign before the years
     beyond 9999, and counts those before 1 down from 0."""
     text = f"CAST({moment} AS STRING)"
     behind = f" || {zone}" if zone else ""
     before = f"lpad(CAST(1 - year({moment}) AS STRING), 4, '0') || regexp_replace({text}, '^-?[0-9]+', '')"
-    return f"CASE WHEN year({moment}) < 1 THEN {before}{behind} || ' BC' ELSE ltrim('+', {text}){behind} END"
+    return (
+        f"CASE WHEN {is_infinite(moment)} THEN CASE WHEN year({moment}) < 1 THEN '-infinity' ELSE 'infinity' END "
+        f"WHEN year({moment}) < 1 THEN {before}{behind} || ' BC' ELSE ltrim('+', {text}){behind} END"
+    )
 
 
 def timestamptz_text(wall: str, *, utc: bool) -> str:
@@ -59,7 +80,9 @@ def timestamptz_text(wall: str, *, utc: bool) -> str:
         f"CASE WHEN {offset} % 3600 = 0 THEN '' ELSE format_string(':%02d', abs({offset}) div 60 % 60) END || "
         f"CASE WHEN {offset} % 60 = 0 THEN '' ELSE format_string(':%02d', abs({offset}) % 60) END"
     )
-    return moment_text(wall, f"{sign} || {hours} || {minutes}")
+    infinite_text = "CASE WHEN year({0}) < 1 THEN '-infinity' ELSE 'infinity' END"
+    shown = moment_text(wall, f"{sign} || {hours} || {minutes}")
+    return f"CASE WHEN {is_infinite('{0}')} THEN {infinite_text} ELSE {shown} END"
 
 
 def _interval() -> str:

@@ -140,10 +140,11 @@ def pg_indexes(objects: CatalogObjects) -> Content:
 
 
 def pg_sequences(objects: CatalogObjects) -> Content:
-    """Sequences; `last_value` is not catalog data and stays NULL."""
+    """Sequences, with their oids; `last_value` is no catalog data: see `adapter.queries.session_facts`."""
     return Content(
         rows=[
             {
+                "oid": sequence.oid,
                 "schemaname": _schema(objects, sequence.schema),
                 "sequencename": sequence.name,
                 "sequenceowner": objects.role_names.get(sequence.owner),

@@ -72,7 +72,7 @@ def _to_timestamp(site: CallSite) -> str:
 
 
 def _isfinite(site: CallSite) -> str:
-    return "isfinite({0})" if site.engine == "local" else "({0} IS NOT NULL)"
+    return "CASE WHEN {0} IS NOT NULL THEN " + site.dialect.if_finite("{0}", "TRUE", "FALSE") + " END"
 
 
 def forms() -> Mapping[str, Form]:
