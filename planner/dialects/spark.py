@@ -278,7 +278,8 @@ class SparkDialect(Dialect):
         return f"CAST({moment} AS TIMESTAMP_NTZ)" if oid == types.TIMESTAMP else moment
 
     def time_of_timestamp(self, timestamp: str) -> str:
-        return f"make_time(hour({timestamp}), minute({timestamp}), extract(SECOND FROM {timestamp}))"
+        clock = f"make_time(hour({timestamp}), minute({timestamp}), extract(SECOND FROM {timestamp}))"
+        return self.if_finite(timestamp, clock, "NULL")
 
     def time_of_micros(self, micros: str) -> str:
         return f"CAST(CAST(timestamp_micros(CAST({micros} AS BIGINT)) AS TIMESTAMP_NTZ) AS TIME(6))"

@@ -16,10 +16,8 @@ def _to_char_moment(site: CallSite) -> str | None:
     pattern = site.constants[1]
     if isinstance(pattern, str) and pattern:
         simple = _simple_pattern(pattern, site.engine)
-        if simple is not None and site.engine == "local":
-            return f"CASE WHEN isfinite({{0}}) THEN {_shown(site, source, simple)} END"
         if simple is not None:
-            return _shown(site, source, simple)
+            return site.dialect.if_finite("{0}", _shown(site, source, simple), "NULL")
     zone = quoted(site.dialect.string(site.settings.timezone if zoned else ""))
     micros = site.dialect.moment_micros("{0}", site.arg_types[0].oid)
     made = site.dialect.python("tg_to_char_timestamp", micros, "{1}", zone)
