@@ -260,7 +260,6 @@ REFUSED = {
     "CREATE TABLE y OF two": "typed tables are not supported",
     "CREATE TABLE g (p point)": "type point is not supported",
     "CREATE TABLE x (x xml)": "type xml is not supported",
-    "CREATE TYPE r AS RANGE (subtype = float8)": "CREATE TYPE ... AS RANGE is not supported",
     "CREATE AGGREGATE a (int) (SFUNC = int4pl, STYPE = int)": "CREATE AGGREGATE is not supported",
     "CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq)": "CREATE OPERATOR is not supported",
     "CREATE OPERATOR FAMILY f USING btree": "CREATE OPERATOR FAMILY is not supported",
