@@ -10,8 +10,9 @@ from adapter.sessions.server import Server
 from tests.adapter.harness import Client, connect, open_server
 from tests.support.loop_stalls import watched
 
-LONGEST_STALL = 1.0
-"""Seconds of processor time that one step of a test may take from the loop. Loading what is first needed takes most."""
+LONGEST_STALL = 2.0
+"""Seconds of processor time that one step of a test may take from the loop, on a machine that may be three times slower
+at one hour than at another. Loading what is first needed takes most."""
 
 
 @pytest.fixture(autouse=True)
