@@ -39,12 +39,17 @@ SPARE_PARTS = 128
 
 
 class Generation(Struct, eq=False):
-    """One table: its name and its parts' numbers. `numbers` only grows."""
+    """One table: its name and its parts' numbers. `numbers` only grows.
+
+    An interrupt may come between any two statements here, or after one has done its work: the table may be there
+    without a part, and a number whose rows may be there is never given again.
+    """
 
     name: str
     columns: tuple[ScanColumn, ...]
     lock: threading.Lock = field(default_factory=threading.Lock)
     numbers: dict[PartIdentity, int] = field(default_factory=dict)
+    next_number: int = 0
     bytes: int = 0
     leases: int = 0
     condemned: bool = False
@@ -59,22 +64,22 @@ class Generation(Struct, eq=False):
             new = {key: table for key, table in rows.items() if key not in self.numbers}
             if not new:
                 return
-            first = len(self.numbers)
+            given = dict(zip(new, itertools.count(self.next_number)))
             tagged = [
-                table.add_column(0, "_part", pa.array([first + index] * table.num_rows, pa.int32()))
-                for index, table in enumerate(new.values())
+                table.add_column(0, "_part", pa.array([given[key]] * table.num_rows, pa.int32()))
+                for key, table in new.items()
             ]
-            if not first:
-                connection.execute(f"CREATE TABLE {self.name} ({self._definition()})")
+            if not self.numbers:
+                connection.execute(f"CREATE TABLE IF NOT EXISTS {self.name} ({self._definition()})")
+            self.next_number += len(new)
             view = f"{self.name}_new"
             connection.register(view, pa.concat_tables(tagged).combine_chunks())
             try:
                 connection.execute(f"INSERT INTO {self.name} SELECT * FROM {view}")
             finally:
                 connection.unregister(view)
-            for key, table in new.items():
-                self.numbers[key] = len(self.numbers)
-                self.bytes += table.nbytes
+            self.numbers.update(given)
+            self.bytes += sum([table.nbytes for table in new.values()])
 
     def condition(self, parts: Sequence[Part]) -> str:
         """SQL that selects the rows of `parts`, all of which are in the table."""
@@ -140,8 +145,15 @@ class InlinePool:
             return
         with self._lock:
             dropped, self._dropped = self._dropped, []
-        for generation in dropped:
-            connection.execute(f"DROP TABLE IF EXISTS {generation.name}")
+        try:
+            while dropped:
+                connection.execute(f"DROP TABLE IF EXISTS {dropped[-1].name}")
+                dropped.pop()
+        finally:
+            # An interrupt leaves the others to who comes next.
+            if dropped:
+                with self._lock:
+                    self._dropped.extend(dropped)
 
     def _age(self, limit: int) -> list[object]:
         with self._lock:
