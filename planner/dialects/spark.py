@@ -310,6 +310,9 @@ class SparkDialect(Dialect):
     def if_finite(self, moment: str, then: str, otherwise: str) -> str:
         return f"CASE WHEN {spark_texts.is_infinite(moment)} THEN {otherwise} ELSE {then} END"
 
+    def is_infinite_moment(self, moment: str) -> str:
+        return spark_texts.is_infinite(moment)
+
     def wall_in_place(self, moment: str, place: str) -> str:
         return f"convert_timezone('UTC', {place}, CAST({moment} AS TIMESTAMP_NTZ))"
 

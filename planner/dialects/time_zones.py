@@ -48,6 +48,10 @@ class TimeZones(Literals):
         """`then`, or `otherwise` where a moment is infinite."""
 
     @abstractmethod
+    def is_infinite_moment(self, moment: str) -> str:
+        """Whether a date, timestamp or timestamptz is infinite; NULL of NULL."""
+
+    @abstractmethod
     def wall_in_place(self, moment: str, place: str) -> str:
         """A timestamptz as the wall-clock timestamp in a place of the time zone database, an SQL string."""
 

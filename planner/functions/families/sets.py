@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 
 from planner.dialects.quoting import quoted
@@ -84,13 +85,20 @@ def _timestamps(site: CallSite) -> str | None:
     zone = quoted(zone)
     if site.engine == "local":
         make = "make_timestamptz" if zoned else "make_timestamp"
-        return (
-            f"list_transform(tg_timestamp_series(epoch_us({{0}}), epoch_us({{1}}), {{2}}, {zone}), lambda m: {make}(m))"
-        )
-    bounds = "unix_micros(CAST({0} AS TIMESTAMP)), unix_micros(CAST({1} AS TIMESTAMP))"
-    series = f"tg_timestamp_series({bounds}, {{2}}, {zone})"
-    moment = "timestamp_micros(m)" if zoned else "CAST(timestamp_micros(m) AS TIMESTAMP_NTZ)"
-    return f"transform({checked(series)}, m -> {moment})"
+        series = f"tg_timestamp_series(epoch_us({{0}}), epoch_us({{1}}), {{2}}, {zone})"
+        moments = f"list_transform({series}, lambda m: {make}(m))"
+    else:
+        bounds = "unix_micros(CAST({0} AS TIMESTAMP)), unix_micros(CAST({1} AS TIMESTAMP))"
+        series = f"tg_timestamp_series({bounds}, {{2}}, {zone})"
+        moment = "timestamp_micros(m)" if zoned else "CAST(timestamp_micros(m) AS TIMESTAMP_NTZ)"
+        moments = f"transform({checked(series)}, m -> {moment})"
+    may_be = [index for index in (0, 1) if not isinstance(site.constants[index], dt.date)]
+    if not may_be:
+        return moments
+    # PostgreSQL gives rows for as long as they are fetched; the engines make the whole series first.
+    infinite = " OR ".join([site.dialect.is_infinite_moment(f"{{{index}}}") for index in may_be])
+    fault = site.dialect.raise_sql("0A000", "generate_series from or to an infinite timestamp is not supported")
+    return f"CASE WHEN {infinite} THEN {fault} ELSE {moments} END"
 
 
 def forms() -> Mapping[str, Form]:

@@ -6,6 +6,7 @@ PostgreSQL's does.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 
 from planner.dialects.time_zones import is_utc
@@ -63,12 +64,23 @@ def _moment_interval(sign: str, moment: int, interval: int) -> Callable[[CallSit
     return template
 
 
+def _of_finite(site: CallSite, what: str, difference: str) -> str:
+    """`difference` of the arguments, which are dates or timestamps: PostgreSQL 15 has no infinite distance."""
+    fault = site.dialect.raise_sql("22008", f"cannot subtract infinite {what}")
+    may_be = [index for index, value in enumerate(site.constants) if not isinstance(value, dt.date)]
+    infinite = " OR ".join([site.dialect.is_infinite_moment(f"{{{index}}}") for index in may_be])
+    if not infinite:
+        return difference
+    return f"CASE WHEN ({infinite}) AND {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {fault} ELSE {difference} END"
+
+
 def _difference(site: CallSite) -> str:
     left = site.dialect.moment_micros("{0}", site.arg_types[0].oid)
     right = site.dialect.moment_micros("{1}", site.arg_types[1].oid)
     div = site.dialect.whole_division
     days = f"(({left} - {right}) {div} {MICROS_PER_DAY})"
-    return unless_null("01", site.dialect.interval_struct("0", days, f"(({left} - {right}) % {MICROS_PER_DAY})"))
+    struct = site.dialect.interval_struct("0", days, f"(({left} - {right}) % {MICROS_PER_DAY})")
+    return _of_finite(site, "timestamps", unless_null("01", struct))
 
 
 def _time_interval(sign: str, time: int, interval: int) -> Callable[[CallSite], str]:
@@ -111,7 +123,8 @@ def _date_plus(sign: str) -> Callable[[CallSite], str]:
 
 
 def _date_minus_date(site: CallSite) -> str:
-    return "CAST({0} - {1} AS INTEGER)" if site.engine == "local" else "datediff({0}, {1})"
+    days = "CAST({0} - {1} AS INTEGER)" if site.engine == "local" else "datediff({0}, {1})"
+    return _of_finite(site, "dates", days)
 
 
 def _time_difference(site: CallSite) -> str:

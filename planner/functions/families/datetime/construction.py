@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from planner.functions.engines.spark import checked
@@ -67,8 +68,25 @@ def _make_timestamptz(site: CallSite) -> str:
 
 def _to_timestamp(site: CallSite) -> str:
     if site.engine == "local":
-        return "make_timestamptz(CAST(round_even({0} * 1000000, 0) AS BIGINT))"
-    return "timestamp_micros(CAST(rint({0} * 1000000D) AS BIGINT))"
+        finite = "make_timestamptz(CAST(round_even({0} * 1000000, 0) AS BIGINT))"
+    else:
+        finite = "timestamp_micros(CAST(rint({0} * 1000000D) AS BIGINT))"
+    if isinstance(site.constants[0], float) and math.isfinite(site.constants[0]):
+        return finite
+    ends = [site.dialect.infinite(TIMESTAMPTZ, negative) for negative in (False, True)]
+    infinite = f"CASE WHEN {{0}} > 0 THEN {ends[0]} ELSE {ends[1]} END"
+    fault = site.dialect.raise_sql("22008", "timestamp cannot be NaN")
+    is_infinite = site.dialect.is_infinite("{0}")
+    return f"CASE WHEN isnan({{0}}) THEN {fault} WHEN {is_infinite} THEN {infinite} ELSE {finite} END"
+
+
+def _date_bin(site: CallSite) -> str:
+    type = site.arg_types[1].oid
+    source, origin = (site.dialect.moment_micros(place, type) for place in ("{1}", "{2}"))
+    binned = site.dialect.moment_of_micros(site.dialect.python("tg_date_bin", "{0}", source, origin), type)
+    fault = site.dialect.raise_sql("22008", "origin out of range")
+    endless = [site.dialect.is_infinite_moment(place) for place in ("{1}", "{2}")]
+    return f"CASE WHEN {endless[0]} THEN {{1}} WHEN {endless[1]} THEN {fault} ELSE {binned} END"
 
 
 def _isfinite(site: CallSite) -> str:
@@ -95,10 +113,6 @@ def forms() -> Mapping[str, Form]:
     for type in ("date", "timestamp", "timestamptz"):
         given[f"isfinite({type})"] = both(_isfinite)
     given["isfinite(interval)"] = both("CASE WHEN {0} IS NOT NULL THEN TRUE END")
-    given["date_bin(interval,timestamp,timestamp)"] = local_only(
-        "make_timestamp(tg_date_bin({0}, epoch_us({1}), epoch_us({2})))"
-    )
-    given["date_bin(interval,timestamptz,timestamptz)"] = local_only(
-        "make_timestamptz(tg_date_bin({0}, epoch_us({1}), epoch_us({2})))"
-    )
+    for type in ("timestamp", "timestamptz"):
+        given[f"date_bin(interval,{type},{type})"] = both(_date_bin)
     return given

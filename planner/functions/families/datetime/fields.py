@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
@@ -10,7 +12,7 @@ from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.intervals import unless_null
 from planner.functions.forms.zones import moment_in, wall_in
-from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, is_wide
+from planner.types.types import DATE, FLOAT8, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, is_wide
 
 _UNIT_ALIASES = {
     "years": "year",
@@ -60,6 +62,7 @@ _TRUNC_UNITS = {
     "millennium", "century", "decade", "year", "quarter", "month", "week", "day", "hour", "minute", "second",
     "millisecond", "microsecond",
 }  # fmt: skip
+_GROWING = {"millennium", "century", "decade", "year", "isoyear", "julian", "epoch"}
 _UNITS = _TRUNC_UNITS | {
     "epoch", "dow", "isodow", "doy", "isoyear", "julian", "timezone", "timezone_hour", "timezone_minute",
 }  # fmt: skip
@@ -111,7 +114,22 @@ def _extract(site: CallSite) -> str | None:
         value = _moment_field(site, field, source, type)
     if value is None:
         return _unit_fault(site, field)
-    return f"CAST({value} AS {{t}})"
+    value = f"CAST({value} AS {{t}})"
+    if type in (DATE, TIMESTAMP, TIMESTAMPTZ) and not isinstance(site.constants[1], dt.date):
+        infinite = site.dialect.is_infinite_moment("{1}")
+        return f"CASE WHEN {infinite} THEN {_of_infinite(site, field)} ELSE {value} END"
+    return value
+
+
+def _of_infinite(site: CallSite, field: str) -> str:
+    """A part of an infinite moment: what grows with time is infinite, what comes round again is NULL."""
+    if field not in _GROWING:
+        return "NULL"
+    if site.type.oid == FLOAT8:
+        ends = [site.dialect.float8(end) for end in (math.inf, -math.inf)]
+        zero = "DATE '1970-01-01'"
+        return f"CASE WHEN {{1}} > {zero} THEN {ends[0]} ELSE {ends[1]} END"
+    return site.dialect.raise_sql("0A000", f"extract({field}) of an infinite date or timestamp is not supported")
 
 
 def _julian(site: CallSite, source: str) -> str:
