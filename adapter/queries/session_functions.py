@@ -46,11 +46,18 @@ async def with_session_values(running: Running, query: BoundQuery, names: frozen
     """`query` with the session values of these names, and (with `acts`) the calls that act on the session, replaced by
     literals. Each call is carried out once, so `is_evaluated_once` has to hold. 0A000 for a call whose arguments are
     computed."""
+    if acts:
+        # What set_config() sets is what current_setting() behind it reads.
+        names = frozenset([name for name in names if not _is_setting(name)])
     if names:
         query = substitute(query, {name: await _session_value(running, name) for name in names})
     if acts:
         query = await carry_out_calls(running, query)
     return query
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith(("setting:", "setting_or_null:"))
 
 
 def is_evaluated_once(rel: ir.Rel) -> bool:
@@ -67,21 +74,27 @@ def is_evaluated_once(rel: ir.Rel) -> bool:
 
 
 async def carry_out_calls(running: Running, node: _T) -> _T:
-    """`node` with each acting call in it carried out, in the order in which they stand."""
-    calls: list[ir.Call] = []
+    """`node` with each acting call in it carried out, and each setting in it read, in the order in which they stand."""
+    found: list[ir.Call | ir.SessionValue] = []
 
     def note(inner: object) -> object | None:
         if isinstance(inner, ir.Call) and acts(inner.signature):
-            calls.append(inner)
+            found.append(inner)
+            return inner
+        if isinstance(inner, ir.SessionValue) and _is_setting(inner.name):
+            found.append(inner)
             return inner
         return None
 
     transform(node, note)
-    if any(call.signature.acts for call in calls):
+    if any(isinstance(each, ir.Call) and each.signature.acts for each in found):
         _refuse_conditional(node)
     results: dict[int, ir.Literal] = {}
-    for call in calls:
-        results[id(call)] = ir.Literal(value=await _carry_out(running, call), type=call.type)
+    for each in found:
+        if isinstance(each, ir.SessionValue):
+            results[id(each)] = await _session_value(running, each.name)
+        else:
+            results[id(each)] = ir.Literal(value=await _carry_out(running, each), type=each.type)
     return transform(node, lambda inner: results.get(id(inner)))
 
 
