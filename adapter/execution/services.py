@@ -37,6 +37,7 @@ from adapter.transactions.two_phase.prepared import PreparedTransactions
 from adapter.wall_clock import utc_now
 from adapter.workers.colleagues import Colleagues
 from adapter.workers.other_servers import OtherServers
+from adapter.workers.questions import ServerQuestions
 from planner.errors import InvalidParameterValue
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.system_relations import BuiltinRelations
@@ -106,6 +107,13 @@ class Services:
             peers=env.peers,
             process=env.process,
             deliver=self.notifications.deliver,
+        )
+        self.colleagues.servers = ServerQuestions(
+            consensus=env.consensus,
+            clock=env.clock,
+            peers=env.peers,
+            process=env.process,
+            host=None if place is None else place.memory.name,
         )
         self.system_relations = BuiltinRelations()
         blocks = None if place is None else BlockFiles(place.folder / "sequences", env.clock)

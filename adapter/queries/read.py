@@ -157,7 +157,7 @@ async def prepare_read(
     if (
         sizes
         or (query.system and reads_own_relations(query))
-        or (running.services.colleagues.place is not None and (query.system or not templates))
+        or ((query.system or not templates) and running.services.colleagues.has_others)
     ):
         context = replace(context, facts=await facts_for(running, catalog, query, sizes=sizes))
     scanned = frozenset(template.relation_oid for template in templates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
@@ -74,7 +75,7 @@ MAX_QUERY_CHARS = 1024
 
 
 class Elsewhere(Struct, frozen=True, kw_only=True):
-    """What the other workers of the server know: rows by relation, and who waits for whom."""
+    """What the other workers and servers know: rows by relation, and who waits for whom."""
 
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     blocked: Mapping[int, Sequence[int]] = {}
@@ -259,7 +260,7 @@ def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> li
         return services.metric_rows()
     if relation == SESSIONS:
         place = services.colleagues.place
-        return _session_rows(sessions.all(), 0 if place is None else place.memory.own)
+        return _session_rows(sessions.all(), services.env.process, 0 if place is None else place.memory.own)
     if relation == TEMPORARY_FILES:
         return services.temporary_file_counts.rows()
     if relation == "pg_stat_progress_copy":
@@ -354,7 +355,7 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     }
 
 
-def _session_rows(backends: Iterable[Backend], worker: int) -> list[Mapping[str, Any]]:
+def _session_rows(backends: Iterable[Backend], server: str, worker: int) -> list[Mapping[str, Any]]:
     """tidegate.sessions of this process."""
     rows: list[Mapping[str, Any]] = []
     for backend in backends:
@@ -367,6 +368,7 @@ def _session_rows(backends: Iterable[Backend], worker: int) -> list[Mapping[str,
             {
                 "pid": session.backend_pid,
                 "usesysid": session.values.identity.authenticated,
+                "server": server,
                 "worker": worker,
                 "usename": session.session_user,
                 "datname": session.database,
@@ -401,7 +403,7 @@ _ABOUT_WAITS = ("pg_blocking_pids", "pg_isolation_test_session_is_blocked")
 async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuery, *, sizes: bool) -> SessionFacts:
     """What is known for `query`: with `sizes`, how large each table and each index is, at the newest snapshot; and what
     the other workers know of what it asks for."""
-    asked = running.services.colleagues.place is not None
+    asked = running.services.colleagues.has_others
     elsewhere = await _elsewhere(running, query) if asked else NOTHING_ELSEWHERE
     own: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     if reads_own_relations(query):
@@ -505,7 +507,8 @@ async def _elsewhere(running: Running, query: BoundQuery) -> Elsewhere:
     if not relations and not blocked:
         return NOTHING_ELSEWHERE
     colleagues = running.services.colleagues
-    rows = {relation: await colleagues.rows(relation) for relation in sorted(relations)}
+    asked = sorted(relations)
+    rows = dict(zip(asked, await asyncio.gather(*(colleagues.rows(relation) for relation in asked)), strict=True))
     between = running.services.locks.between_workers
     waits = await between.edges() if blocked and between is not None else {}
     return Elsewhere(rows=rows, blocked={pid: blockers for pid, (_, blockers) in waits.items()})

@@ -24,7 +24,7 @@ from adapter.transactions.past.moments import csn_at, time_of
 from adapter.transactions.snapshots import exported
 from adapter.transactions.transaction import NeedsSnapshot
 from adapter.wall_clock import utc_now
-from planner.errors import FeatureNotSupported, InvalidParameterValue, UndefinedObject
+from planner.errors import FeatureNotSupported, InvalidParameterValue, NumericValueOutOfRange, UndefinedObject
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform, walk
@@ -37,6 +37,8 @@ from storage.transactions.xids import FIRST_NORMAL_XID
 BOOTSTRAP_XID, FROZEN_XID = 1, 2
 NAME_ARRAY = 1003
 MAX_CHANNEL_BYTES = 63
+_LOOK_AGAIN_S = 0.1
+"""How often it is looked whether a session that was terminated has ended."""
 MAX_PAYLOAD_BYTES = 7999
 
 _T = TypeVar("_T")
@@ -239,7 +241,7 @@ async def _sleep(running: Running, seconds: float) -> str:
 
 
 async def _signal(running: Running, pid: int, *, terminate: bool) -> bool:
-    """Reach the session with this pid; False, with PostgreSQL's warning, when no worker has it. 42501."""
+    """Reach the session with this pid; False, with PostgreSQL's warning, when no server has it. 42501."""
     sessions = running.sessions
     owner = sessions.role_of(pid)
     if owner is None:
@@ -261,7 +263,28 @@ async def _cancel_backend(running: Running, pid: int) -> bool:
 
 
 async def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) -> bool:
-    return await _signal(running, pid, terminate=True)
+    if timeout_ms < 0:
+        raise NumericValueOutOfRange('"timeout" must not be negative')
+    if not await _signal(running, pid, terminate=True):
+        return False
+    return timeout_ms == 0 or await _has_ended(running, pid, timeout_ms)
+
+
+async def _has_ended(running: Running, pid: int, timeout_ms: int) -> bool:
+    """Whether the session ends within so long; a warning when it does not (pg_wait_until_termination)."""
+    sessions, clock = running.sessions, running.services.env.clock
+    until = clock.monotonic() + timeout_ms / 1000
+    while sessions.role_of(pid) is not None or await sessions.colleagues.role_of(pid) is not None:
+        running.scope.check()
+        left = until - clock.monotonic()
+        if left <= 0:
+            plural = "" if timeout_ms == 1 else "s"
+            running.session.warn(
+                "01000", f"backend with PID {pid} did not terminate within {timeout_ms} millisecond{plural}"
+            )
+            return False
+        await clock.sleep(min(_LOOK_AGAIN_S, left))
+    return True
 
 
 def _schemas(running: Running, implicit: bool) -> tuple[str, ...]:

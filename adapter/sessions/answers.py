@@ -1,4 +1,4 @@
-"""What one worker of the server answers to the others."""
+"""What a process answers to the other workers of its server, and to the other servers of its environment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from adapter.queries.session_facts import own_rows
 from adapter.transactions.locks.tags import Tag
 from adapter.workers.mesh import Mesh
 from adapter.workers.messages import Appended, HoldersOf, LetGo, Notified, RoleOf, SessionRows, Signal, Waits
+from adapter.workers.questions import ServerQuestions
+
+
+def answer_servers(servers: ServerQuestions, services: Services, sessions: SessionRegistry) -> None:
+    """Answer other servers for these sessions, from now on."""
+    servers.answer(RoleOf, lambda asked: sessions.role_of(asked.pid))
+    servers.answer(Signal, lambda asked: sessions.signal(asked.pid, terminate=asked.terminate))
+    servers.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services))
 
 
 def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry) -> None:

@@ -138,7 +138,7 @@ class ServerMetrics:
 
     async def text(self) -> bytes:
         """The metrics of all workers in Prometheus' text format."""
-        rows = [*self.rows(), *await self._services.colleagues.rows(METRICS)]
+        rows = [*self.rows(), *await self._services.colleagues.rows(METRICS, of_servers=False)]
         return await asyncio.to_thread(_exposition, rows)
 
 

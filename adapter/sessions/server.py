@@ -27,7 +27,7 @@ from adapter.plans.key_indexes import ShardIndexes
 from adapter.publishing.pushing import Pusher
 from adapter.queries.session_facts import own_rows
 from adapter.results import StartupParameters
-from adapter.sessions.answers import answer_colleagues
+from adapter.sessions.answers import answer_colleagues, answer_servers
 from adapter.sessions.changes_at_once import Lines
 from adapter.sessions.memory import MemoryKeeper
 from adapter.sessions.options import ServerOptions, check_spark_reaches
@@ -143,6 +143,9 @@ class Server:
         if server.colleagues.mesh is not None:
             answer_colleagues(server.colleagues.mesh, server.services, server.sessions)
             await server.colleagues.mesh.open()
+        if server.colleagues.servers is not None:
+            answer_servers(server.colleagues.servers, server.services, server.sessions)
+            await server.colleagues.servers.start()
         await server.services.other_servers.start()
         server._views.start()
         server._tables.start()
@@ -168,6 +171,8 @@ class Server:
         await self._tables.stop()
         if self.colleagues.mesh is not None:
             await self.colleagues.mesh.close()
+        if self.colleagues.servers is not None:
+            await self.colleagues.servers.close()
         for backend in self.sessions.all():
             backend.terminate(shut_down())
             await backend.close()

@@ -109,6 +109,7 @@ _OWN: Mapping[str, tuple[int, Mapping[str, int]]] = {
         15985,
         {
             "pid": INT4,
+            "server": TEXT,
             "worker": INT4,
             "usename": NAME,
             "datname": NAME,
@@ -131,6 +132,7 @@ _OWN: Mapping[str, tuple[int, Mapping[str, int]]] = {
         15986,
         {
             "pid": INT4,
+            "server": TEXT,
             "usename": NAME,
             "datname": NAME,
             "statement": TEXT,

@@ -99,6 +99,10 @@ class Peers:
         """Whether processes may be at work, or are about to be, of which this one hears only by asking the store."""
         return not self._leases.sole or self._making_room
 
+    def strangers(self) -> frozenset[str]:
+        """The processes with a lease of which this one hears only by asking the store, as far as it knows of them."""
+        return frozenset(self._strangers())
+
     async def living(self, processes: Collection[str]) -> frozenset[str]:
         """Those of `processes` that have a lease and have not certainly ended. Asks the store about those of which this
         process has not heard."""

@@ -4,8 +4,8 @@ A database is a record, and the schemas that name it. All databases of an enviro
 transactions are in one order; a session sees the part of its own (`CatalogSnapshot.databases`). A new database is a
 copy of a template, with the rows of its tables, made by one transaction: it is there whole or not at all.
 
-Sessions elsewhere: those of all workers of this server are counted, and ended by FORCE. A session of another server of
-the environment, whose database goes, gets 3D000 at its next statement.
+Sessions elsewhere, of other workers and of other servers of the environment, are counted, and ended by FORCE. One that
+does not answer in time, whose database goes, gets 3D000 at its next statement.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ def statement_rows(sessions: Iterable[Row], now: datetime) -> list[Row]:
     return [
         {
             "pid": row["pid"],
+            "server": row["server"],
             "usename": row["usename"],
             "datname": row["datname"],
             "statement": row["statement"],
