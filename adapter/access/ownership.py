@@ -90,8 +90,13 @@ def may_drop(catalog: CatalogSnapshot, role: int, record: Owned | Index) -> bool
 
 def may_maintain(catalog: CatalogSnapshot, role: int, record: Owned | Index) -> bool:
     """Whether `role` may VACUUM and ANALYZE it: its owner may, and the database's (vacuum_is_relation_owner)."""
+    return owns(catalog, role, record) or owns_database(catalog, role)
+
+
+def owns_database(catalog: CatalogSnapshot, role: int) -> bool:
+    """Whether `role` may do what the owner of the catalog's database may."""
     database = catalog.get(catalog.database)
-    return owns(catalog, role, record) or (isinstance(database, Database) and owns(catalog, role, database))
+    return isinstance(database, Database) and owns(catalog, role, database)
 
 
 def require_owner_or_schema(catalog: CatalogSnapshot, role: int, record: Owned | Index) -> None:

@@ -14,7 +14,15 @@ from typing import TypeAlias
 
 from adapter.access.ownership import may_drop, owns
 from adapter.access.privileges import Rights
-from adapter.execution.relation_names import creation_schema, kind_of, look_up, look_up_visible, missing, plural
+from adapter.execution.relation_names import (
+    creation_schema,
+    kind_of,
+    look_up,
+    look_up_any,
+    look_up_visible,
+    missing,
+    plural,
+)
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.transactions.locks import tags
@@ -25,6 +33,7 @@ from planner.queries.relations import is_invoked
 from planner.statements import records as st
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Parsed, subtrees
+from planner.types.system_relations import SystemRelation
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation, Sequence
 
 _Named: TypeAlias = Relation | Sequence | Index
@@ -74,9 +83,13 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
     locks = running.session.locks
     waited = False
     for name in statement.tables:
-        record = look_up(running, catalog, name)
+        record = look_up_any(running, catalog, name)
         if record is None:
             raise missing(catalog, name, located=True)
+        if isinstance(record, SystemRelation):
+            running.session.rights(catalog).require("r", record.oid, _may_lock(mode))
+            waited |= await locks.lock_relation(tags.relation(record.oid), mode, record.name, nowait=statement.nowait)
+            continue
         if not isinstance(record, Relation) or record.foreign is not None:
             raise WrongObjectType(
                 f'cannot lock relation "{name.name}"',

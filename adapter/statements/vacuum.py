@@ -6,40 +6,49 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from adapter.access.ownership import may_maintain
+from adapter.access.membership import is_superuser
+from adapter.access.ownership import may_maintain, owns_database
 from adapter.execution.guards import prevent_in_block
-from adapter.execution.relation_names import find_relation
+from adapter.execution.relation_names import find_relation, look_up_any
 from adapter.execution.statement import Running
 from adapter.results import Command
+from adapter.system_catalogs.pg_catalog.catalog_views import shared_catalogs
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.transient import keeping_nothing
+from planner.errors import DuplicateColumn, FeatureNotSupported, UndefinedColumn
 from planner.statements import records as st
-from storage.catalog.model import Relation
+from planner.types.system_relations import SystemRelation
+from storage.catalog.model import CatalogSnapshot, Relation
 
 
 async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
     """Take and let go of the lock of one table after the other. With SKIP_LOCKED a table that others keep locked is
     left out with a warning, as is one that has gone when its lock is there. Raises 42P01 for a name of nothing, 25001
-    for VACUUM in a block, and what waiting for a lock raises."""
+    for VACUUM in a block, 0A000, 42703 and 42701 for columns, and what waiting for a lock raises."""
     if not statement.analyze_only:
         prevent_in_block(running, "VACUUM")
     session, catalog = running.session, running.transaction.catalog
     verb = "analyze" if statement.analyze_only else "vacuum"
     options = dict(statement.options)
+    if not statement.analyze_only and any(statement.columns) and not _is_on(options.get("analyze")):
+        raise FeatureNotSupported("ANALYZE option must be specified when a column list is provided")
     skips = _is_on(options.get("skip_locked"))
     mode = Mode.ACCESS_EXCLUSIVE if _is_on(options.get("full")) else Mode.SHARE_UPDATE_EXCLUSIVE
-    wanted: list[Relation] = []
-    for name in statement.tables:
-        relation = find_relation(running, catalog, name)
-        if not may_maintain(catalog, session.values.identity.current, relation):
-            session.warn("01000", f'skipping "{relation.name}" --- only table or database owner can {verb} it')
+    wanted: list[tuple[Relation | SystemRelation, tuple[str, ...]]] = []
+    for name, columns in zip(statement.tables, statement.columns, strict=True):
+        relation = look_up_any(running, catalog, name)
+        if not isinstance(relation, SystemRelation):
+            relation = find_relation(running, catalog, name)
+        owner = _who_may(catalog, session.values.identity.current, relation)
+        if owner is not None:
+            session.warn("01000", f'skipping "{relation.name}" --- only {owner} can {verb} it')
         elif relation.kind == "v":
             message = f'skipping "{relation.name}" --- cannot {verb} non-tables or special system tables'
             session.warn("01000", message)
         else:
-            wanted.append(relation)
-    for relation in wanted:
+            wanted.append((relation, columns))
+    for relation, columns in wanted:
         tag = tags.relation(relation.oid)
         with nullcontext() if running.in_block else keeping_nothing(session.locks):
             if skips and not session.locks.try_lock(tag, mode):
@@ -47,10 +56,38 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
                 continue
             if not skips:
                 await session.locks.lock(tag, mode)
-            is_own = running.transaction.is_own_table(relation)
-            if not is_own and session.newest_catalog().get(relation.oid) is None:
+            may_be_gone = isinstance(relation, Relation) and not running.transaction.is_own_table(relation)
+            if may_be_gone and session.newest_catalog().get(relation.oid) is None:
                 session.warn("42P01", f'skipping {verb} of "{relation.name}" --- relation no longer exists')
+                continue
+            _check_columns(relation, columns)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")
+
+
+def _who_may(catalog: CatalogSnapshot, role: int, relation: Relation | SystemRelation) -> str | None:
+    """Who may do it, where the role may not."""
+    if isinstance(relation, Relation):
+        return None if may_maintain(catalog, role, relation) else "table or database owner"
+    if is_superuser(catalog, role):
+        return None
+    if relation.oid in shared_catalogs():
+        return "superuser"
+    if owns_database(catalog, role):
+        return None
+    return f"{'superuser' if relation.schema == 'pg_catalog' else 'table'} or database owner"
+
+
+def _check_columns(relation: Relation | SystemRelation, names: tuple[str, ...]) -> None:
+    known = (
+        {column.name for column in relation.live_columns()}
+        if isinstance(relation, Relation)
+        else {name for name, _ in relation.columns}
+    )
+    for index, name in enumerate(names):
+        if name not in known:
+            raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+        if name in names[:index]:
+            raise DuplicateColumn(f'column "{name}" of relation "{relation.name}" appears more than once')
 
 
 def _is_on(option: str | None) -> bool:

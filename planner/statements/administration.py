@@ -33,9 +33,11 @@ class Lock(Struct, frozen=True, kw_only=True):
 
 
 class Vacuum(Struct, frozen=True, kw_only=True):
-    """VACUUM, or ANALYZE when `analyze_only`. `options` are lower-case names with their text."""
+    """VACUUM, or ANALYZE when `analyze_only`. `columns[i]` are those given behind `tables[i]`; `options` are lower-case
+    names with their text."""
 
     tables: tuple[QualifiedName, ...]
+    columns: tuple[tuple[str, ...], ...] = ()
     analyze_only: bool = False
     options: tuple[tuple[str, str], ...] = ()
 

@@ -36,7 +36,8 @@ def _vacuum(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
                 position=parsed.position(node.def_elem.location),
             )
     tables = tuple(qualified_name(node.vacuum_relation.relation, parsed) for node in tree.rels)
-    return st.Vacuum(tables=tables, analyze_only=not tree.is_vacuumcmd, options=options)
+    columns = tuple(strings(node.vacuum_relation.va_cols) for node in tree.rels)
+    return st.Vacuum(tables=tables, columns=columns, analyze_only=not tree.is_vacuumcmd, options=options)
 
 
 _ANALYZE_OPTIONS = {"verbose", "skip_locked", "buffer_usage_limit"}

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from adapter.access.membership import is_superuser
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
 from adapter.definitions.indexes.creation import check_tablespace
 from adapter.execution.guards import own_catalog, prevent_in_block
-from adapter.execution.relation_names import kind_of, look_up, missing, require_schema
+from adapter.execution.relation_names import kind_of, look_up_any, missing, require_schema
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
-from planner.errors import FeatureNotSupported, WrongObjectType
+from planner.errors import FeatureNotSupported, InsufficientPrivilege, WrongObjectType
 from planner.statements import records as st
+from planner.types.system_relations import SystemRelation
 from planner.types.table_indexes import constraint_of_index, indexes_of
 from storage.catalog.model import Database, Index, Relation
 
@@ -69,9 +71,11 @@ def _all_of(running: Running, statement: st.Reindex) -> Mapping[Relation, list[I
 
 def _named(running: Running, statement: st.Reindex, name: st.QualifiedName) -> Mapping[Relation, list[Index]]:
     catalog = own_catalog(running)
-    record = look_up(running, catalog, name)
+    record = look_up_any(running, catalog, name)
     if record is None:
         raise missing(catalog, name)
+    if isinstance(record, SystemRelation):
+        return _of_system(running, statement, record)
     if statement.kind == "index":
         if not isinstance(record, Index):
             raise WrongObjectType(f'"{record.name}" is not an index')
@@ -88,6 +92,19 @@ def _named(running: Running, statement: st.Reindex, name: st.QualifiedName) -> M
         message = f'table "{record.name}" has no indexes {rest}'
         running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
     return {record: indexes}
+
+
+def _of_system(running: Running, statement: st.Reindex, relation: SystemRelation) -> Mapping[Relation, list[Index]]:
+    """Nothing: system catalogs are made from the catalog when they are read, and are never out of date."""
+    if statement.kind == "index":
+        raise WrongObjectType(f'"{relation.name}" is not an index')
+    if relation.kind == "v":
+        raise WrongObjectType(f'"{relation.name}" is not a table or materialized view')
+    if not is_superuser(own_catalog(running), running.session.values.identity.current):
+        raise InsufficientPrivilege(f"must be owner of table {relation.name}")
+    if statement.concurrently:
+        raise FeatureNotSupported("cannot reindex system catalogs concurrently")
+    return {}
 
 
 async def _rebuild(running: Running, relation: Relation, indexes: list[Index], *, verbose: bool) -> None:

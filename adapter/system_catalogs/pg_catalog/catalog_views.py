@@ -23,6 +23,12 @@ def builtin_classes() -> tuple[Row, ...]:
     return tuple(dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True))
 
 
+@cache
+def shared_catalogs() -> frozenset[int]:
+    """The built-in relations that all databases share."""
+    return frozenset([row["oid"] for row in builtin_classes() if row["relisshared"]])
+
+
 def _schema(objects: CatalogObjects, oid: int) -> str:
     return objects.schema_name_by_oid.get(oid, "")
 
@@ -117,7 +123,7 @@ def pg_indexes(objects: CatalogObjects) -> Content:
     """Indexes with their CREATE INDEX text."""
     rows: list[Row] = []
 
-    shared = {row["oid"] for row in builtin_classes() if row["relisshared"]}
+    shared = shared_catalogs()
 
     def add(index_oid: int, table_oid: int) -> None:
         index, table = objects.relation(index_oid), objects.relation(table_oid)
