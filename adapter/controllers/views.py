@@ -1,10 +1,11 @@
-"""Keeping materialized views fresh: those refreshed ``on commit`` soon after what they read has changed, those
-refreshed ``every`` so often when their time has come.
+"""Keeping materialized views fresh: those refreshed ``on commit`` soon after what they read has changed, in groups that
+are brought to one moment together (`adapter.controllers.view_groups`), those refreshed ``every`` so often when their
+time has come.
 
-Of all processes of an environment one refreshes a view: the live one whose name and the view's oid give the highest
-number, so that views are spread and each process knows its own without asking. While the processes do not agree who is
-alive (a killed one counts until its lease has run out), two may refresh a view at once: the rows and the journal's row
-are one commit, and only one of two that begin from the same row can make it.
+Of all processes of an environment one refreshes a group: the live one whose name and the oid of the group's first view
+give the highest number, so that groups are spread and each process knows its own without asking. While the processes do
+not agree who is alive (a killed one counts until its lease has run out), two may refresh a view at once: the rows and
+the journal's row are one commit, and only one of two that begin from the same row can make it.
 
 Nobody waits for this. A read of a view refreshed on commit is exact without it; it only gets cheaper.
 """
@@ -13,17 +14,19 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Protocol
 
 import structlog
 from msgspec import Struct
 
 from adapter.access.roles import role_name
-from adapter.materialized.freshness import digest_of_inputs, inputs_of
+from adapter.controllers.view_groups import Group, groups_of, left_behind
+from adapter.execution.session_state import SessionState
+from adapter.materialized.freshness import digest_of_inputs, has_changed, inputs_of
 from adapter.materialized.journal import last_refresh
-from adapter.materialized.views_read import exact_views, is_behind
+from adapter.materialized.views_read import is_exact
 from adapter.results import StartupParameters
 from planner.errors import SqlError
 from planner.syntax.identifiers import quote_identifier
@@ -36,7 +39,7 @@ from storage.catalog.model import (
     Schema,
 )
 from storage.environment.environment import Environment
-from storage.errors import StorageError
+from storage.errors import AsOfNotReadable, StorageError, UnknownShard
 from storage.timestamps.csn import Csn
 
 log = structlog.get_logger(__name__)
@@ -51,7 +54,7 @@ LONGEST_PAUSE_S = 10.0
 """How often views are looked at though nothing has changed: a process may have ended."""
 
 LONGEST_WAIT_S = 5.0
-"""How long a view waits for the views that it reads to be refreshed before it."""
+"""How long a view that is left behind waits for those that it reads, before it is computed from the tables."""
 
 MAX_AT_ONCE = 2
 """Refreshes of one process at a time: sessions of users want the machine too."""
@@ -60,11 +63,18 @@ FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
 """Pauses before a refresh that has failed is tried again, each twice the one before."""
 
+MOST_DOUBLINGS = 10
+
 SETTINGS = (("application_name", "tidegate views"), ("default_transaction_isolation", "repeatable read"))
 
 
 class Client(Protocol):
     """A session, as far as refreshing needs one."""
+
+    @property
+    def state(self) -> SessionState:
+        """What it keeps from its start to its end."""
+        ...
 
     def execute_simple(self, text: str) -> Any:
         """Runs a query string; an asynchronous iterator of results."""
@@ -80,11 +90,47 @@ OpenSession = Callable[[StartupParameters], Awaitable[Client]]
 
 class _State(Struct):
     """What this process remembers of a view: not before when it is refreshed again, how often that has failed, and
-    since when it is due but waits for views that it reads."""
+    since when it has been left behind."""
 
     not_before: float = 0.0
     failures: int = 0
-    waits_since: float | None = None
+    left_since: float | None = None
+
+
+class _Turn:
+    """A turn of a group: the moment that its views are brought to, those that were not, and the sessions that it has
+    open. They are opened as they are needed, each for one refresh at a time."""
+
+    def __init__(self, group: Group, moment: Csn | None, open_session: OpenSession, ends: AsyncExitStack) -> None:
+        self.group = group
+        self.moment = moment
+        self.missed: set[int] = set()
+        self._open_session = open_session
+        self._ends = ends
+        self._free: list[Client] = []
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Client]:
+        """A session that brings views to the turn's moment. Raises as `Server.open_session`."""
+        session = self._free.pop() if self._free else await self._opened()
+        yield session
+        # NOTE: not after a failure. Whatever has happened to the session, nobody else meets it.
+        self._free.append(session)
+
+    async def _opened(self) -> Client:
+        catalog = self.group.catalog
+        database = catalog.get(catalog.database)
+        assert isinstance(database, Database)
+        startup = StartupParameters(
+            user=role_name(catalog, BOOTSTRAP_SUPERUSER_OID),
+            database=database.name,
+            settings=SETTINGS,
+            remote_address=None,
+        )
+        session = await self._open_session(startup)
+        self._ends.push_async_callback(_closed, session)
+        session.state.refreshed_to = self.moment
+        return session
 
 
 class ViewKeeper:
@@ -94,9 +140,11 @@ class ViewKeeper:
         self._env = env
         self._open_session = open_session
         self._states: dict[int, _State] = {}
+        self._rests: dict[int, float] = {}
+        """By group, until when it leaves the machine to others."""
         self._running: dict[int, asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(MAX_AT_ONCE)
-        self._kept: tuple[CatalogSnapshot, tuple[tuple[CatalogSnapshot, Relation], ...]] | None = None
+        self._kept: tuple[CatalogSnapshot, tuple[Group, ...]] | None = None
         self._loop: asyncio.Task[None] | None = None
         self._done = asyncio.Event()
 
@@ -113,7 +161,7 @@ class ViewKeeper:
 
     async def _keep(self) -> None:
         while True:
-            if not self._views():
+            if not self._groups():
                 # NOTE: without waiting for commits, which do not pay for views that are not there.
                 await self._env.clock.sleep(IDLE_S)
                 continue
@@ -125,7 +173,7 @@ class ViewKeeper:
             await self._moved(pause_s)
 
     async def _moved(self, pause_s: float) -> None:
-        """Return when something has been committed, when a refresh has ended, or after the pause."""
+        """Return when something has been committed, when a turn has ended, or after the pause."""
         waiting = [
             asyncio.ensure_future(work)
             for work in (self._env.cache.changed(), self._done.wait(), self._env.clock.sleep(pause_s))
@@ -138,117 +186,145 @@ class ViewKeeper:
         self._done.clear()
         await self._env.clock.sleep(GATHER_S)
 
-    def _views(self) -> tuple[tuple[CatalogSnapshot, Relation], ...]:
-        """The views that servers keep, each with the catalog of its database."""
+    def _groups(self) -> tuple[Group, ...]:
+        """The views that servers keep, in their groups."""
         whole = self._env.catalog.current()
         if self._kept is None or self._kept[0] is not whole:
             catalogs = [catalog for oid, catalog in whole.databases.items() if oid != WHOLE]
-            self._kept = whole, tuple((catalog, view) for catalog in catalogs for view in _kept_views(catalog))
+            self._kept = whole, tuple(group for catalog in catalogs for group in groups_of(catalog))
             self._states = {oid: state for oid, state in self._states.items() if oid in whole.records}
+            self._rests = {oid: rest for oid, rest in self._rests.items() if oid in whole.records}
         return self._kept[1]
 
     async def _look(self) -> float:
-        """Begin to refresh what is due. Returns how long nothing else will be, as far as is known (seconds)."""
-        dead = self._env.leases.is_dead
-        living = [p for p in self._env.cache.state.leases if p == self._env.process or not dead(p)]
+        """Begin the turns that are due. Returns how long no other will be, as far as is known (seconds)."""
+        env = self._env
+        living = [p for p in env.cache.state.leases if p == env.process or not env.leases.is_dead(p)]
         pause_s = LONGEST_PAUSE_S
-        for catalog, view in self._views():
-            if view.oid in self._running or self._env.process != keeper_of(view.oid, living):
+        for group in self._groups():
+            if group.key in self._running or env.process != keeper_of(group.key, living):
                 continue
-            state = self._states.setdefault(view.oid, _State())
-            wait_s = await self._due_in(catalog, view)
-            if wait_s is None:
+            now = max(Csn(env.cache.upper - 1), group.catalog.csn)
+            waits_s = [
+                wait_s for view in group.views() if (wait_s := await self._turn_in(group, view, now)) is not None
+            ]
+            if not waits_s:
                 continue
-            if await self._waits(catalog, view, state):
-                pause_s = min(pause_s, LONGEST_WAIT_S)
-                continue
-            wait_s = max(wait_s, state.not_before - self._env.clock.monotonic())
+            wait_s = max(min(waits_s), self._rests.get(group.key, 0.0) - env.clock.monotonic())
             if wait_s > 0:
                 pause_s = min(pause_s, wait_s)
                 continue
-            refreshing = self._refresh(catalog, view, state)
-            self._running[view.oid] = asyncio.get_running_loop().create_task(refreshing, name=f"refresh-{view.oid}")
+            turn = asyncio.get_running_loop().create_task(self._turn(group), name=f"refresh-{group.key}")
+            self._running[group.key] = turn
         return pause_s
 
-    async def _due_in(self, catalog: CatalogSnapshot, view: Relation) -> float | None:
-        """In how many seconds the view is to be refreshed; None: not before something changes."""
+    async def _turn_in(self, group: Group, view: Relation, now: Csn) -> float | None:
+        """In how many seconds the view needs a turn of its group; None: not before something changes."""
+        wait_s = await self._due_in(group.catalog, view, now)
+        if wait_s is None:
+            return None
+        clock_s, state = self._env.clock.monotonic(), self._states.setdefault(view.oid, _State())
+        # When those that it reads are tried again, or it is computed without them.
+        below = max((self._states[oid].not_before for oid in group.below[view.oid] if oid in self._states), default=0.0)
+        if state.left_since is not None:
+            below = min(below, state.left_since + LONGEST_WAIT_S)
+        return max(wait_s, state.not_before - clock_s, below - clock_s)
+
+    async def _due_in(self, catalog: CatalogSnapshot, view: Relation, at: Csn) -> float | None:
+        """In how many seconds the view is to be refreshed, by what was committed up to `at`; None: not before something
+        changes."""
         how, env = view.materialized, self._env
         assert how is not None
-        now = max(Csn(env.cache.upper - 1), catalog.csn)
-        found = await last_refresh(env, how.journal, now)
+        found = await last_refresh(env, how.journal, at)
         if found is None:
             return 0.0
         if how.refresh == "every":
             return (found.at_us + how.interval_us) / 1_000_000 - env.clock.now_ms() / 1000
-        changed = found.inputs != digest_of_inputs(catalog, view) or any(
-            table.shard is not None and env.reader.last_write(table.shard) > found.frontier
-            for table in inputs_of(catalog, view)
-        )
-        return 0.0 if changed else None
+        if found.inputs != digest_of_inputs(catalog, view):
+            return 0.0
+        for table in inputs_of(catalog, view):
+            shard = table.shard
+            if shard is not None and env.reader.last_write(shard) > found.frontier:
+                try:
+                    if found.frontier < at and await has_changed(env, shard, found.frontier, at):
+                        return 0.0
+                except (AsOfNotReadable, UnknownShard):
+                    return 0.0
+        return None
 
-    async def _waits(self, catalog: CatalogSnapshot, view: Relation, state: _State) -> bool:
-        """Whether views that this one reads are to be refreshed first, from whose changes its own then follows. It does
-        not wait for long: their refreshes may fail."""
-        how, env = view.materialized, self._env
-        assert how is not None
-        below = exact_views(catalog, view) if how.refresh == "on commit" else ()
-        if below:
-            now = max(Csn(env.cache.upper - 1), catalog.csn)
-            last = await last_refresh(env, how.journal, now)
-            if last is not None and any([await is_behind(env, catalog, each, now, last.frontier) for each in below]):
-                clock_s = env.clock.monotonic()
-                state.waits_since = clock_s if state.waits_since is None else state.waits_since
-                return clock_s < state.waits_since + LONGEST_WAIT_S
-        state.waits_since = None
-        return False
-
-    async def _refresh(self, catalog: CatalogSnapshot, view: Relation, state: _State) -> None:
-        clock = self._env.clock
-        began = clock.monotonic()
+    async def _turn(self, group: Group) -> None:
+        """Bring the views of the group that are due to one moment, level by level."""
+        env = self._env
+        began = env.clock.monotonic()
         try:
-            async with self._places:
-                began = clock.monotonic()
-                await self._run(catalog, view)
+            async with AsyncExitStack() as ends:
+                moment: Csn | None = None
+                if any(map(is_exact, group.views())):
+                    moment = await env.oracle.read_ts("user")
+                    await ends.enter_async_context(await env.leases.hold((), moment))
+                turn = _Turn(group, moment, self._open_session, ends)
+                for level in group.levels:
+                    async with asyncio.TaskGroup() as tasks:
+                        for view in level:
+                            tasks.create_task(self._bring(turn, view))
+        except StorageError as error:
+            log.warning("materialized views could not be refreshed", error=str(error))
+        finally:
+            ended = env.clock.monotonic()
+            # Half of the time at most.
+            self._rests[group.key] = ended + (ended - began)
+            self._running.pop(group.key, None)
+            self._done.set()
+
+    async def _bring(self, turn: _Turn, view: Relation) -> None:
+        """Refresh the view if it is due and need not wait."""
+        clock, group = self._env.clock, turn.group
+        state = self._states.setdefault(view.oid, _State())
+        at = max(Csn(self._env.cache.upper - 1), group.catalog.csn) if turn.moment is None else turn.moment
+        try:
+            wait_s = await self._due_in(group.catalog, view, at)
+            if wait_s is None or wait_s > 0:
+                state.left_since = None
+                return
+            if self._must_wait(turn, view, state):
+                turn.missed.add(view.oid)
+                return
+            async with self._places, turn.session() as session:
+                await _refresh(session, group.catalog, view)
         except (SqlError, StorageError) as error:
+            turn.missed.add(view.oid)
             state.failures += 1
-            pause_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** (state.failures - 1))
+            pause_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(state.failures - 1, MOST_DOUBLINGS))
             state.not_before = clock.monotonic() + pause_s
             log.warning("a materialized view could not be refreshed", view=view.name, error=str(error), retry_s=pause_s)
         else:
-            ended = clock.monotonic()
-            # Half of the time at most.
-            state.failures, state.not_before = 0, ended + (ended - began)
-        finally:
-            self._running.pop(view.oid, None)
-            self._done.set()
+            state.failures, state.not_before, state.left_since = 0, 0.0, None
 
-    async def _run(self, catalog: CatalogSnapshot, view: Relation) -> None:
-        database, schema = catalog.get(catalog.database), catalog.get(view.schema)
-        assert isinstance(database, Database)
-        assert isinstance(schema, Schema)
-        startup = StartupParameters(
-            user=role_name(catalog, BOOTSTRAP_SUPERUSER_OID),
-            database=database.name,
-            settings=SETTINGS,
-            remote_address=None,
-        )
-        session = await self._open_session(startup)
-        try:
-            name = f"{quote_identifier(schema.name)}.{quote_identifier(view.name)}"
-            async for _ in session.execute_simple(f"REFRESH MATERIALIZED VIEW {name}"):
-                pass
-        finally:
-            with suppress(SqlError):
-                await session.close()
+    def _must_wait(self, turn: _Turn, view: Relation, state: _State) -> bool:
+        """Whether the view, which is due, is not brought to the turn's moment."""
+        now = self._env.clock.monotonic()
+        if state.not_before > now:
+            return True
+        if not left_behind(turn.group, view, turn.missed):
+            return False
+        state.left_since = now if state.left_since is None else state.left_since
+        return now < state.left_since + LONGEST_WAIT_S
+
+
+async def _refresh(session: Client, catalog: CatalogSnapshot, view: Relation) -> None:
+    schema = catalog.get(view.schema)
+    assert isinstance(schema, Schema)
+    name = f"{quote_identifier(schema.name)}.{quote_identifier(view.name)}"
+    async for _ in session.execute_simple(f"REFRESH MATERIALIZED VIEW {name}"):
+        pass
+
+
+async def _closed(session: Client) -> None:
+    with suppress(SqlError):
+        await session.close()
 
 
 def keeper_of(oid: int, living: list[str]) -> str | None:
-    """Which of the `living` processes refreshes the view (rendezvous hashing: when one goes, only its views move)."""
+    """Which of the `living` processes does what is known by `oid` (rendezvous hashing: when one goes, only its work
+    moves)."""
     return max(living, key=lambda process: (zlib.crc32(f"{process}/{oid}".encode()), process), default=None)
-
-
-def _kept_views(catalog: CatalogSnapshot) -> Iterator[Relation]:
-    for record in catalog.all():
-        how = record.materialized if isinstance(record, Relation) else None
-        if isinstance(record, Relation) and how is not None and how.populated and how.is_kept:
-            yield record

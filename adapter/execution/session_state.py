@@ -120,6 +120,8 @@ class SessionState:
         snapshot."""
         self.brought: Mapping[int, TableInput] = {}
         """Those (oids) of which it reads the stored rows and what has changed since."""
+        self.refreshed_to: Csn | None = None
+        """The moment to which it brings materialized views, all that take a turn together; None: to its snapshots."""
         self.files: Mapping[FileRequest, FileTable | SqlError] = NO_FILES
         """What the latest statement that reads files reads."""
         self.past: PastTables = NO_PAST

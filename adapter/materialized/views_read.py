@@ -62,14 +62,3 @@ async def common_moment(env: Environment, catalog: CatalogSnapshot, views: Itera
         if await are_of(env, catalog, views, at, moment):
             return moment
     return None
-
-
-async def is_behind(env: Environment, catalog: CatalogSnapshot, view: Relation, now: Csn, frontier: Csn) -> bool:
-    """Whether something that `view`, which is refreshed on commit, reads has been written to since its last refresh,
-    and that refresh did not get beyond `frontier`."""
-    assert view.materialized is not None
-    found = await last_refresh(env, view.materialized.journal, now)
-    if found is None or found.frontier > frontier:
-        return False
-    shards = (table.shard for table in inputs_of(catalog, view))
-    return any(shard is not None and env.reader.last_write(shard) > found.frontier for shard in shards)

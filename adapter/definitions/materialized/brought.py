@@ -86,7 +86,7 @@ async def _brought(running: Running, catalog: CatalogSnapshot, view: Relation, c
             rows += sum(part.rows for part in (await env.reader.snapshot(shard, csn)).inserts)
         if rows < MIN_ROWS:
             return None
-        increment = await changed_rows(running, catalog, view, await source_plan(running, catalog, view), last)
+        increment = await changed_rows(running, catalog, view, await source_plan(running, catalog, view), last, csn)
         if increment is None or increment.frontier != csn:
             return None
         changes = sum(batch.num_rows for batch in increment.batches)

@@ -79,9 +79,9 @@ class _Span(Struct, frozen=True, kw_only=True):
 
 
 async def changed_rows(
-    running: Running, catalog: CatalogSnapshot, view: Relation, plan: Plan, last: Refresh
+    running: Running, catalog: CatalogSnapshot, view: Relation, plan: Plan, last: Refresh, moment: Csn
 ) -> Increment | None:
-    """The change of the view's rows since its `last` refresh. See the module's contract."""
+    """The change of the view's rows from its `last` refresh to `moment`. See the module's contract."""
     transaction = running.transaction
     snapshot = transaction.snapshot
     assert snapshot is not None
@@ -105,7 +105,7 @@ async def changed_rows(
     views = [table for table in read.values() if is_exact(table)]
     # NOTE: no hold on the history. What retention keeps is there; what it does not is computed anew.
     try:
-        span = await _span(running, catalog, view, views, last)
+        span = await _span(running, catalog, view, views, last, moment)
         changed = None if span is None else await _changes(running, list(read.values()), span)
         if span is None or changed is None:
             return None
@@ -125,7 +125,7 @@ async def changed_rows(
 
 
 async def _span(
-    running: Running, catalog: CatalogSnapshot, view: Relation, views: Sequence[Relation], last: Refresh
+    running: Running, catalog: CatalogSnapshot, view: Relation, views: Sequence[Relation], last: Refresh, moment: Csn
 ) -> _Span | None:
     """How far the view can be brought by what has changed; None when the stored rows of the `views` that it reads do
     not tell, or not as far as whoever reads the view may expect."""
@@ -133,8 +133,11 @@ async def _span(
     assert snapshot is not None
     assert view.materialized is not None
     if not views:
-        return _Span(after=last.frontier, until=snapshot.csn, views_after=last.frontier, views_until=snapshot.csn)
-    until = await common_moment(env, catalog, views, snapshot.csn)
+        return _Span(after=last.frontier, until=moment, views_after=last.frontier, views_until=snapshot.csn)
+    if moment < snapshot.csn:
+        until = moment if await are_of(env, catalog, views, snapshot.csn, moment) else None
+    else:
+        until = await common_moment(env, catalog, views, snapshot.csn)
     if until is None or until <= last.frontier:
         return None
     if until < snapshot.csn and not is_exact(view):

@@ -18,7 +18,8 @@ from adapter.definitions.common.catalog_changes import change, forget_shard, new
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
-from adapter.definitions.materialized.increments import Increment, as_stored, changed_rows
+from adapter.definitions.materialized.increments import as_stored, changed_rows
+from adapter.definitions.materialized.moments import Inputs, inputs_at, moment_of
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, look_up, missing
 from adapter.execution.statement import Running
@@ -173,7 +174,8 @@ def _note(
     changes: int,
     began: float,
     how: str,
-    increment: Increment | None = None,
+    frontier: Csn | None = None,
+    read_at: Csn = Csn(0),
 ) -> None:
     """Write what the refresh did into the view's journal."""
     transaction = running.transaction
@@ -183,7 +185,7 @@ def _note(
     # What the transaction has changed itself is in the rows, and is not of the snapshot.
     written = txn.shards | transaction.created_shards
     own = any(record.shard in written for record in inputs_of(catalog, view))
-    frontier = transaction.snapshot.csn if increment is None else increment.frontier
+    frontier = transaction.snapshot.csn if frontier is None else frontier
     refresh = Refresh(
         frontier=Csn(0) if own else frontier,
         at_us=int(utc_now().timestamp() * 1_000_000),
@@ -191,7 +193,7 @@ def _note(
         changes=changes,
         how=how,
         inputs=UNKNOWN if own else digest_of_inputs(catalog, view),
-        read_at=Csn(0) if own or increment is None else increment.read_at,
+        read_at=Csn(0) if own else read_at,
     )
     write_refresh(txn, view.materialized.journal, refresh, before)
 
@@ -205,13 +207,20 @@ async def _update(
     await transaction.lock(plan.locks)
     transaction.rely_on(plan.relied_on)
     transaction.rely_on([view])
-    increment = None if before is None else await changed_rows(running, catalog, view, plan, before)
-    changes = 0
+    frontier, read_at, changes = moment_of(running, catalog, view, before), Csn(0), 0
+    increment = None if before is None else await changed_rows(running, catalog, view, plan, before, frontier)
     if increment is not None:
+        frontier, read_at = increment.frontier, increment.read_at
         for batch in increment.batches:
             changes += await _write(running, view, batch.columns[1], batch.columns[2:])
     else:
-        stream: Any = (await _differences(running, catalog, view)).stream()
+        inputs = await inputs_at(running, catalog, view, frontier)
+        assert transaction.snapshot is not None
+        if inputs is None:
+            frontier = transaction.snapshot.csn
+        else:
+            read_at = transaction.snapshot.csn
+        stream: Any = (await _differences(running, catalog, view, inputs)).stream()
         async with aclosing(stream) as batches:
             async for batch in batches:
                 changes += await _write(running, view, batch.columns[0], batch.columns[1:])
@@ -222,15 +231,26 @@ async def _update(
         except UniqueViolation as error:
             raise _duplicate(error) from error
     how = "recomputed" if increment is None else "incremental"
-    _note(running, catalog, view, before, changes=changes, began=began, how=how, increment=increment)
+    _note(running, catalog, view, before, changes=changes, began=began, how=how, frontier=frontier, read_at=read_at)
 
 
-async def _differences(running: Running, catalog: CatalogSnapshot, view: Relation) -> PreparedRead:
+async def _differences(
+    running: Running, catalog: CatalogSnapshot, view: Relation, inputs: Inputs | None
+) -> PreparedRead:
     """The reading of the rows that the stored ones and those of the view's query do not have in common."""
-    own = running.session.bind_context(catalog)
-    context = replace(own, numbered=view.oid, expanded=own.expanded - {view.oid})
-    text = differences_text(view, _schema_of(catalog, view))
-    return await prepare_plan(running, make_plan(split_and_parse(text)[0], context, ()))
+    session = running.session
+    own = session.bind_context(catalog)
+    expanded = own.expanded if inputs is None else inputs.expanded
+    context = replace(own, numbered=view.oid, expanded=expanded - {view.oid})
+    plan = make_plan(split_and_parse(differences_text(view, _schema_of(catalog, view)))[0], context, ())
+    if inputs is None:
+        return await prepare_plan(running, plan)
+    before = session.expanded, session.brought
+    session.expanded, session.brought = context.expanded, inputs.past
+    try:
+        return await prepare_plan(running, plan)
+    finally:
+        session.expanded, session.brought = before
 
 
 async def _write(running: Running, view: Relation, ids: Any, values: Sequence[Any]) -> int:

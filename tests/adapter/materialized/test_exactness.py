@@ -154,20 +154,14 @@ BY_CHANGES = {
 
 
 async def test_small_changes_are_worked_out_from_what_has_changed() -> None:
-    async with open_server() as server:
+    async with open_server(retain_ms=600_000) as server:
         client = await connect(server)
         await _define(client)
-        found: set[str] = set()
-        for number in range(50, 60):
-            # On a busy machine a view may be looked at before those that it reads, and is computed anew then.
-            await client.run(f"insert into items values ({number}, 1, 5, 'new')")
-            await _until_exact(client)
-            await _check(client)
-            methods = dict(await client.rows("select viewname, method from tidegate.materialized_views"))
-            found |= {name for name, method in methods.items() if method == "incremental"}
-            if found >= BY_CHANGES:
-                break
-        assert found == BY_CHANGES
+        await client.run("insert into items values (50, 1, 5, 'new')")
+        await _until_exact(client)
+        await _check(client)
+        methods = dict(await client.rows("select viewname, method from tidegate.materialized_views"))
+        assert {name for name, method in methods.items() if method == "incremental"} == BY_CHANGES
         changed = dict(await client.rows("select viewname, changed_rows from tidegate.materialized_views"))
         assert changed["everything"] == 1
         assert changed["by_group"] == 2
