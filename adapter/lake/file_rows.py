@@ -1,7 +1,7 @@
 """Rows of files for engines: in place of an Arrow table, an Arrow dataset or the files themselves.
 
 Both engines see the columns ``c1``, ``c2``, ... in the physical types of the columns' SQL types. The local engine scans
-datasets, and hands its conditions and the columns that it needs on to Arrow. Spark reads Parquet files of the
+datasets, and hands its conditions and the columns that it needs on to Arrow. Spark reads Parquet and ORC files of the
 server's file systems itself; what it would read in another way than Arrow does (text files, some types, objects of a
 store) Arrow copies to Parquet files first.
 """
@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adapter.results import RecordBatch
 from adapter.store_errors import sql_error
 from adapter.threads import Workers
+from planner.dialects.dialect import Dialect
 from planner.dialects.of_engine import dialect_of
-from planner.errors import SqlError
+from planner.errors import FeatureNotSupported, SqlError
 from planner.ir.file_rows import FileTable
 from planner.ir.physical import arrow_type
 from planner.types.types import SqlType
@@ -29,6 +32,11 @@ from storage.lake.places import is_url
 from storage.lake.snapshots.tables import SnapshotTable
 from storage.lake.tables import LakeColumn, LakeTable, Piece
 from storage.lake.troubles import FileTrouble
+
+_FIRST_DAY = date(1582, 10, 25)
+"""From here on it is all the same in which calendar an ORC file counts its days, which files do not always say."""
+
+_OLD_DAY = FeatureNotSupported(f"dates before {_FIRST_DAY} in ORC files are not supported")
 
 COPY_ROWS = 1 << 16
 """Rows of a row group of what is copied."""
@@ -67,6 +75,8 @@ class FileRows:
                 read = local.quoted_name(name)
                 if column.type != arrow_type(type):
                     read = local.cast(read, type)
+                if self._may_be_old(column):
+                    read = _without_old_days(local, read)
                 items.append(f"{read} AS c{number}")
             selects.append(f"SELECT {', '.join(items)} FROM {source}")
         return f"({' UNION ALL '.join(selects)})"
@@ -79,7 +89,7 @@ class FileRows:
         table = self.table
         if not table.files or (isinstance(table, SnapshotTable) and not table.plain):
             return False
-        if table.format.name != "parquet" or any(is_url(file.path) or not file.size for file in table.files):
+        if not table.format.typed or any(is_url(file.path) or not file.size for file in table.files):
             return False
         if any(column.partition for column in table.columns) and table.root is None:
             return False
@@ -107,11 +117,12 @@ class FileRows:
         ddl = ", ".join(f"{spark.quoted_name(column.name)} {_stored(column, type)}" for column, type in columns)
         if self.table.root is not None:
             reader = reader.option("basePath", self.table.root)
-        frame = reader.schema(ddl).parquet(to_seq([file.path for file in self.table.files]))
-        items = [
-            f"CAST({spark.quoted_name(column.name)} AS {spark.type_name(type)}) AS c{number}"
-            for number, (column, type) in enumerate(columns, 1)
-        ]
+        files = to_seq([file.path for file in self.table.files])
+        frame = reader.schema(ddl).format(self.table.format.name).load(files)
+        items = []
+        for number, (column, type) in enumerate(columns, 1):
+            read = f"CAST({spark.quoted_name(column.name)} AS {spark.type_name(type)})"
+            items.append(f"{_without_old_days(spark, read) if self._may_be_old(column) else read} AS c{number}")
         return frame.selectExpr(to_seq(items))
 
     def _copy(self, path: Path) -> None:
@@ -129,9 +140,17 @@ class FileRows:
         types = [arrow_type(type) for type in self.types]
         names = [column.name for column in self.table.columns]
         for batch in self.table.batches():
+            for array, column in zip(batch.columns, self.table.columns, strict=True):
+                if self._may_be_old(column) and pc.any(pc.less(array, _FIRST_DAY)).as_py():
+                    raise _OLD_DAY
             arrays = [_converted(array, type) for array, type in zip(batch.columns, types, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names)
         self.check()
+
+    def _may_be_old(self, column: LakeColumn) -> bool:
+        """Whether the values of `column` may be days of the calendar before 1582, which each engine reads its own
+        way."""
+        return self.table.format.name == "orc" and column.type == pa.date32() and not column.partition
 
     def check(self) -> None:
         """Raises what reading files has run into: rows that were read are not all there are then."""
@@ -158,6 +177,11 @@ class FileRows:
             except (pa.ArrowException, OSError) as broken:
                 return sql_error(table.opened.trouble or malformed(path, broken))
         return None
+
+
+def _without_old_days(dialect: Dialect, read: str) -> str:
+    refused = dialect.raise_sql(_OLD_DAY.sqlstate, _OLD_DAY.message)
+    return f"CASE WHEN {read} < DATE '{_FIRST_DAY}' THEN {refused} ELSE {read} END"
 
 
 def rows_of_files(files: Mapping[int, FileTable]) -> dict[int, FileRows]:
@@ -187,7 +211,19 @@ def _converted(array: pa.Array, type: pa.DataType) -> pa.Array:
         import uuid
 
         return pa.array([None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()])
+    if pa.types.is_timestamp(type) and array.type.unit == "ns":
+        return _microseconds(array).cast(type)
     return array.cast(type, safe=pa.types.is_decimal(type))
+
+
+def _microseconds(array: pa.Array) -> pa.Array:
+    """Counts of nanoseconds as microseconds, rounded half away from zero as the local engine does."""
+    count = array.cast(pa.int64())
+    whole = pc.divide(count, 1000)
+    rest = pc.subtract(count, pc.multiply(whole, 1000))
+    up = pc.greater_equal(rest, 500).cast(pa.int64())
+    down = pc.less_equal(rest, -500).cast(pa.int64())
+    return pc.subtract(pc.add(whole, up), down)
 
 
 _COMMON = frozenset(

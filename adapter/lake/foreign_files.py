@@ -191,7 +191,7 @@ def format_of_table(options: Options) -> FileFormat:
     """How the files of a table with these options are read. Raises 22023 and 0A000."""
     given = dict(options)
     name: Any = table_format(options)
-    if name in ("orc", "avro"):
+    if name == "avro":
         raise FeatureNotSupported(f'foreign tables of format "{name}" are not supported')
     if name not in SUFFIXES:
         if "format" in given:

@@ -13,7 +13,7 @@ from planner.ir.nodes import ColumnRef, CteScan, Field, Project, Rel, Scalar
 from planner.ir.physical import ELEMENT_ARRAYS
 from planner.resolution.casting import apply_type_modifier, explicit_cast, with_shape
 from planner.resolution.statement import Statement
-from planner.syntax.file_names import table_format
+from planner.syntax.file_names import says_types, table_format
 from planner.syntax.options import boolean_value
 from planner.types import types as t
 from planner.types.types import SqlType, column_type, numeric_precision_scale, type_of_column
@@ -45,7 +45,7 @@ def read_type(type: SqlType, *, written: bool) -> SqlType:
 def foreign_rows(statement: Statement, relation: Relation, fields: tuple[Field, ...]) -> Rel:
     """The rows of a foreign table, as `fields` of its live columns."""
     assert relation.foreign is not None
-    written = table_format(relation.foreign.options) != "parquet"
+    written = not says_types(table_format(relation.foreign.options))
     names = file_names(relation)
     id = FILE_ROWS - len(statement.files) - len(statement.foreign)
     held = [read_type(type_of_column(column).without_domain(), written=written) for column in relation.live_columns()]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from storage.lake.troubles import FileTrouble, trouble_of
 
-FormatName: TypeAlias = Literal["parquet", "csv", "json"]
+FormatName: TypeAlias = Literal["parquet", "orc", "csv", "json"]
 
 _CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 """By the end of a text file's name: how it is packed."""
@@ -27,6 +27,7 @@ _ARROW_NAMES = {".zst": ".zstd", ".lz4": ".lz4_frame"}
 
 SUFFIXES: dict[FormatName, tuple[str, ...]] = {
     "parquet": (".parquet", ".parq", ".pq"),
+    "orc": (".orc",),
     "csv": tuple(f".{name}{packed}" for name in ("csv", "tsv") for packed in _COMPRESSED),
     "json": tuple(f".{name}{packed}" for name in ("json", "jsonl", "ndjson") for packed in _COMPRESSED),
 }
@@ -50,16 +51,25 @@ class FileFormat(Struct, frozen=True, kw_only=True):
     escape: str | None = None
     null: str = ""
 
+    @property
+    def typed(self) -> bool:
+        """Whether the files say what types their columns have."""
+        return self.name in ("parquet", "orc")
+
     def schema(self, path: str, files: Any, size: int) -> pa.Schema | None:
         """The columns of a file of the `OpenedFiles`, None for a text file without any content. Raises
         FileTrouble (malformed and what opening raises)."""
-        if self.name != "parquet" and not size:
+        if not self.typed and not size:
             return None
         with reading(path), files.open(path) as file:
             if self.name == "parquet":
                 import pyarrow.parquet as pq
 
                 return pq.ParquetFile(file).schema_arrow.remove_metadata()
+            if self.name == "orc":
+                import pyarrow.orc as po
+
+                return po.ORCFile(file).schema.remove_metadata()
             stream = _unpacked(path, file)
             if self.name == "csv":
                 return self._csv_schema(stream)
@@ -83,6 +93,8 @@ class FileFormat(Struct, frozen=True, kw_only=True):
 
         if self.name == "parquet":
             return ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True))
+        if self.name == "orc":
+            return ds.OrcFileFormat()
         if self.name == "csv":
             options = ds.CsvFragmentScanOptions(self._csv_convert(schema), self._csv_read())
             return ds.CsvFileFormat(self._csv_parse(), options)

@@ -289,7 +289,7 @@ def _declared(
                 f'no file of "{pattern}" has a column "{field.name}"',
                 hint=None if near is None else f'There is "{near}": the option column_name says which one is meant.',
             )
-        if format.name != "parquet":
+        if not format.typed:
             found.append(LakeColumn(name=field.name, type=field.type, uniform=False))
             continue
         if not fits(column.type, field.type):

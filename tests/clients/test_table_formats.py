@@ -221,6 +221,13 @@ def test_folders_of_tables_are_imported_as_what_they_are(client: Client) -> None
     assert rows(client, "SELECT count(*) FROM mine.sales") == [(18,)]
 
 
+def test_columns_of_bytes_and_arrays_are_read_as_such(client: Client, lake: Path) -> None:
+    held = pa.table({"id": [1, 2], "raw": pa.array([b"\x00x", None]), "tags": [[1, 2], None]})
+    write_deltalake(f"{lake}/of_bytes/t", held, mode="overwrite")
+    client.execute("CREATE FOREIGN TABLE t () SERVER files OPTIONS (path 'of_bytes/t', format 'delta')")
+    assert rows(client, "SELECT * FROM t ORDER BY id") == [(1, b"\x00x", [1, 2]), (2, None, None)]
+
+
 @pytest.mark.parametrize(
     ("options", "sqlstate", "message"),
     [
