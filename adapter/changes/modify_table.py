@@ -43,6 +43,7 @@ from adapter.changes.merged_rows import Merge, taken
 from adapter.changes.numbered_rows import NumberedRows
 from adapter.changes.on_conflict import ConflictResolution, retried, whole
 from adapter.changes.rows.changed_rows import ChangedRows, refuse_changed
+from adapter.changes.rows.laid_out import LaidOutRows, sorted_stream
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
@@ -60,11 +61,15 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from storage.bounded_map import BoundedMap
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
+from storage.layouts.ordering import order_of
 from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.parts import NO_COLUMNS, ROW_ID, Part
 
 MAX_STATEMENTS = 1000
 """UPDATEs of which it is known to what they assign."""
+
+NOWHERE = -1
+"""In place of the id of a new row that nothing asks for: it gets one later."""
 
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
@@ -190,6 +195,9 @@ class Change:
             self._views = CheckedViews(running, target, statement.view_checks)
         checks = statement.policies if isinstance(statement, (BoundInsert, BoundUpdate)) else None
         self._policies = None if checks is None else CheckedPolicies(running, checks, "new")
+        self._laid_out: LaidOutRows | None = None
+        if target.layout is not None and isinstance(statement, BoundInsert) and self._conflicts is None:
+            self._laid_out = LaidOutRows(self._txn, target.shard, target.layout)
 
     @property
     def reads_tables_late(self) -> bool:
@@ -247,6 +255,8 @@ class Change:
 
     async def finish(self) -> None:
         """Everything that the whole statement writes is written: check keys. Raises 23505, 23503."""
+        if self._laid_out is not None:
+            await self._laid_out.finish()
         if self._keys is not None:
             decided = () if self._conflicts is None else self._conflicts.arbiters
             await self._keys.finish({key.constraint.oid: retried for key in decided})
@@ -285,14 +295,26 @@ class Change:
                 rows = await locked_rows(self._running, self.target, read, statement, keys, rows)
             await self._take(rows)
             return
-        stream = read.stream()
-        if isinstance(statement, (BoundUpdate, BoundDelete)):
+        if self._may_be_sorted():
+            assert self.target.layout is not None
+            threads = self._running.services.file_threads
+            stream = sorted_stream(read, self.target.names, self.target.layout, threads)
+        elif isinstance(statement, (BoundUpdate, BoundDelete)):
             stream = locked_batches(self._running, self.target, read, statement, keys)
         elif isinstance(statement, BoundMerge):
             stream = merged_batches(self._running, self.target, read, statement)
+        else:
+            stream = read.stream()
         async with aclosing(_closable(stream)) as batches:
             async for batch in batches:
                 await self._take(batch)
+
+    def _may_be_sorted(self) -> bool:
+        """Whether the rows of an INSERT may come in another order than they are read in."""
+        query = self._plan.query
+        if self._laid_out is None or self.returned is not None or self._numbered is not None:
+            return False
+        return not self._plan.acts and query is not None and query.locking is None
 
     async def _take(self, batch: RecordBatch) -> None:
         """Write what becomes of rows that were read."""
@@ -313,6 +335,8 @@ class Change:
                 if self._keys is not None:
                     self._keys.add(rows.columns)
             case BoundUpdate():
+                if self.target.layout is not None and batch.num_rows > 1:
+                    batch = self._by_new_values(batch)
                 columns = batch.columns
                 old, new = columns[1 : 1 + width], columns[1 + width : 1 + 2 * width]
                 await self._delete(columns[0], old)
@@ -429,7 +453,18 @@ class Change:
         await check_rows(self._running, self.target, rows)
         if self._views is not None:
             await self._views.check(rows)
+        if self._laid_out is not None:
+            await self._laid_out.write(rows)
+            return NOWHERE
         return self._txn.write(self.target.shard, rows)
+
+    def _by_new_values(self, batch: RecordBatch) -> RecordBatch:
+        """What an UPDATE has read, in the order that the layout wants the new rows in."""
+        assert self.target.layout is not None
+        width = len(self.target.columns)
+        new = self._batch(batch.columns[1 + width : 1 + 2 * width])
+        order = order_of(new, self.target.layout.sort)
+        return batch if order is None else batch.take(order)
 
     def _replaced(self, row_ids: Any, first: int) -> None:
         self._running.transaction.replace_rows(
@@ -469,6 +504,7 @@ class Change:
             shard=target.shard,
             columns=[columns for columns, _ in sets],
             names=[names for _, names in sets],
+            layout=target.layout,
         )
         for (_, names), parts in zip(sets, written, strict=True):
             uploads = [part.uploaded() for part in parts]

@@ -23,6 +23,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
 )
 from adapter.definitions.common.in_use import refuse_in_use
+from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout
 from adapter.definitions.common.owners import check_new_owner, give, require_owner
 from adapter.definitions.common.table_options import as_reloptions, retained_of, with_options
 from adapter.definitions.constraints.checks import (
@@ -68,7 +69,7 @@ from adapter.execution.relation_names import (
     with_article,
 )
 from adapter.execution.statement import Running
-from adapter.publishing.published_tables import OF_TABLES, check_publishable, says_published
+from adapter.publishing.published_tables import check_publishable, says_published
 from adapter.results import Notice
 from planner.definitions.transforms import ColumnChange, rewritten_rows, rows_with_column
 from planner.errors import (
@@ -151,9 +152,11 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
     await check_existing_rows(running, record.oid, rules)
     if rules.keys:
         await build_indexes(running, record.oid)
+    altered = own_catalog(running).get(record.oid)
+    assert isinstance(altered, Relation)
+    if altered.kind == "r" and altered.options:
+        checked_layout(altered)
     if says_published(record):
-        altered = own_catalog(running).get(record.oid)
-        assert isinstance(altered, Relation)
         check_publishable(altered)
 
 
@@ -289,7 +292,7 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
         case st.SetStorageOptions() if relation.kind == "v":
             set_view_options(running, relation, action)
         case st.SetStorageOptions(description="SetRelOptions" | "ResetRelOptions"):
-            options = with_options(relation.options, action.options, reset=action.reset, others=OF_TABLES)
+            options = with_options(relation.options, action.options, reset=action.reset, others=PLAIN_TABLES)
             changed = msgspec.structs.replace(relation, options=as_reloptions(options), retain_ms=retained_of(options))
             if changed != relation:
                 check_publishable(changed)

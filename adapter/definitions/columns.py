@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adapter.definitions.common.catalog_changes import change, without_column
+from adapter.definitions.common.layouts import refuse_laid_out
 from adapter.definitions.constraints.checks import without_constraints
 from adapter.definitions.constraints.generation import generated_from
 from adapter.definitions.constraints.keys import forget_names, referring
@@ -40,6 +41,8 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
             )
         )
         return
+    if relation.options and relation.kind == "r":
+        refuse_laid_out(relation, column)
     relation = _drop_generated(running, relation, column, cascade=action.cascade)
     catalog = own_catalog(running)
     lost: list[Constraint | Index] = [

@@ -9,6 +9,7 @@ import msgspec
 
 from adapter.definitions.alter import alter_target
 from adapter.definitions.common.catalog_changes import change, check_free_row_type, with_column
+from adapter.definitions.common.layouts import with_layout_renamed
 from adapter.definitions.constraints.checks import rename_in_checks
 from adapter.definitions.constraints.generation import renamed_generations
 from adapter.definitions.indexes.upkeep import rename_index, renamed_indexes
@@ -44,6 +45,7 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
     if relation.column(statement.new_name) is not None:
         raise DuplicateColumn(f'column "{statement.new_name}" of relation "{relation.name}" already exists')
     changed = with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
+    changed = with_layout_renamed(changed, column.name, statement.new_name)
     changed = renamed_generations(running, changed, column.name, statement.new_name)
     views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
     checks = rename_in_checks(running, changed, column.name, statement.new_name)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.changes.rows.defaults import default_query
+from adapter.changes.rows.laid_out import LaidOutRows
 from adapter.definitions.common.catalog_changes import (
     change,
     forget_shard,
@@ -20,6 +21,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
     without_column,
 )
+from adapter.definitions.common.layouts import checked_layout
 from adapter.definitions.common.table_rows import fill_table, make_shard, physical_schema
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
@@ -45,6 +47,7 @@ from planner.types.type_names import format_type
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.ids import is_temporary
+from storage.layouts.definition import layout_of
 
 
 async def rewrite_table(
@@ -85,6 +88,8 @@ async def _fill_numbered(
     assert relation.shard is not None
     txn = running.transaction.writable(running.services.env, relation.shard)
     physical = physical_schema(relation.live_columns())
+    layout = layout_of(relation)
+    laid_out = None if layout is None else LaidOutRows(txn, relation.shard, layout)
     stream: Any = read.stream()
     async with aclosing(stream) as batches:
         async for batch in batches:
@@ -95,8 +100,14 @@ async def _fill_numbered(
                 numbers = await next_values(running, sequence, batch.num_rows)
                 arrays[place] = pa.array(numbers, pa.int64())
             typed = [array.cast(field.type) for array, field in zip(arrays, physical, strict=True)]
-            txn.write(relation.shard, pa.record_batch(typed, schema=physical))
+            rows = pa.record_batch(typed, schema=physical)
+            if laid_out is not None:
+                await laid_out.write(rows)
+            else:
+                txn.write(relation.shard, rows)
             await txn.spill()
+    if laid_out is not None:
+        await laid_out.finish()
 
 
 def alter_shard(running: Running, relation: Relation) -> None:
@@ -144,6 +155,7 @@ async def set_types(
             _check_converted_default(running, relation, column)
         changed = with_column(changed, column)
         changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
+    checked_layout(changed)
     checks = retyped_checks(running, changed, changes)
     change(running, removed=[old_check for old_check, _ in checks], added=[new_check for _, new_check in checks])
     rules.checks.extend(check.oid for check, _ in checks if check.validated)

@@ -18,6 +18,7 @@ from adapter.definitions.common.catalog_changes import (
 )
 from adapter.definitions.common.columns import stored_columns, stored_type
 from adapter.definitions.common.in_use import refuse_in_use
+from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout, copied_layout
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_options import as_reloptions, checked_options, retained_of
 from adapter.definitions.common.table_rows import fill_table, make_shard
@@ -34,7 +35,7 @@ from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, find_relation, look_up
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, make_plan
-from adapter.publishing.published_tables import OF_TABLES, check_publishable
+from adapter.publishing.published_tables import check_publishable
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import execution_context, prepare_plan
 from adapter.queries.single_row import bind_execute_params
@@ -101,7 +102,10 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
     columns, sequences = _columns(running, statement, definitions, schema, table_oid)
     check_column_count(len(columns))
     name = statement.name.name
-    options = checked_options(statement.options, OF_TABLES)
+    options = checked_options(statement.options, PLAIN_TABLES)
+    for like, source in likes:
+        if "storage" in like.including:
+            options = {**copied_layout(source), **options}
     relation = Relation(
         oid=table_oid,
         name=name,
@@ -114,6 +118,7 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
         retain_ms=retained_of(options),
     )
     check_publishable(relation)
+    checked_layout(relation)
     written = {
         attnum: column for attnum, column in enumerate(definitions, 1) if isinstance(column, st.ColumnDefinition)
     }
@@ -251,7 +256,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     if len(statement.column_names) > len(names):
         raise SqlSyntaxError("too many column names were specified")
     names[: len(statement.column_names)] = statement.column_names
-    options = checked_options(statement.options, OF_TABLES)
+    options = checked_options(statement.options, PLAIN_TABLES)
     columns: list[Column] = []
     for attnum, (name, field) in enumerate(zip(names, fields, strict=True), 1):
         if name in names[: attnum - 1]:
@@ -279,6 +284,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         retain_ms=retained_of(options),
     )
     check_publishable(relation)
+    checked_layout(relation)
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
     read = await _prepared(running, plan) if statement.with_data else None
@@ -287,7 +293,9 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     _at_commit(running, relation, statement.on_commit)
     if read is None:
         return Command(tag=title)
-    rows = await fill_table(running, relation, schema.name, read)
+    assert plan.query is not None
+    in_order = plan.acts or plan.query.locking is not None
+    rows = await fill_table(running, relation, schema.name, read, in_order=in_order)
     return Command(tag=f"SELECT {rows}")
 
 

@@ -18,6 +18,7 @@ from adapter.execution_context import ExecutionContext
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal
 from storage.ids import ShardId
+from storage.layouts.layout import TableLayout
 from storage.stores.blob_files import BlobFiles
 
 
@@ -62,10 +63,13 @@ class EngineWithFiles:
         shard: ShardId,
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
+        layout: TableLayout | None = None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         async with self._files.holding(_keys(tables)):
-            return await self.inner.write(query, tables, params, context, shard=shard, columns=columns, names=names)
+            return await self.inner.write(
+                query, tables, params, context, shard=shard, columns=columns, names=names, layout=layout
+            )
 
     async def cancel(self, token: str) -> None:
         """See `Engine.cancel`."""

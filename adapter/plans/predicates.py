@@ -45,7 +45,7 @@ from storage.upkeep.pruning_audit import COMPARE
 
 _INTEGERS = frozenset({t.INT2, t.INT4, t.INT8, t.OID})
 _STRINGS = frozenset({t.TEXT, t.VARCHAR, t.NAME})
-_COMPARABLE = _INTEGERS | _STRINGS | {
+COMPARABLE = _INTEGERS | _STRINGS | {
     t.BOOL, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ, t.UUID, t.BYTEA,
     *ordered_as_bytes(),
 }  # fmt: skip
@@ -505,7 +505,7 @@ def column_of(scalar: ir.Scalar) -> ir.ColumnRef | None:
     if isinstance(scalar, ir.ColumnRef):
         if scalar.type.oid == t.NUMERIC and t.is_wide(scalar.type):
             return None
-        return scalar if scalar.type.oid in _COMPARABLE else None
+        return scalar if scalar.type.oid in COMPARABLE else None
     if isinstance(scalar, ir.Collate):
         return column_of(scalar.arg)
     if isinstance(scalar, ir.Cast):

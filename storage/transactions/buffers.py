@@ -118,3 +118,10 @@ def rows_in_memory(buffers: Sequence[Buffer]) -> list[tuple[int | None, pa.Table
         found += [(run.first, run.table()) for run in buffer.runs]
         found += [(None, table) for table in buffer.deletes]
     return found
+
+
+def slices(table: pa.Table, most_bytes: int, most_rows: int) -> list[pa.Table]:
+    """`table` cut so that no piece is much above so many bytes, or above so many rows."""
+    pieces = max(1, -(-table.nbytes // most_bytes), -(-table.num_rows // most_rows))
+    rows = max(1, -(-table.num_rows // pieces))
+    return [table.slice(start, rows) for start in range(0, table.num_rows, rows)]

@@ -53,6 +53,7 @@ from storage.transactions.buffers import (
     rows_in_memory,
     rows_of,
     settle,
+    slices,
 )
 from storage.transactions.local_parts import LocalParts, schema_groups
 from storage.transactions.row_places import NewPart, Run, coalesced, committed_ids, delete_groups, is_provisional
@@ -189,6 +190,10 @@ class Txn:
             self._buffered += arrow_bytes(table)
         self._changed(shard)
         return first
+
+    def end_run(self, shard: ShardId) -> None:
+        """Let the rows of `shard` that are written next begin a new part, unless all are few."""
+        self._buffer(shard).open_run = False
 
     async def write_part(self, shard: ShardId, uploaded: UploadedPart | Part) -> Part:
         """Take over a file of new rows: an engine's, or (a Part) another shard's. Returns it with provisional ids."""
@@ -392,7 +397,7 @@ class Txn:
         while buffer.runs:
             run = buffer.runs[0]
             first = run.first
-            for table in _slices(run.table()):
+            for table in slices(run.table(), SPILL_FILE_BYTES, SPILL_FILE_ROWS):
                 part = await self._writer.upload("insert", shard, table)
                 buffer.parts.append(msgspec.structs.replace(part, first_row_id=first))
                 first += table.num_rows
@@ -401,7 +406,7 @@ class Txn:
         buffer.open_run = False
         kept, deletes = apart(buffer.deletes)  # What is in a file cannot be settled.
         for group in schema_groups(deletes):
-            for table in _slices(pa.concat_tables(group)):
+            for table in slices(pa.concat_tables(group), SPILL_FILE_BYTES, SPILL_FILE_ROWS):
                 buffer.parts.append(await self._writer.upload("delete", shard, table))
         self._buffered -= sum([arrow_bytes(table) for table in deletes])
         buffer.deletes = kept
@@ -584,13 +589,6 @@ class Txn:
     def _changed(self, shard: ShardId) -> None:
         self._sealed = None
         self._local.pop(shard, None)
-
-
-def _slices(table: pa.Table) -> list[pa.Table]:
-    """`table` cut so that no piece is much above `SPILL_FILE_BYTES` or `SPILL_FILE_ROWS`."""
-    pieces = max(1, -(-table.nbytes // SPILL_FILE_BYTES), -(-table.num_rows // SPILL_FILE_ROWS))
-    rows = max(1, -(-table.num_rows // pieces))
-    return [table.slice(start, rows) for start in range(0, table.num_rows, rows)]
 
 
 _exporter = msgspec.msgpack.Encoder()

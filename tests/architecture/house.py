@@ -142,6 +142,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "upkeep",
         "membership",
         "transactions",
+        "layouts",
         "catalog",
         "lake.snapshots",
         "lake",

@@ -16,6 +16,8 @@ from planner.types.types import SqlType, type_of_column
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.ids import ShardId
+from storage.layouts.definition import layout_of
+from storage.layouts.layout import TableLayout
 
 MAX_KEPT = 1000
 """Tables that are kept as targets."""
@@ -23,7 +25,7 @@ MAX_KEPT = 1000
 
 class Target(Struct, frozen=True, kw_only=True):
     """The table that is written: its live columns in attnum order with their physical names and types, those that may
-    not be NULL, the places of those that other tables may refer to, its checks, its keys."""
+    not be NULL, the places of those that other tables may refer to, its checks, its keys, its files' layout."""
 
     relation: Relation
     schema_name: str
@@ -36,6 +38,7 @@ class Target(Struct, frozen=True, kw_only=True):
     checks: TableChecks | None
     domains: DomainChecks | None
     keys: TableKeys | None
+    layout: TableLayout | None
 
 
 _kept: BoundedMap[int, tuple[CatalogSnapshot, RowValues, Target]] = BoundedMap(max_entries=MAX_KEPT)
@@ -93,4 +96,5 @@ def target_with(
         checks=checks,
         domains=domains,
         keys=keys,
+        layout=layout_of(relation),
     )

@@ -22,6 +22,7 @@ from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.copy.copy_options import begin_progress, copied_into, copy_format
 from adapter.changes.copy.skipping import Skipping
 from adapter.changes.rows.defaults import default_query
+from adapter.changes.rows.laid_out import LaidOutRows
 from adapter.changes.rows.over_rows import computed_rows, over_rows
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of, constant_value
@@ -137,6 +138,7 @@ class _Load:
         self._positions = {column.attnum: position for position, column in enumerate(columns)}
         self._defaults = defaults
         self._txn = running.transaction.writable(running.services.env, target.shard)
+        self._laid_out = None if target.layout is None else LaidOutRows(self._txn, target.shard, target.layout)
         self.progress = CopyProgress()
         self._rows = 0
         self._read = 0
@@ -178,7 +180,10 @@ class _Load:
             if row is not None:
                 error.row = before + (row if places is None else places[row].as_py())
             raise
-        self._txn.write(self._target.shard, rows)
+        if self._laid_out is not None:
+            await self._laid_out.write(rows)
+        else:
+            self._txn.write(self._target.shard, rows)
         if self._keys is not None:
             self._keys.add(rows.columns)
         self._rows += rows.num_rows
@@ -225,6 +230,8 @@ class _Load:
 
     async def finish(self) -> int:
         """All rows have come: their number. Raises 23505 and 23503."""
+        if self._laid_out is not None:
+            await self._laid_out.finish()
         if self._keys is not None:
             try:
                 await self._keys.finish()

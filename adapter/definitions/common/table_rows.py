@@ -11,6 +11,7 @@ import pyarrow as pa
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.table_checks import domain_checks
 from adapter.changes.constraints.target import target_with
+from adapter.changes.rows.laid_out import LaidOutRows, sorted_stream
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.queries.prepared_read import PreparedRead
@@ -45,8 +46,11 @@ def make_shard(running: Running, relation: Relation) -> None:
     running.transaction.created_shards.add(relation.shard)
 
 
-async def fill_table(running: Running, relation: Relation, schema_name: str, read: PreparedRead) -> int:
-    """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
+async def fill_table(
+    running: Running, relation: Relation, schema_name: str, read: PreparedRead, *, in_order: bool = False
+) -> int:
+    """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number. They may
+    come in another order than they are read in, unless `in_order`."""
     target = target_with(relation, schema_name, domains=domain_checks(running, own_catalog(running), relation))
     txn = running.transaction.writable(running.services.env, target.shard)
     physical = physical_schema(target.columns)
@@ -62,12 +66,20 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
             shard=target.shard,
             columns=[tuple(range(len(target.columns)))],
             names=[target.names],
+            layout=target.layout,
         )
         for part in parts:
             await txn.write_part(target.shard, part.uploaded())
         return sum(part.rows for part in parts)
     count = 0
-    stream: Any = read.stream()
+    layout, laid_out = target.layout, None
+    stream: Any
+    if layout is None:
+        stream = read.stream()
+    else:
+        laid_out = LaidOutRows(txn, target.shard, layout)
+        threads = running.services.file_threads
+        stream = read.stream() if in_order else sorted_stream(read, target.names, layout, threads)
     async with aclosing(stream) as batches:
         async for batch in batches:
             if not batch.num_rows:
@@ -78,7 +90,12 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
             ]
             rows = pa.record_batch(arrays, schema=physical) if arrays else batch
             await check_rows(running, target, rows)
-            txn.write(target.shard, rows)
+            if laid_out is not None:
+                await laid_out.write(rows)
+            else:
+                txn.write(target.shard, rows)
             count += batch.num_rows
             await txn.spill()
+    if laid_out is not None:
+        await laid_out.finish()
     return count

@@ -17,6 +17,7 @@ from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from storage.catalog.model import Relation
 from storage.ids import ShardId
+from storage.layouts.layout import TableLayout
 from storage.shards.parts import UploadedPart
 
 RecordBatch: TypeAlias = Any
@@ -98,12 +99,14 @@ class Engine(Protocol):
         shard: ShardId,
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
+        layout: TableLayout | None = None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """Runs the query once and writes its rows as Parquet parts straight to the blob store.
 
         Each entry of `columns` (positions in the query's output) with its `names` (physical column names) makes one
         set of parts, so that UPDATE writes delete parts and insert parts from one run. Returns the parts of each
-        set. Executors write; the rows do not pass this process on Spark.
+        set. Executors write; the rows do not pass this process on Spark. New rows, which have no row id, are laid out
+        as `layout` says.
         """
         ...
 

@@ -11,20 +11,31 @@ import pyarrow as pa
 from adapter.engines.common.engine import RecordBatch, WrittenPart
 from storage.environment.environment import Environment
 from storage.ids import ShardId
-from storage.shards.parts import encode_parquet
+from storage.layouts.layout import TableLayout
+from storage.layouts.ordering import file_pieces, in_order
+from storage.shards.parts import ROW_ID, encode_parquet
 
 PART_BYTES = 64 << 20
 """Arrow bytes gathered for one file; what this process holds of a result that it writes."""
 
 
 class PartFileWriter:
-    """Gathers batches and writes them as parts of `shard`. The columns at `columns` get the `names`."""
+    """Gathers batches and writes them as parts of `shard`, new rows as `layout` says. The columns at `columns` get the
+    `names`."""
 
-    def __init__(self, env: Environment, shard: ShardId, columns: Sequence[int], names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        shard: ShardId,
+        columns: Sequence[int],
+        names: Sequence[str],
+        layout: TableLayout | None = None,
+    ) -> None:
         self._env = env
         self._shard = shard
         self._columns = tuple(columns)
         self._names = tuple(names)
+        self._layout = None if ROW_ID in names else layout
         self._batches: list[RecordBatch] = []
         self._bytes = 0
         self.parts: list[WrittenPart] = []
@@ -47,12 +58,13 @@ class PartFileWriter:
 
     async def _flush(self) -> None:
         batches, self._batches, self._bytes = self._batches, [], 0
-        data, rows = await asyncio.to_thread(_encode, batches)
-        key = self._env.parts.new_key(self._shard)
-        await self._env.blob.put(key, data)
-        self.parts.append(WrittenPart(key=key, rows=rows, bytes=len(data)))
+        for data, rows in await asyncio.to_thread(_encode, batches, self._layout):
+            key = self._env.parts.new_key(self._shard)
+            await self._env.blob.put(key, data)
+            self.parts.append(WrittenPart(key=key, rows=rows, bytes=len(data)))
 
 
-def _encode(batches: Sequence[RecordBatch]) -> tuple[bytes, int]:
+def _encode(batches: Sequence[RecordBatch], layout: TableLayout | None) -> list[tuple[bytes, int]]:
     table = pa.Table.from_batches(batches)
-    return encode_parquet(table), table.num_rows
+    pieces = [table] if layout is None else file_pieces(in_order(table, layout), layout)
+    return [(encode_parquet(piece), piece.num_rows) for piece in pieces]

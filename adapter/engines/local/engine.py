@@ -62,6 +62,7 @@ from planner.lowering.engine_errors import translate
 from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment
 from storage.ids import ShardId
+from storage.layouts.layout import TableLayout
 from storage.off_loop import MANY_COLUMNS
 
 if TYPE_CHECKING:
@@ -312,9 +313,10 @@ class LocalEngine:
         shard: ShardId,
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
+        layout: TableLayout | None = None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
-        writers = [PartFileWriter(self._env, shard, *pair) for pair in zip(columns, names, strict=True)]
+        writers = [PartFileWriter(self._env, shard, *pair, layout) for pair in zip(columns, names, strict=True)]
         async with aclosing(self.execute(query, tables, params, context)) as batches:
             async for batch in batches:
                 for writer in writers:

@@ -30,7 +30,7 @@ from adapter.engines.common.lowered_queries import KnownQueries
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import DeletedRows
 from adapter.engines.spark.cluster.executor_writes import FileSet, WrittenSets
-from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore
+from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore, file_set
 from adapter.engines.spark.cluster.side_files import FolderFiles, SideFiles, StoredFiles
 from adapter.engines.spark.folder_writes import file_rows, move, outputs_of, write_parquet, write_sets
 from adapter.engines.spark.plans import SparkPlans
@@ -52,11 +52,11 @@ from planner.common_errors import canceled
 from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
-from planner.ir.physical import arrow_type
 from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment
 from storage.errors import StorageError
 from storage.ids import ShardId
+from storage.layouts.layout import TableLayout
 from storage.stores.object_place import ObjectPlace
 
 log = structlog.get_logger(__name__)
@@ -248,10 +248,11 @@ class SparkEngine:
         shard: ShardId,
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
+        layout: TableLayout | None = None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         if self._store is not None:
-            return await self._write_stored(query, tables, params, context, shard, columns, names)
+            return await self._write_stored(query, tables, params, context, shard, columns, names, layout)
         scratch = self._blob_scratch() / str(next(self._numbers))
         outputs = [outputs_of(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
@@ -260,7 +261,7 @@ class SparkEngine:
 
             def run() -> list[Path]:
                 with self._statement(spark, execution, scans, query, params, context, None) as statement:
-                    return write_sets(spark, statement.frame(), scratch, outputs)
+                    return write_sets(spark, statement.frame(), scratch, outputs, layout)
 
             try:
                 folders = await self._step(execution, run)
@@ -277,9 +278,10 @@ class SparkEngine:
         shard: ShardId,
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
+        layout: TableLayout | None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """`write` by executors that reach the object store."""
-        sets = [_file_set(query, *pair) for pair in zip(columns, names, strict=True)]
+        sets = [file_set(query, *pair, layout) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
             spark = await self._runtime.ready()
             scans = await self._scans(query, tables)
@@ -299,6 +301,8 @@ class SparkEngine:
         assert self._store is not None
         needed = dict.fromkeys(name for file_set in sets for name in file_set.columns)
         frame = statement.python_frame(list(needed))
+        order = sets[0].order if len(sets) == 1 else ()
+        frame = frame.sort(*order) if order else frame
         return self._store.write(frame, sets, shard, lambda answers: collect(statement.spark.context, answers))
 
     async def cancel(self, token: str) -> None:
@@ -462,7 +466,7 @@ class SparkEngine:
     def _spool(self, statement: _Statement, query: BoundQuery) -> SpooledResult:
         if self._store is not None:
             count = len(query.rel.fields)
-            everything = _file_set(query, tuple(range(count)), [f"c{number}" for number in range(1, count + 1)])
+            everything = file_set(query, tuple(range(count)), [f"c{number}" for number in range(1, count + 1)])
             (files,) = self._stored(statement, [everything], SIDE_FILES).sets
             return SpooledResult(StoredSpool(self._store, [file.key for file in files]))
         directory = self._shared_scratch() / f"spool-{next(self._numbers)}"
@@ -552,12 +556,6 @@ class _Statement(Struct, frozen=True, kw_only=True):
         """The analysed statement as a Java Dataset."""
         self.execution.check()
         return self.spark.sessions[self.profile]._jsparkSession.sql(self.sql)
-
-
-def _file_set(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]) -> FileSet:
-    fields = [query.rel.fields[position] for position in columns]
-    schema = pa.schema([(name, arrow_type(field.type)) for name, field in zip(names, fields, strict=True)])
-    return FileSet(columns=tuple(f"c{field.id}" for field in fields), schema=schema)
 
 
 def _spark_columns(rows: ArrowTable) -> tuple[tuple[str, str], ...]:

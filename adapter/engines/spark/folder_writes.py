@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 from adapter.engines.spark.result_spool import ROW_GROUP_ROWS, result_files
 from adapter.engines.spark.runtime import Spark
 from planner.ir.bound import BoundQuery
+from storage.layouts.layout import TableLayout
 from storage.shards.field_ids import column_id
+from storage.shards.parts import ROW_ID
 
 _NESTED = ("array<", "struct<", "map<")
 
@@ -47,9 +49,11 @@ def outputs_of(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]
     return [f"c{fields[position].id} AS {name}" for position, name in zip(columns, names, strict=True)]
 
 
-def write_sets(spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence[str]]) -> list[Path]:
+def write_sets(
+    spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence[str]], layout: TableLayout | None
+) -> list[Path]:
     """Writes one folder of files for each set of columns. With several, the statement runs once: its rows are kept on
-    the executors' disks in between."""
+    the executors' disks in between. New rows are laid out as `layout` says."""
     folders = [scratch / str(index) for index in range(len(sets))]
     kept = len(sets) > 1
     if kept:
@@ -57,17 +61,42 @@ def write_sets(spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence[
     try:
         for folder, outputs in zip(folders, sets, strict=True):
             selected = frame.selectExpr(spark.jvm.PythonUtils.toSeq(list(outputs)))
-            write_parquet(with_column_ids(spark, selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES)
+            most_rows = 0
+            if layout is not None and not any(output.endswith(f" AS {ROW_ID}") for output in outputs):
+                if layout.sort:
+                    order = [selected.col(name) for name in layout.sort]
+                    selected = selected.sort(spark.jvm.PythonUtils.toSeq(order))
+                most_rows = _most_rows(selected, layout)
+            write_parquet(with_column_ids(spark, selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES, most_rows)
     finally:
         if kept:
             frame.unpersist(False)
     return folders
 
 
-def write_parquet(frame: Any, folder: Path, codec: str, row_group_bytes: int) -> None:
-    """Let executors write the rows of `frame` to `folder`."""
+def _most_rows(frame: Any, layout: TableLayout) -> int:
+    """How many rows make a file of the size that `layout` wishes, going by the types of the columns; 0: any number."""
+    if layout.target_bytes is None:
+        return 0
+    widths = [_WIDTHS.get(str(pair._2()).lower(), LONG_VALUE_BYTES) for pair in frame.dtypes()]
+    return max(1, layout.target_bytes // max(1, round(sum(widths))))
+
+
+LONG_VALUE_BYTES = 12.0
+"""What a text takes in a compressed file, about."""
+
+_WIDTHS = {
+    "boolean": 0.1, "smallint": 1.0, "int": 2.0, "bigint": 4.0, "float": 4.0, "double": 7.0, "date": 1.0,
+    "timestamp": 5.0, "timestamp_ntz": 5.0, "time(6)": 5.0,
+}  # fmt: skip
+"""What a value of a type takes in a compressed file, about."""
+
+
+def write_parquet(frame: Any, folder: Path, codec: str, row_group_bytes: int, most_rows: int = 0) -> None:
+    """Let executors write the rows of `frame` to `folder`, `most_rows` to a file unless that is 0."""
     writer = frame.write().option("compression", codec).option("parquet.block.size", str(row_group_bytes))
     # Repetitive rows encode to next to nothing, so their number has to be bounded too.
+    writer = writer.option("maxRecordsPerFile", str(most_rows))
     writer.option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS)).parquet(str(folder))
 
 

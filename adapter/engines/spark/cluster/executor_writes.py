@@ -15,6 +15,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.engines.common.arrow_casts import cast
+from storage.layouts.layout import TableLayout
+from storage.layouts.ordering import file_pieces, in_order
 from storage.shards.parts import arrow_bytes, checksum, encode_parquet
 from storage.stores.object_place import ObjectFiles, ObjectPlace
 
@@ -26,10 +28,18 @@ DESCRIPTION = "place int, partition int, number int, key string, row_count bigin
 
 
 class FileSet(Struct, frozen=True, kw_only=True):
-    """Which columns of the input make files, by name, and the schema of these: names and physical types."""
+    """Which columns of the input make files, by name, the schema of these: names and physical types, and how they are
+    laid out."""
 
     columns: tuple[str, ...]
     schema: pa.Schema
+    layout: TableLayout | None = None
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns of the input by which the rows are to be in order."""
+        by_name = dict(zip(self.schema.names, self.columns, strict=True))
+        return () if self.layout is None else tuple(by_name[name] for name in self.layout.sort)
 
 
 class WriteJob(Struct, frozen=True, kw_only=True):
@@ -126,7 +136,11 @@ class _SetWriter:
 
     def _flush(self) -> None:
         batches, self._batches, self._bytes = self._batches, [], 0
-        table = pa.Table.from_batches(batches)
+        table, layout = pa.Table.from_batches(batches), self._set.layout
+        for piece in [table] if layout is None else file_pieces(in_order(table, layout), layout):
+            self._write(piece)
+
+    def _write(self, table: pa.Table) -> None:
         data = encode_parquet(table)
         number = len(self._written)
         key = f"{self._stem}.{self._place}.{number}.parquet"

@@ -29,9 +29,13 @@ from adapter.engines.spark.cluster.executor_writes import (
     WrittenSets,
     write_files,
 )
+from planner.ir.bound import BoundQuery
+from planner.ir.physical import arrow_type
 from storage.errors import StorageError
 from storage.ids import ShardId
+from storage.layouts.layout import TableLayout
 from storage.shards.part_store import PartStore
+from storage.shards.parts import ROW_ID
 from storage.stores.object_place import ObjectFiles, ObjectPlace
 
 log = structlog.get_logger(__name__)
@@ -123,6 +127,16 @@ class ClusterStore:
 
     def _remove_but(self, stem: str, kept: set[str]) -> None:
         self.files.delete([key for key in self.files.list(stem + ".") if key not in kept])
+
+
+def file_set(
+    query: BoundQuery, columns: tuple[int, ...], names: Sequence[str], layout: TableLayout | None = None
+) -> FileSet:
+    """The files of the query's output at `columns`, called `names`; new rows are laid out as `layout` says."""
+    fields = [query.rel.fields[position] for position in columns]
+    schema = pa.schema([(name, arrow_type(field.type)) for name, field in zip(names, fields, strict=True)])
+    kept = None if ROW_ID in names else layout
+    return FileSet(columns=tuple(f"c{field.id}" for field in fields), schema=schema, layout=kept)
 
 
 def _written(frame: Any, job: WriteJob) -> Any:

@@ -1,0 +1,139 @@
+"""Tables that say how their files are laid out, over a real connection: both engines write them so, and read less."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.server import TidegateServer, run_server
+
+Client = psycopg.Connection[tuple[Any, ...]]
+
+ROWS = 120_000
+SOURCE = (
+    "SELECT (g * 7919 % 100003)::int AS id, nullif(g % 13, 5)::int AS k, timestamp '2026-01-01' + g * interval '7 min'"
+    f" AS ts, md5(g::text) AS note FROM generate_series(1, {ROWS}) g"
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The server's data directory."""
+    return tmp_path_factory.mktemp("layouts") / "data"
+
+
+@pytest.fixture(scope="module")
+def server(data: Path) -> Iterator[TidegateServer]:
+    """A server with both engines."""
+    with run_server(
+        data, arguments=("--spark-master", "local[2]", "--spark-conf", "spark.driver.memory=1g")
+    ) as running:
+        yield running
+
+
+@pytest.fixture(params=["local", "spark"])
+def client(server: TidegateServer, request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A session that runs everything on one engine."""
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute(f"SET tidegate.engine = '{request.param}'")
+        connection.execute("DROP SCHEMA IF EXISTS mine CASCADE")
+        connection.execute("CREATE SCHEMA mine")
+        connection.execute("SET search_path = mine")
+        yield connection
+
+
+def files_since(data: Path, before: set[Path]) -> list[Path]:
+    """The files of parts that have come."""
+    return sorted(files_of(data) - before)
+
+
+def files_of(data: Path) -> set[Path]:
+    """The files of parts that there are."""
+    return set((data / "blob" / "parts").glob("*/*.parquet"))
+
+
+def sort_keys(path: Path, *columns: str) -> list[tuple[Any, ...]]:
+    """The rows of these columns of a file, NULLs above everything."""
+    table = pq.read_table(path, columns=list(columns))
+    lists = [table.column(name).to_pylist() for name in columns]
+    return [tuple((value is None, value) for value in row) for row in zip(*lists, strict=True)]
+
+
+def parts_read(client: Client, query: str) -> tuple[int, int]:
+    """How many parts a query reads, and of how many."""
+    plan = "\n".join(line for (line,) in client.execute(f"EXPLAIN {query}").fetchall())
+    found = re.search(r"Parts of \w+: (\d+) of (\d+) read", plan)
+    assert found is not None, plan
+    return int(found[1]), int(found[2])
+
+
+def check_files(files: list[Path]) -> None:
+    """Each file is in order, and no two have rows of the same range."""
+    ranges = []
+    for path in files:
+        keys = sort_keys(path, "c2", "c1")
+        assert keys == sorted(keys), path
+        ranges.append((keys[0], keys[-1]))
+    ranges.sort()
+    for (_, high), (low, _) in itertools.pairwise(ranges):
+        assert high <= low
+
+
+@pytest.mark.parametrize("create", ["insert", "create"])
+def test_rows_of_a_query_are_written_in_order(client: Client, data: Path, create: str) -> None:
+    before = files_of(data)
+    layout = "WITH (sort_by = 'k, id', target_file_size = '700kB')"
+    if create == "insert":
+        client.execute(f"CREATE TABLE t (id int, k int, ts timestamp, note text) {layout}")
+        client.execute(f"INSERT INTO t {SOURCE}")
+    else:
+        client.execute(f"CREATE TABLE t {layout} AS {SOURCE}")
+    files = files_since(data, before)
+    assert 3 <= len(files) <= 12
+    check_files(files)
+    read, total = parts_read(client, "SELECT note FROM t WHERE k = 3")
+    assert total == len(files)
+    assert read <= max(2, total // 2)
+    assert (
+        client.execute("SELECT count(*), count(k), sum(id) FROM t").fetchone()
+        == client.execute(f"SELECT count(*), count(k), sum(id) FROM ({SOURCE}) s").fetchone()
+    )
+
+
+def test_changed_rows_are_written_in_order(client: Client, data: Path) -> None:
+    client.execute("CREATE TABLE t (id int, k int, ts timestamp, note text) WITH (sort_by = 'k, id')")
+    client.execute(f"INSERT INTO t {SOURCE}")
+    before = files_of(data)
+    client.execute("UPDATE t SET k = id % 11 WHERE id > 100")
+    written = [path for path in files_since(data, before) if "_row_id" not in pq.read_schema(path).names]
+    assert written
+    for path in written:
+        keys = sort_keys(path, "c2", "c1")
+        # Where the rows pass the server batches of them are sorted.
+        assert sum(one > other for one, other in itertools.pairwise(keys)) <= ROWS / 8192 + 1
+    assert client.execute("SELECT count(*) FROM t WHERE k IS DISTINCT FROM id % 11 AND id > 100").fetchone() == (0,)
+
+
+def test_a_dump_has_the_options(server: TidegateServer, tmp_path: Path) -> None:
+    pg_dump = shutil.which("pg_dump") or "/usr/lib/postgresql/15/bin/pg_dump"
+    if not Path(pg_dump).exists():
+        pytest.skip("pg_dump is not there")
+    import subprocess
+
+    with psycopg.connect(server.dsn(), autocommit=True) as client:
+        client.execute("DROP TABLE IF EXISTS public.dumped")
+        client.execute(
+            """CREATE TABLE public.dumped (ts date, "Id" int) WITH (sort_by = 'ts, "Id"', target_file_size = '1MB')"""
+        )
+    text = subprocess.run(
+        [pg_dump, "--schema-only", "-t", "public.dumped", server.dsn()], check=True, capture_output=True, text=True
+    ).stdout
+    assert """WITH (sort_by='ts, "Id"', target_file_size='1MB');""" in text
