@@ -38,7 +38,12 @@ from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.row_locking import prepare_locking, without_locking
 from adapter.queries.session_facts import facts_for, reads_own_relations
-from adapter.queries.session_functions import carry_out_calls, is_evaluated_once, with_session_values
+from adapter.queries.session_functions import (
+    carry_out_calls,
+    has_computed_arguments,
+    is_evaluated_once,
+    with_session_values,
+)
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.past.rows import past_rows
@@ -113,7 +118,7 @@ async def prepare_read(
     if acts and record and has_functions_to_run(query.rel):
         query = await with_rows_of_functions(running, query, carry_out_calls)
         templates, acts = scan_templates(query.rel), has_acting_calls(query)
-    per_row = acts and not is_evaluated_once(query.rel)
+    per_row = acts and (not is_evaluated_once(query.rel) or has_computed_arguments(running, query.rel))
     names = session_values(query) if values is None else values
     if running.transaction.state in UNREAD and (templates or query.system or sizes or "current_snapshot" in names):
         raise NeedsSnapshot

@@ -61,16 +61,33 @@ async def _outermost(running: Running, query: BoundQuery, read_rows: ReadRows) -
     inner, templates = _inner(rel, _first_free_id(query.rel))
     below = inner
     while above:
-        limit = above[-1]
-        if not isinstance(limit, ir.Limit) or limit.ties:
+        node = above[-1]
+        if isinstance(node, ir.Sort):
+            # As in PostgreSQL, what is volatile in the list is evaluated after the rows have been sorted.
+            keys = _over_templates(node.keys, rel.fields, templates)
+            if keys is None:
+                break
+            below = ir.Sort(input=below, keys=keys, fields=below.fields)
+        elif isinstance(node, ir.Limit) and not node.ties:
+            below = replace(node, input=below, fields=below.fields)
+        else:
             break
         above.pop()
-        below = replace(limit, input=below, fields=below.fields)
     rows = await read_rows(replace(query, rel=below))
     result = await _carried_out(running, rel.fields, inner.fields, templates, rows)
     for node in reversed(above):
         result = replace(node, input=result)
     return replace(query, rel=result, system=False)
+
+
+def _over_templates(
+    keys: tuple[ir.SortKey, ...], fields: tuple[ir.Field, ...], templates: Sequence[ir.Scalar]
+) -> tuple[ir.SortKey, ...] | None:
+    """Keys over the `fields` of a select list as keys over what is read for it; None where they need a call."""
+    columns = {field.id: template for field, template in zip(fields, templates, strict=True)}
+    if any(not isinstance(columns.get(id), ir.ColumnRef) for id in column_ids(keys)):
+        return None
+    return transform(keys, lambda node: columns[node.id] if isinstance(node, ir.ColumnRef) else None)
 
 
 async def _carried_out(

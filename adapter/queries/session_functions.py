@@ -75,6 +75,25 @@ def is_evaluated_once(rel: ir.Rel) -> bool:
             return False
 
 
+def has_computed_arguments(running: Running, rel: ir.Rel) -> bool:
+    """Whether an acting call in `rel` has an argument that an engine has to compute first."""
+    return any(
+        not (has_acting_calls(arg) or isinstance(arg, ir.SessionValue) or _constant(running, arg)[0])
+        for node in walk(rel)
+        if isinstance(node, ir.Call) and acts(node.signature)
+        for arg in node.args
+    )
+
+
+def _constant(running: Running, arg: ir.Scalar) -> tuple[bool, Any]:
+    """Whether the value of an argument is known without an engine, and the value."""
+    known, value = constant_value(arg, running.params)
+    if not known and isinstance(arg, ir.Cast) and arg.type.oid == t.REGCLASS:
+        # The function itself looks for what a text names.
+        known, value = constant_value(arg.arg, running.params)
+    return known, value
+
+
 async def carry_out_calls(running: Running, node: _T) -> _T:
     """`node` with each acting call in it carried out, and each setting in it read, in the order in which they stand."""
     found: list[ir.Call | ir.SessionValue] = []
@@ -121,11 +140,7 @@ async def _carry_out(running: Running, call: ir.Call) -> Any:
         raise FeatureNotSupported(f"function {name}() is not supported")
     args = []
     for arg in call.args:
-        given = await carry_out_calls(running, arg)
-        known, value = constant_value(given, running.params)
-        if not known and isinstance(given, ir.Cast) and given.type.oid == t.REGCLASS:
-            # The function itself looks for what a text names.
-            known, value = constant_value(given.arg, running.params)
+        known, value = _constant(running, await carry_out_calls(running, arg))
         if not known:
             raise FeatureNotSupported(f"computed arguments of {name}() are not supported")
         args.append(value)
