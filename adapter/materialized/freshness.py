@@ -143,11 +143,14 @@ def record_inputs(
             transaction.record_read(read)
 
 
-async def stale_views(env: Environment, transaction: Transaction, catalog: CatalogSnapshot) -> frozenset[int]:
-    """The views refreshed on commit (by oid) that have to be computed at the transaction's snapshot."""
+async def stale_views(
+    env: Environment, transaction: Transaction, catalog: CatalogSnapshot, among: Iterable[Relation] | None = None
+) -> frozenset[int]:
+    """The views refreshed on commit (by oid), of all or `among` these, that have to be computed at the transaction's
+    snapshot."""
     return frozenset([
         view.oid
-        for view in views_on_commit(catalog)
+        for view in (views_on_commit(catalog) if among is None else among)
         if view.materialized is not None
         and view.materialized.populated
         and await why_stale(env, transaction, catalog, view) is not None

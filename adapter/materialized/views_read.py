@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from adapter.materialized.freshness import digest_of_inputs, has_changed, inputs_of
 from adapter.materialized.journal import UNKNOWN, last_refresh
-from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Relation
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
@@ -24,6 +24,16 @@ def exact_views(catalog: CatalogSnapshot, view: Relation) -> tuple[Relation, ...
     """The views refreshed on commit among all that the query of `view` goes through."""
     records = map(catalog.get, view.depends_on)
     return tuple(record for record in records if isinstance(record, Relation) and is_exact(record))
+
+
+def exact_views_of(catalog: CatalogSnapshot, records: Iterable[CatalogRecord]) -> tuple[Relation, ...]:
+    """The views refreshed on commit among `records`, and those that their queries go through."""
+    found: dict[int, Relation] = {}
+    for record in records:
+        if isinstance(record, Relation) and is_exact(record):
+            found[record.oid] = record
+            found.update({view.oid: view for view in exact_views(catalog, record)})
+    return tuple(found.values())
 
 
 def is_exact(relation: Relation) -> bool:

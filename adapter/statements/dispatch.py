@@ -13,6 +13,7 @@ from adapter.execution.relation_locks import lock_definition, lock_tables, wait_
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Outcome, Running
 from adapter.materialized.freshness import stale_views
+from adapter.materialized.views_read import exact_views_of
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
 from adapter.queries.past.evaluated_moments import evaluated_moment, look_up_past
 from adapter.queries.read import run_query
@@ -161,9 +162,12 @@ async def _with_views(running: Running, parsed: Parsed, catalog: CatalogSnapshot
     session = running.session
     if session.values.flat["use_materialized_views"] == "on":
         parsed, plan = await _answered(running, catalog, parsed, plan)
-    if not plan.reads_kept:
+    if not plan.reads_kept or isinstance(plan.statement, st.RefreshMaterializedView):
         return plan
-    stale = await stale_views(running.services.env, running.transaction, catalog)
+    # Functions may read any of them, and so may a statement inside.
+    is_told = plan.query is not None and not plan.query.functions and not plan.steps
+    among = exact_views_of(catalog, plan.relied_on) if is_told else None
+    stale = await stale_views(running.services.env, running.transaction, catalog, among)
     if not stale:
         return plan
     from adapter.definitions.materialized.brought import brought_forward

@@ -23,8 +23,9 @@ from adapter.definitions.materialized.moments import Inputs, inputs_at, moment_o
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, look_up, missing
 from adapter.execution.statement import Running
-from adapter.materialized.freshness import digest_of_inputs, inputs_of, why_stale
+from adapter.materialized.freshness import digest_of_inputs, inputs_of, stale_views, why_stale
 from adapter.materialized.journal import UNKNOWN, Refresh, last_refresh, write_refresh
+from adapter.materialized.views_read import exact_views
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import prepare_plan
@@ -78,6 +79,8 @@ async def refresh(running: Running, statement: st.RefreshMaterializedView) -> No
 async def _refresh_as_owner(running: Running, catalog: CatalogSnapshot, view: Relation, *, concurrently: bool) -> None:
     how = view.materialized
     assert how is not None
+    below = exact_views(catalog, view)
+    running.session.expanded = await stale_views(running.services.env, running.transaction, catalog, below)
     plan = await source_plan(running, catalog, view)
     plan.check_access()
     before = None
