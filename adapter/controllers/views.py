@@ -26,7 +26,7 @@ from adapter.controllers.view_groups import Group, groups_of, left_behind
 from adapter.execution.session_state import SessionState
 from adapter.materialized.freshness import digest_of_inputs, has_changed, inputs_of
 from adapter.materialized.journal import last_refresh
-from adapter.materialized.views_read import is_exact
+from adapter.materialized.views_read import grows_old, is_exact
 from adapter.results import StartupParameters
 from planner.errors import SqlError
 from planner.syntax.identifiers import quote_identifier
@@ -250,7 +250,7 @@ class ViewKeeper:
                         return 0.0
                 except (AsOfNotReadable, UnknownShard):
                     return 0.0
-        return None
+        return 0.0 if grows_old(env, catalog, view, found, at) else None
 
     async def _turn(self, group: Group) -> None:
         """Bring the views of the group that are due to one moment, level by level."""

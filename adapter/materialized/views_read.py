@@ -12,12 +12,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from adapter.materialized.freshness import digest_of_inputs, has_changed, inputs_of
-from adapter.materialized.journal import UNKNOWN, last_refresh
+from adapter.materialized.journal import UNKNOWN, Refresh, last_refresh
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Relation
-from storage.timestamps.csn import Csn
+from storage.timestamps.csn import Csn, csn_ms
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
+
+MIN_KEPT_MS = 60_000
+"""A history of less is not held on to: that would be a write every few seconds."""
 
 
 def exact_views(catalog: CatalogSnapshot, view: Relation) -> tuple[Relation, ...]:
@@ -39,6 +42,15 @@ def exact_views_of(catalog: CatalogSnapshot, records: Iterable[CatalogRecord]) -
 def is_exact(relation: Relation) -> bool:
     """Whether `relation` is a view that is refreshed on commit."""
     return relation.materialized is not None and relation.materialized.refresh == "on commit"
+
+
+def grows_old(env: Environment, catalog: CatalogSnapshot, view: Relation, last: Refresh, now: Csn) -> bool:
+    """Whether half of the time has passed since the `last` refresh of `view` for which the history is kept of what it
+    reads. Whoever refreshes it after the whole of it has to compute it, however little will have changed; so its
+    frontier moves on also while nothing changes."""
+    read = (*inputs_of(catalog, view), *exact_views(catalog, view))
+    kept_ms = min((env.retention.of(each.shard) for each in read if each.shard is not None), default=0)
+    return kept_ms >= MIN_KEPT_MS and csn_ms(now) - csn_ms(last.frontier) > kept_ms / 2
 
 
 async def are_of(env: Environment, catalog: CatalogSnapshot, views: Iterable[Relation], at: Csn, moment: Csn) -> bool:

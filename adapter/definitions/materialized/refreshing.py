@@ -25,7 +25,7 @@ from adapter.execution.relation_names import kind_of, look_up, missing
 from adapter.execution.statement import Running
 from adapter.materialized.freshness import digest_of_inputs, inputs_of, stale_views, why_stale
 from adapter.materialized.journal import UNKNOWN, Refresh, last_refresh, write_refresh
-from adapter.materialized.views_read import exact_views
+from adapter.materialized.views_read import exact_views, grows_old
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import prepare_plan
@@ -90,6 +90,11 @@ async def _refresh_as_owner(running: Running, catalog: CatalogSnapshot, view: Re
         if how.refresh == "every":
             began = running.services.env.clock.monotonic()
             _note(running, catalog, view, before, changes=0, began=began, how="unchanged")
+            return
+        moment = moment_of(running, catalog, view, before)
+        if grows_old(running.services.env, catalog, view, before, moment):
+            txn = running.transaction.writable(running.services.env)
+            write_refresh(txn, how.journal, replace(before, frontier=moment, read_at=Csn(0)), before)
         return
     if how.populated and (concurrently or how.is_kept):
         await _update(running, catalog, view, plan, before)

@@ -8,6 +8,7 @@ import pytest
 
 from adapter.controllers import views
 from adapter.controllers.view_groups import Group, groups_of, left_behind
+from adapter.materialized import views_read
 from adapter.sessions.server import Server
 from tests.adapter.harness import Client, connect, open_server
 
@@ -156,3 +157,26 @@ async def test_a_view_is_computed_that_has_been_left_behind_for_long(monkeypatch
             await asyncio.sleep(0.02)
         rows = await client.rows("select viewname, is_exact, method from tidegate.materialized_views order by 1")
         assert rows == [("high", True, "recomputed"), ("low", False, "recomputed")]
+
+
+async def test_the_frontier_of_a_view_moves_on_while_nothing_happens_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views_read, "MIN_KEPT_MS", 1000)
+    async with open_server(retain_ms=2000) as server:
+        client = await connect(server)
+        await client.run("create table items (id int, g int); create table other (id int)")
+        await client.run("insert into items select n, n % 10 from generate_series(1, 1000) n")
+        await client.run(f"create materialized view low {ON_COMMIT} as select g, count(*) as n from items group by g")
+        await client.run(f"create materialized view high {ON_COMMIT} as select g, n from low where n > 1")
+        before = await client.rows("select frontier, refreshed_at from tidegate.materialized_views order by viewname")
+        for number in range(30):
+            await client.run(f"insert into other values ({number})")
+            await asyncio.sleep(0.1)
+        after = await client.rows("select frontier, refreshed_at from tidegate.materialized_views order by viewname")
+        assert all(new[0] > old[0] and new[1] == old[1] for old, new in zip(before, after, strict=True))
+        await client.run("insert into items values (2000, 1)")
+        for _ in range(400):
+            methods = await client.rows("select is_exact, method from tidegate.materialized_views")
+            if all(exact for exact, _ in methods):
+                break
+            await asyncio.sleep(0.02)
+        assert methods == [(True, "incremental")] * 2
