@@ -42,7 +42,7 @@ from storage.timestamps.switching import SwitchingOracle
 from storage.transactions.applier import Applier
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txn import SealedTxn, Txn
+from storage.transactions.txn import Txn
 from storage.transactions.txns_cache import TxnsCache
 from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import Prepared
@@ -122,14 +122,10 @@ class Environment:
         """An empty transaction. One with an `xid` can be asked for with `outcomes.status`, and commits at most once."""
         return Txn(self.parts, self.catalog.current().csn, xid)
 
-    def import_txn(self, data: bytes) -> Txn:
-        """The transaction that another process exported (`Txn.export`). Raises CorruptState when `data` is not one."""
-        return Txn.imported(self.parts, self.catalog.current().csn, data)
-
     def prepared_txn(self, record: Prepared) -> Txn:
         """What a prepared transaction will write, its catalog updates apart. It may be made any number of times; the
         files are the record's, so it must not be abandoned."""
-        return Txn.of(self.parts, self.catalog.current().csn, SealedTxn(shards=record.writes, xids=(record.xid,)))
+        return Txn.of(self.parts, self.catalog.current().csn, record.writes, record.xid)
 
     async def fill(self, shard: ShardId, as_of: Csn) -> None:
         """Write the shard's physical upper past `as_of`, for those who read it without the txns shard."""

@@ -27,8 +27,7 @@ from msgspec import Struct, field
 
 from storage.catalog.model import CatalogUpdate
 from storage.catalog.store import net_updates
-from storage.durable.state import framed, unframed
-from storage.errors import CorruptState, StorageError, part_not_stored
+from storage.errors import StorageError
 from storage.ids import ShardId
 from storage.off_loop import AT_ONCE_ROWS, MANY_COLUMNS
 from storage.shards.parts import (
@@ -42,7 +41,7 @@ from storage.shards.parts import (
     written_table,
 )
 from storage.shards.shard_state import encode_schema
-from storage.shards.writes import ShardWrites, format_of_parts
+from storage.shards.writes import ShardWrites
 from storage.timestamps.csn import Csn
 from storage.transactions.buffers import (
     Buffer,
@@ -413,39 +412,13 @@ class Txn:
         buffer.local_deletes = LocalParts("delete")
         self._changed(shard)
 
-    async def export(self) -> bytes:
-        """The whole transaction as bytes, for another process of the environment to commit. It must not be used here
-        afterwards.
-
-        Small rows are in the bytes. Large ones are files, uploaded first, which stay only while this process lives:
-        that has to be until the other one has committed. Raises ValueError for a transaction that others were merged
-        into, Determinate when a file cannot be stored.
-        """
-        if self._merged:
-            raise ValueError("export transactions before they are merged")
-        sealed = await self.seal()
-        parts = [part for item in sealed.shards for part in item.parts]
-        failure = await self._writer.finished(key for part in parts for key in part.files)
-        if failure is not None:
-            raise part_not_stored(failure) from failure
-        return framed(_exporter.encode(sealed), format_of_parts(parts))
-
     @staticmethod
-    def imported(writer: PartWriter, catalog_csn: Csn, data: bytes) -> Txn:
-        """The inverse of `export`."""
-        try:
-            sealed = _importer.decode(unframed(data, "exported transaction"))
-        except msgspec.MsgspecError as error:
-            raise CorruptState(f"the exported transaction cannot be decoded: {error}") from error
-        return Txn.of(writer, catalog_csn, sealed)
-
-    @staticmethod
-    def of(writer: PartWriter, catalog_csn: Csn, sealed: SealedTxn) -> Txn:
-        """A transaction that does what `sealed` says; with its provisional row ids."""
+    def of(writer: PartWriter, catalog_csn: Csn, writes: Iterable[ShardWrites], xid: int) -> Txn:
+        """The transaction `xid` with what it `writes`, which has been sealed; with its provisional row ids."""
         txn = Txn(writer, catalog_csn)
-        txn._sealed_xids = sealed.xids
+        txn._sealed_xids = (xid,)
         segment = txn._segments[0]
-        for item in sealed.shards:
+        for item in writes:
             if item.schema is not None:
                 (segment.creates if item.create else segment.schemas)[item.shard] = item.schema
             if item.drop:
@@ -455,8 +428,6 @@ class Txn:
                 inserts = [part for part in item.parts if part.kind == "insert"]
                 ends = [part.first_row_id + part.rows for part in inserts]
                 txn._next_row[item.shard] = max([PROVISIONAL_ROW_ID, *ends])
-        segment.catalog_updates.extend(sealed.catalog_updates)
-        txn._catalog_expected = sealed.catalog_expected
         return txn
 
     async def seal(self) -> SealedTxn:
@@ -589,7 +560,3 @@ class Txn:
     def _changed(self, shard: ShardId) -> None:
         self._sealed = None
         self._local.pop(shard, None)
-
-
-_exporter = msgspec.msgpack.Encoder()
-_importer = msgspec.msgpack.Decoder(SealedTxn)

@@ -9,7 +9,7 @@ import pytest
 from storage.doubles.clock import ManualClock
 from storage.durable.state import DurableState
 from storage.environment.environment import Environment
-from storage.errors import CorruptState, Determinate, UnknownShard
+from storage.errors import Determinate, UnknownShard
 from storage.ids import ShardId
 from storage.membership.watch import LEASE_MS
 from storage.shards.shard import DataShard
@@ -17,7 +17,7 @@ from storage.shards.writes import Write
 from storage.timestamps.csn import Csn
 from storage.transactions.txns_shard import Committed, UpperMismatch
 from storage.transactions.txns_state import TxnsDiff, TxnsMachine, apply_diff, check
-from tests.storage.environments import SCHEMA, Stores, commit, create, deletion, insert, read, rows
+from tests.storage.environments import SCHEMA, Stores, commit, create, insert, read, rows
 
 
 async def two(stores: Stores) -> tuple[Environment, Environment]:
@@ -174,43 +174,22 @@ def test_writes_of_a_shard_stay_in_csn_order_and_misfits_are_refused() -> None:
     assert machine.decode_state(machine.encode_state(state)) == state
 
 
-async def test_a_transaction_travels_to_another_process() -> None:
-    stores = Stores()
-    one, two_ = await two(stores)
-    shard = await create(one, (0, "old"))
-    await two_.cache.durable.refresh()
-    upper = one.cache.upper
-    txn = one.begin(xid=1234)
-    txn.write(shard, rows(*[(n, "x" * 100) for n in range(1, 1000)]))
-    first = txn.write(shard, rows((5000, "own")))
-    txn.delete(shard, deletion((0, 0, "old"), (first, 5000, "own")))
-    data = await txn.export()
-    imported = two_.import_txn(data)
-    imported.write(shard, rows((7777, "added")))
-    result = await two_.committer.commit(imported, ts=Csn(upper + 5))
-    assert isinstance(result, Committed)
-    assert await numbers(two_, shard, upper + 5) == [*range(1, 1000), 7777]
-    assert await two_.outcomes.status(1234) == "committed"
-    with pytest.raises(CorruptState):
-        two_.import_txn(data[:-1])
-
-
-async def test_files_of_a_dead_exporter_are_not_committed() -> None:
+async def test_files_of_a_dead_process_are_not_committed() -> None:
     clock = ManualClock()
     stores = Stores(clock=clock)
     one, two_ = await two(stores)
     shard = await create(two_)
-    await one.cache.durable.refresh()
-    txn = one.begin()
-    txn.write(shard, rows(*[(n, "x" * 100) for n in range(1000)]))
-    imported = two_.import_txn(await txn.export())
+    part = await one.parts.upload("insert", shard, rows(*[(n, "x" * 100) for n in range(1000)]))
+    assert await one.parts.finished(part.files) is None
+    txn = two_.begin()
+    await txn.write_part(shard, part)
     for _ in range(4):
         await two_.leases.keep_alive()
         clock.advance(LEASE_MS // 2)
     await two_.leases.keep_alive()
     await two_.maintenance.watch.bury_dead()
     with pytest.raises(Determinate, match="is gone"):
-        await two_.committer.commit(imported, ts=Csn(two_.cache.upper + 1))
+        await two_.committer.commit(txn, ts=Csn(two_.cache.upper + 1))
 
 
 async def test_creating_a_shard_twice_is_refused() -> None:
