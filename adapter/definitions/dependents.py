@@ -76,7 +76,8 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
     """The objects that `record` cannot be without, but for the relations that a view's query reads."""
     match record:
         case Relation():
-            yield record.schema
+            if record.oid not in members:
+                yield record.schema
             yield from (each for each in mentioned(record.definition or "") if is_type_record(catalog.get(each)))
             if record.foreign is not None:
                 yield record.foreign.server

@@ -39,6 +39,7 @@ from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.syntax.qualified_names import QualifiedName
+from storage.catalog.model import Relation
 from storage.catalog.routines import Function
 
 _Handler = Callable[[Running, Any], Awaitable[None]]
@@ -146,7 +147,7 @@ async def _create_extension(running: Running, statement: st.CreateExtension) -> 
     with extensions.as_first_superuser(running):
         await _carry_out(running, schema.name, parsed)
     after = own_catalog(running).records
-    made = [oid for oid, record in after.items() if oid not in before and isinstance(record, Function)]
+    made = [oid for oid, record in after.items() if oid not in before and isinstance(record, (Function, Relation))]
     extensions.finish(running, known, schema, sorted(made))
 
 

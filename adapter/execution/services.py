@@ -24,6 +24,7 @@ from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
 from adapter.publishing.service import Publishing
 from adapter.spilling.temporary_files import TemporaryFileCounts
+from adapter.statistics.statements import StatementStatistics
 from adapter.threads import Workers
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.between_workers import BetweenWorkers
@@ -101,6 +102,7 @@ class Services:
         self.committer = GroupCommitter(env, self.row_versions, self.prepared)
         self.locks.in_flight, self.locks.moved = self.committer.in_flight, self.committer.moved
         self.notifications = NotificationHub(self.colleagues)
+        self.statistics = StatementStatistics()
         self.other_servers = self.notifications.other_servers = OtherServers(
             consensus=env.consensus,
             clock=env.clock,

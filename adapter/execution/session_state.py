@@ -97,6 +97,10 @@ class SessionState:
         """When it last began to work, or to wait for its client."""
         self.query_text = ""
         """The latest text that the client sent to be run."""
+        self.ran: Parsed | None = None
+        """The latest statement that was run."""
+        self.goes_on = False
+        """Whether that was run before, and more of its rows were asked for."""
         self.transaction: Transaction | None = None
         self.temporary_files = TemporaryFiles(
             services.scratch, services.temporary_file_counts, database_oid, lambda: self.values.flat

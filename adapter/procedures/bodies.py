@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
 from copy import copy
+from time import perf_counter
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from adapter.execution.statement import RowsOutcome, Running
 from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import Plan, describe_query, make_plan
 from adapter.plans.row_text import literal_value
+from adapter.results import Command
 from adapter.settings.values import IDENTITY_SETTINGS
 from adapter.transactions.snapshots import seeing_own
 from planner.calls.user_functions import statements_of
@@ -29,6 +31,7 @@ from planner.ir.bound import BoundChange, BoundQuery
 from planner.ir.nodes import Literal
 from planner.resolution.statement import BindContext
 from planner.statements import records as st
+from planner.syntax.parse import Parsed
 from planner.types.signature import Signature
 from planner.types.type_scope import types_of
 from planner.types.types import RECORD, VOID, SqlType, column_type
@@ -86,6 +89,7 @@ async def run_body(
                 within.token = f"{running.token}.{running.depth}.{place}"
                 if isinstance(plan.statement, BoundChange) or plan.steps:
                     running.session.changes_by_calls += 1
+                began = perf_counter()
                 with seeing_own(running.transaction) if record.volatility == "v" else nullcontext():
                     outcome = await running.run(within, plan)
                 if isinstance(outcome, RowsOutcome):
@@ -93,7 +97,24 @@ async def run_body(
                     rows = await _rows(outcome, types)
                 else:
                     rows = []
+                if running.services.statistics.is_on and isinstance(outcome, (RowsOutcome, Command)):
+                    tag = outcome.tag if isinstance(outcome, Command) else outcome.tag(len(rows))
+                    _count(running, parsed, tag, perf_counter() - began)
     return rows, types
+
+
+def _count(running: Running, parsed: Parsed, tag: str, seconds: float) -> None:
+    """A statement inside a function has been carried out."""
+    session = running.session
+    running.services.statistics.note(
+        parsed,
+        session.values.flat,
+        session.values.identity.current,
+        session.database_oid,
+        tag,
+        seconds,
+        is_sent=False,
+    )
 
 
 def _as_result(plan: Plan, context: BindContext, signature: Signature, columns: Sequence[SqlType] | None) -> Plan:

@@ -26,6 +26,7 @@ from adapter.materialized.view_lineage import lineage_rows
 from adapter.publishing.service import catalog_rows
 from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.queries.sequences import with_last_values
+from adapter.statistics.statements import merged, merged_info
 from adapter.system_catalogs.pg_catalog.catalog_views import pg_sequences
 from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mappings
 from adapter.system_catalogs.relations import environment
@@ -50,6 +51,11 @@ SESSIONS = "sessions"
 
 _WATCHED = frozenset({"sessions", "statements", "transactions", "shards", "servers", "oracle", "engines"})
 """Those of the server's own relations that tell what it is doing."""
+
+STATEMENT_STATISTICS = "statement_statistics"
+STATEMENT_STATISTICS_INFO = "statement_statistics_info"
+STATISTICS = frozenset({STATEMENT_STATISTICS, STATEMENT_STATISTICS_INFO})
+"""Those that tell what was counted of statements."""
 
 METRICS = "metrics"
 """What each worker is asked for to add up what they count, in place of a relation's name."""
@@ -256,6 +262,10 @@ def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> li
     """What this process contributes to a relation whose rows are those of all workers."""
     if relation == "pg_locks":
         return lock_rows(services.locks, services.between_servers, sessions.all())
+    if relation == STATEMENT_STATISTICS:
+        return services.statistics.rows()
+    if relation == STATEMENT_STATISTICS_INFO:
+        return [services.statistics.info()]
     if relation == METRICS:
         return services.metric_rows()
     if relation == SESSIONS:
@@ -350,6 +360,7 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
         "wait_event": wait[1],
         "state": state,
         "backend_xid": None if transaction is None else transaction.id,
+        "query_id": session.services.statistics.id_of(session.ran),
         "query": without_passwords(session.query_text)[:MAX_QUERY_CHARS],
         "backend_type": "client backend",
     }
@@ -436,6 +447,8 @@ async def _own_relations(
     if "view_lineage" in names:
         context = running.session.bind_context(catalog)
         rows["view_lineage"] = await running.services.plans.aside(lineage_rows, catalog, context)
+    if names & STATISTICS:
+        rows |= await statistics_rows(running, catalog)
     if names & _WATCHED:
         rows |= await _watched(running, catalog, names)
     if names & {"iceberg_tables", "iceberg_namespace_properties"}:
@@ -443,6 +456,20 @@ async def _own_relations(
             catalog, await publishing.published(catalog.database), env, running.session.rights(catalog)
         )
     return rows
+
+
+async def statistics_rows(running: Running, catalog: CatalogSnapshot) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """What the workers of this server have counted of statements. What others have run is hidden from whom may not read
+    all statistics."""
+    services, role = running.services, running.session.values.identity.current
+    statistics, colleagues = services.statistics, services.colleagues
+    counted = [*statistics.rows(), *await colleagues.rows(STATEMENT_STATISTICS, of_servers=False)]
+    found = await asyncio.to_thread(merged, counted)
+    if not has_privileges_of(catalog, role, require_role(catalog, "pg_read_all_stats").oid):
+        hidden = {"queryid": None, "query": "<insufficient privilege>"}
+        found = [row if row["userid"] == role else {**row, **hidden} for row in found]
+    infos = [statistics.info(), *await colleagues.rows(STATEMENT_STATISTICS_INFO, of_servers=False)]
+    return {STATEMENT_STATISTICS: found, STATEMENT_STATISTICS_INFO: [merged_info(infos)]}
 
 
 async def _watched(

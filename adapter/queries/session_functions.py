@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from adapter.access.membership import is_superuser
 from adapter.access.signals import require_signal
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
@@ -24,7 +25,13 @@ from adapter.transactions.past.moments import csn_at, time_of
 from adapter.transactions.snapshots import exported
 from adapter.transactions.transaction import NeedsSnapshot
 from adapter.wall_clock import utc_now
-from planner.errors import FeatureNotSupported, InvalidParameterValue, NumericValueOutOfRange, UndefinedObject
+from planner.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    NumericValueOutOfRange,
+    UndefinedObject,
+)
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform, walk
@@ -354,6 +361,16 @@ def _reload_configuration(running: Running) -> bool:
     return True
 
 
+async def _reset_statement_statistics(running: Running, role: int, database: int, query_id: int) -> str:
+    """Forget what was counted of statements, at all workers. 42501 for all but superusers: others call the extension's
+    function, which is granted."""
+    if not is_superuser(running.session.newest_catalog(), running.session.values.identity.current):
+        raise InsufficientPrivilege("permission denied for function reset_statement_statistics")
+    running.services.statistics.reset(role, database, query_id)
+    await running.services.colleagues.forget_statements(role, database, query_id)
+    return ""
+
+
 _ACTS: Mapping[str, Callable[..., Any]] = {
     "set_config": _set_config,
     "pg_notify": _notify,
@@ -375,6 +392,7 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "current_csn": _current_csn,
     "csn_at": lambda running, time: csn_at(time),
     "csn_time": lambda running, csn: time_of(csn),
+    "reset_statement_statistics": _reset_statement_statistics,
     "nextval": nextval,
     "currval": currval,
     "setval": setval,

@@ -9,7 +9,17 @@ from adapter.execution.session_registry import SessionRegistry
 from adapter.queries.session_facts import own_rows
 from adapter.transactions.locks.tags import Tag
 from adapter.workers.mesh import Mesh
-from adapter.workers.messages import Appended, HoldersOf, LetGo, Notified, RoleOf, SessionRows, Signal, Waits
+from adapter.workers.messages import (
+    Appended,
+    ForgetStatements,
+    HoldersOf,
+    LetGo,
+    Notified,
+    RoleOf,
+    SessionRows,
+    Signal,
+    Waits,
+)
 from adapter.workers.questions import ServerQuestions
 
 
@@ -27,6 +37,8 @@ def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry)
     mesh.answer(Notified, lambda asked: services.notifications.deliver(asked.pid, asked.database, asked.notifications))
     mesh.answer(Appended, lambda asked: services.other_servers.appended(asked.first))
     mesh.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services))
+    statistics = services.statistics
+    mesh.answer(ForgetStatements, lambda asked: statistics.reset(asked.role, asked.database, asked.query_id))
     between = services.locks.between_workers
     if between is not None:
         mesh.answer(LetGo, lambda asked: between.try_now())

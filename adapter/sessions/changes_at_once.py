@@ -192,6 +192,7 @@ class ChangeAtOnce(Struct, frozen=True, kw_only=True, eq=False):
         lines, life, key = self.lines, self.life, self._key(params)
         life.disarm()
         life.state.query_text = self.text
+        life.state.ran, life.state.goes_on = self.parsed, False
         if lines.is_paused(key):
             return await self._run_alone(params, key)
         turn: str | tuple[_Waiting, ...] | None = ()

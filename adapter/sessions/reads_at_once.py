@@ -62,6 +62,7 @@ class ReadAtOnce(Struct, frozen=True, kw_only=True, eq=False):
             return None
         if rows is not None:
             state.query_text = self.text
+            state.ran, state.goes_on = plan.parsed, False
         return rows
 
 

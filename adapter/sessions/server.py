@@ -147,6 +147,8 @@ class Server:
             answer_servers(server.colleagues.servers, server.services, server.sessions)
             await server.colleagues.servers.start()
         await server.services.other_servers.start()
+        server.services.statistics.max_entries = int(server._base_settings["pg_stat_statements.max"])
+        server.services.statistics.start(env.catalog.subscribe_at(env.catalog.current().csn))
         server._views.start()
         server._tables.start()
         return server
@@ -168,6 +170,7 @@ class Server:
             return
         self._closing = True
         await self._views.stop()
+        await self.services.statistics.stop()
         await self._tables.stop()
         if self.colleagues.mesh is not None:
             await self.colleagues.mesh.close()

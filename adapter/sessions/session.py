@@ -26,6 +26,7 @@ from adapter.sessions.statement_life import StatementLife
 from adapter.settings.values import REPORTED, SettingValues
 from adapter.statements import prepare as statement_preparation
 from adapter.statements.cursors import fetch_forward
+from adapter.statistics.statements import StatementStatistics
 from adapter.transactions.transaction import State
 from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState, SqlError
 from planner.ir.nodes import Literal
@@ -86,6 +87,26 @@ class Session:
     def aside(self) -> AbstractContextManager[None]:
         """`work` that is waited for, and that a cancel request and the statement's timeout reach."""
         return self._life.aside()
+
+    @property
+    def statistics(self) -> StatementStatistics:
+        """Who counts statements; `count` while somebody wants to know."""
+        return self.state.services.statistics
+
+    def count(self, tag: str, seconds: float) -> None:
+        """The latest statement has been answered, or a part of its rows: with this command tag, after so long."""
+        state = self.state
+        if state.ran is not None:
+            values = state.values
+            self.statistics.note(
+                state.ran,
+                values.flat,
+                values.identity.current,
+                state.database_oid,
+                tag,
+                seconds,
+                goes_on=state.goes_on,
+            )
 
     def take_parameter_changes(self) -> list[tuple[str, str]]:
         """Reportable settings whose value differs from what was last reported; at first, all of them."""
@@ -307,6 +328,7 @@ class Session:
                 raise ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
             if portal.rows is not None:
                 self._life.begin(portal.parsed, portal.params)
+                self.state.goes_on = True
                 return self._rows_of(portal, portal.columns or (), max_rows, commit=False)
             return await self._run_portal(portal, portal.parsed, max_rows, sync_follows)
 

@@ -205,6 +205,7 @@ class StatementLife:
             beside=beside,
         )
         self.running = running
+        state.ran, state.goes_on = parsed, False
         state.engine_used = "none"
         state.state_changed_at = now
         if state.values.flat["statement_timeout"] != "0":

@@ -302,6 +302,16 @@ parallel_tuple_cost|real|user|0.1|-|0..1.79769e+308|-|-|Query Tuning / Planner C
     Sets the planner's estimate of the cost of passing each tuple (row) from worker to leader backend.
 password_encryption|enum|user|scram-sha-256|-|-|md5,scram-sha-256|-|Connections and Authentication / Authentication
     Chooses the algorithm for encrypting passwords.
+pg_stat_statements.max|integer|postmaster|5000|-|100..1073741823|-|-|Customized Options
+    Sets the maximum number of statements tracked by pg_stat_statements.
+pg_stat_statements.save|bool|sighup|off|-|-|-|-|Customized Options
+    Save pg_stat_statements statistics across server shutdowns.
+pg_stat_statements.track|enum|superuser|top|-|-|none,top,all|-|Customized Options
+    Selects which statements are tracked by pg_stat_statements.
+pg_stat_statements.track_planning|bool|superuser|off|-|-|-|-|Customized Options
+    Selects whether planning duration is tracked by pg_stat_statements.
+pg_stat_statements.track_utility|bool|superuser|on|-|-|-|-|Customized Options
+    Selects whether utility commands are tracked by pg_stat_statements.
 plan_cache_mode|enum|user|auto|-|-|auto,force_generic_plan,force_custom_plan|-|Query Tuning / Other Planner Options
     Controls the planner's selection of custom or generic plan.
 quote_all_identifiers|bool|user|off|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions

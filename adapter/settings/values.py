@@ -51,6 +51,10 @@ _NUMBER = re.compile(r"\s*([+-]?(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?
 _CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)+")
 
 
+_NOT_TRACKED = frozenset({"pg_stat_statements.save", "pg_stat_statements.track_planning"})
+"""What is not counted apart, or not kept."""
+
+
 def lookup(name: str) -> Setting | None:
     """The setting called `name` (any case), a placeholder for a custom one (`a.b`), or None."""
     known = BY_NAME.get(name.lower())
@@ -103,6 +107,8 @@ def canonical_value(setting: Setting, text: str, current: str | None = None) -> 
             value = _bool_value(setting, text)
             if value == "off" and setting.name == "standard_conforming_strings":
                 raise FeatureNotSupported("non-standard string literals are not supported")
+            if value == "on" and setting.name in _NOT_TRACKED:
+                raise FeatureNotSupported(f'parameter "{setting.name}" cannot be enabled')
             return value
         case "integer":
             return _number_value(setting, text, integer=True)

@@ -393,6 +393,7 @@ async def _execute(running: Running, statement: st.Execute) -> Outcome:
     except NeedsSnapshot:
         await running.transaction.begin_statement(running.services.env)
         await bind_execute_params(running, statement)
+    running.session.ran = prepared.parsed
     return await _begin_and_run(running, prepared.parsed)
 
 

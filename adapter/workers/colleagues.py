@@ -19,6 +19,7 @@ from adapter.workers.messages import (
     AnyQuestion,
     Appended,
     CancelByKey,
+    ForgetStatements,
     Notified,
     Question,
     RoleOf,
@@ -130,6 +131,11 @@ class Colleagues:
             asked.append(self.servers.ask(question))
         answers: list[list[list[Mapping[str, Any]]]] = await asyncio.gather(*asked)
         return [row for found in answers for rows in found for row in rows]
+
+    async def forget_statements(self, role: int, database: int, query_id: int) -> None:
+        """Have the other workers forget what they have counted of statements."""
+        if self.mesh is not None:
+            await self.mesh.ask_all(ForgetStatements(role, database, query_id))
 
     async def tell(self, worker: int, what: Question) -> None:
         """Tell one other worker something that has no answer."""

@@ -60,6 +60,14 @@ class SessionRows(Question, frozen=True):
     relation: str
 
 
+class ForgetStatements(Question, frozen=True):
+    """Forget what you have counted of statements: of a role, in a database, of a query id; 0 is all. Answer: None."""
+
+    role: int
+    database: int
+    query_id: int
+
+
 class LetGo(Question, frozen=True):
     """I have let go of a lock that you seem to wait for. Answer: None."""
 
@@ -75,5 +83,15 @@ class HoldersOf(Question, frozen=True):
 
 
 AnyQuestion: TypeAlias = (
-    Appended | AuthenticationFailed | CancelByKey | RoleOf | Signal | Notified | SessionRows | LetGo | Waits | HoldersOf
+    Appended
+    | AuthenticationFailed
+    | CancelByKey
+    | RoleOf
+    | Signal
+    | Notified
+    | SessionRows
+    | ForgetStatements
+    | LetGo
+    | Waits
+    | HoldersOf
 )

@@ -143,8 +143,9 @@ class AtOnce:
 
     async def _answer(self, encoding: Encoding, rows: RecordBatch) -> Done:
         self._channel.write(await encoding.rows(rows))
-        self._channel.write(backend.command_complete(select_tag(rows.num_rows)))
-        return "SELECT", NO_ENGINE
+        tag = select_tag(rows.num_rows)
+        self._channel.write(backend.command_complete(tag))
+        return tag, NO_ENGINE
 
     def _send_notices(self) -> None:
         for notice in self._session.take_notices():

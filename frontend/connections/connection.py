@@ -92,6 +92,9 @@ class Connection:
         self._metrics = metrics
         self._done = NOTHING
         """Tag and engine of the latest statement that has been answered."""
+        self._statistics = session.statistics
+        self._began = 0.0
+        """When the statement began that is being answered, where statements are counted."""
         self._given: dict[str, tuple[str | None, ...]] = {}
         """The parameters of portals as they are logged, where they are."""
         self._skip_until_sync = False
@@ -143,12 +146,13 @@ class Connection:
                 self._client_log.follow(settings)
             if self._client_log.is_active:
                 await self._handle_and_log(message)
-            elif self._metrics is None:
+            elif self._metrics is None and not self._statistics.is_on:
                 await self._handle(message)
             else:
-                began, self._done = time.perf_counter(), NOTHING
+                began = self._began = time.perf_counter()
+                self._done = NOTHING
                 await self._handle(message)
-                if self._done is not NOTHING:
+                if self._metrics is not None and self._done is not NOTHING:
                     self._metrics.answered(*self._done, time.perf_counter() - began)
 
     async def _handle_and_log(self, message: FrontendMessage) -> None:
@@ -171,7 +175,8 @@ class Connection:
             return
         if isinstance(message, Query | Execute):
             told = await self._client_log.statement(what, text, parameters)
-        began, self._done = time.perf_counter(), NOTHING
+        began = self._began = time.perf_counter()
+        self._done = NOTHING
         if await self._handle(message):
             seconds = time.perf_counter() - began
             self._client_log.duration(what, text, seconds, parameters, told=told)
@@ -270,6 +275,8 @@ class Connection:
             done = None if found is None else await self._at_once.query(*found)
             if done is not None:
                 self._done = done
+                if self._statistics.is_on:
+                    self._count(done[0])
                 await self.ready()
                 return
         results = self._session.execute_simple(message.text)
@@ -301,6 +308,8 @@ class Connection:
                 done = await self._at_once.bound(message, found, execution)
             if done is not None:
                 self._done = done
+                if self._statistics.is_on:
+                    self._count(done[0])
                 await self.ready()
                 return
         types = self._session.statement_param_types(message.statement)
@@ -421,7 +430,15 @@ class Connection:
     def _complete(self, tag: str) -> None:
         if self._metrics is not None:
             self._done = tag, self._session.engine_used
+        if self._statistics.is_on:
+            self._count(tag)
         self._channel.write(backend.command_complete(tag))
+
+    def _count(self, tag: str) -> None:
+        """A statement has been answered, or a part of its rows."""
+        now = time.perf_counter()
+        self._session.count(tag, now - self._began)
+        self._began = now
 
     async def _send_rows(self, rows: Rows, formats: Sequence[int] | None) -> None:
         count = 0
@@ -442,6 +459,8 @@ class Connection:
             await _aclose(rows.batches)
         self._send_notices()
         if rows.suspended():
+            if self._statistics.is_on:
+                self._count(rows.tag(count))
             self._channel.write(backend.PORTAL_SUSPENDED)
         else:
             self._complete(rows.tag(count))

@@ -93,6 +93,15 @@ class Session(Protocol):
 
     async def sync(self) -> None: ...
 
+    @property
+    def statistics(self) -> Statistics:
+        """Who counts statements."""
+        ...
+
+    def count(self, tag: str, seconds: float) -> None:
+        """The latest statement has been answered, or a part of its rows: with this command tag, after so long."""
+        ...
+
     def take_parameter_changes(self) -> list[tuple[str, str]]: ...
 
     def take_notices(self) -> list[Notice]: ...
@@ -102,6 +111,15 @@ class Session(Protocol):
     def cancel(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+class Statistics(Protocol):
+    """Who counts statements for pg_stat_statements."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anybody wants to know."""
+        ...
 
 
 class Metrics(Protocol):

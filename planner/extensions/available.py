@@ -17,6 +17,8 @@ class Available(Struct, frozen=True, kw_only=True):
     comment: str
     relocatable: bool = True
     """Whether its functions can be moved to another schema."""
+    is_trusted: bool = True
+    """Whether those may create it who may create objects in the database, and not superusers alone."""
     has_script: bool = True
     """False for one that adds nothing to what is there without it."""
 
@@ -47,6 +49,12 @@ AVAILABLE: Mapping[str, Available] = {
             name="btree_gist", version="1.7", comment="support for indexing common datatypes in GiST", has_script=False
         ),
         Available(name="fuzzystrmatch", version="1.1", comment="determine similarities and distance between strings"),
+        Available(
+            name="pg_stat_statements",
+            version="1.10",
+            comment="track planning and execution statistics of all SQL statements executed",
+            is_trusted=False,
+        ),
         Available(
             name="pg_trgm",
             version="1.6",

@@ -13,7 +13,22 @@ from collections.abc import Mapping
 
 from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.types.signature import Kind, Signature, Volatility
-from planner.types.types import BOOL, BYTEA, FLOAT4, FLOAT8, INT4, INT8, JSONB, TEXT, TID, TIMESTAMPTZ, UUID, XID
+from planner.types.types import (
+    BOOL,
+    BYTEA,
+    FLOAT4,
+    FLOAT8,
+    INT4,
+    INT8,
+    JSONB,
+    OID,
+    TEXT,
+    TID,
+    TIMESTAMPTZ,
+    UUID,
+    VOID,
+    XID,
+)
 
 SCHEMA = "tidegate"
 
@@ -63,9 +78,11 @@ ACTING = (
     _acting(15903, "current_csn", (), INT8, Volatility.STABLE),
     _acting(15904, "csn_at", (TIMESTAMPTZ,), INT8, Volatility.IMMUTABLE),
     _acting(15905, "csn_time", (INT8,), TIMESTAMPTZ, Volatility.IMMUTABLE),
+    _acting(15906, "reset_statement_statistics", (OID, OID, INT8), VOID, Volatility.VOLATILE),
 )
 """What is carried out by the adapter: current_csn() is the CSN that the statement reads at, csn_at(time) the one at
-which everything is read that was committed up to then, csn_time(csn) the time of a CSN."""
+which everything is read that was committed up to then, csn_time(csn) the time of a CSN;
+reset_statement_statistics(role, database, query id) forgets what was counted, 0 being all."""
 
 
 def _row_place(site: CallSite) -> str:

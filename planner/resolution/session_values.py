@@ -57,7 +57,7 @@ ACTS = frozenset({
     "pg_try_advisory_xact_lock_shared", "txid_current", "txid_current_if_assigned", "pg_current_xact_id",
     "pg_current_xact_id_if_assigned", "pg_export_snapshot", "pg_reload_conf", "setseed", "timeofday",
     "txid_status", "pg_xact_status", "pg_xact_commit_timestamp", "pg_notification_queue_usage", "current_csn",
-    "csn_at", "csn_time",
+    "csn_at", "csn_time", "reset_statement_statistics",
 })  # fmt: skip
 """Functions that act on the session or ask for what changes with every call."""
 

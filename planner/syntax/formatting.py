@@ -1,4 +1,5 @@
-"""Statements laid out for people to read, by PostgreSQL's own grammar (libpg_query's printer).
+"""Statements laid out for people to read, by PostgreSQL's own grammar (libpg_query's printer), and statements that are
+alike but for their constants (`fingerprint`).
 
 What is printed is parsed again and has to be the same statements; what the printer does not get right is refused.
 Comments stay, each in front of what it stood at, or behind.
@@ -6,9 +7,14 @@ Comments stay, each in front of what it stood at, or behind.
 
 from __future__ import annotations
 
+import hashlib
+import re
+
+from msgspec import Struct
+
 from planner.common_errors import too_deep
 from planner.errors import FeatureNotSupported, ProgramLimitExceeded
-from planner.syntax.libpg_query import PgQueryError, parse, pb, pretty, scan
+from planner.syntax.libpg_query import PgQueryError, deparse, normalize, parse, pb, pretty, scan
 from planner.syntax.parse import Tree, parse_argument, parse_tree, split_and_parse
 from planner.syntax.sameness import same
 
@@ -18,6 +24,54 @@ MAX_CHARS = 256 * 1024
 MAX_DEPTH = 1_500
 """Messages inside one another in a parse tree that is printed, two or three for each construct: the printer is
 recursive C that does not check its stack, and each level of a subquery makes every line longer."""
+
+
+_PARAMETER = re.compile(
+    r"""
+    "(?:[^"]|"")*" | '(?:[^']|'')*' | --[^\n]* | /\*.*?\*/   # what may hold something that looks like one
+  | [^\W\d][\w$]*                                          # a name
+  | \$(?P<number>\d+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class Fingerprint(Struct, frozen=True):
+    """A statement without its constants: a number that is (all but certainly) its own, and its text."""
+
+    id: int
+    query: str
+
+
+def fingerprint(source: str, *, lift: bool) -> Fingerprint:
+    """Which statement `source` is, whatever its blanks and comments; with `lift`, whatever its constants, which are
+    parameters in the text (pg_stat_statements)."""
+    query = source
+    try:
+        query = _in_order(source, normalize(source)) if lift else source
+        printed = deparse(parse(query))
+    except PgQueryError:
+        printed = query  # Beyond PostgreSQL's grammar.
+    digest = hashlib.blake2b(printed.encode(errors="surrogatepass"), digest_size=8).digest()
+    return Fingerprint(id=int.from_bytes(digest, signed=True) or 1, query=query)
+
+
+def _in_order(source: str, normalized: str) -> str:
+    """`normalized` with the parameters that stand for constants of `source` in the order in which they stand."""
+    given = max((int(found) for found in _numbers(source)), default=0)
+    order: dict[str, str] = {}
+
+    def renumbered(found: re.Match[str]) -> str:
+        number = found["number"]
+        if number is None or int(number) <= given:
+            return found[0]
+        return "$" + order.setdefault(number, str(given + len(order) + 1))
+
+    return _PARAMETER.sub(renumbered, normalized)
+
+
+def _numbers(text: str) -> list[str]:
+    return [found["number"] for found in _PARAMETER.finditer(text) if found["number"] is not None]
 
 
 def formatted(text: str) -> str:

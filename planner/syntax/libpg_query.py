@@ -32,10 +32,11 @@ from postgast import pg_query_pb2 as pb  # noqa: E402 - the package has to be kn
 from postgast.errors import PgQueryError, check_error  # noqa: E402
 from postgast.native import PgQueryError as NativeError  # noqa: E402
 from postgast.native import PgQueryProtobuf, lib  # noqa: E402
+from postgast.normalize import normalize  # noqa: E402
 from postgast.parse import parse  # noqa: E402
 from postgast.scan import scan  # noqa: E402
 
-__all__ = ["PgQueryError", "deparse", "parse", "pb", "pretty", "scan"]
+__all__ = ["PgQueryError", "deparse", "normalize", "parse", "pb", "pretty", "scan"]
 
 INDENT = 4
 LINE_CHARS = 80

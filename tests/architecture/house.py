@@ -80,6 +80,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "system_catalogs.information_schema",
         "system_catalogs.pg_catalog",
         "system_catalogs.objects",
+        "statistics",
         "access",
         "spilling",
         "settings",

@@ -30,6 +30,7 @@ from adapter.results import (
     StatementDescription,
     StatementResult,
 )
+from adapter.statistics.statements import StatementStatistics
 from frontend.authentication.hba import TlsUse
 from frontend.authentication.login import Authenticator
 from frontend.authentication.rules import RuleBook
@@ -220,6 +221,11 @@ class ScriptedSession:
         self.syncs = 0
         self.closed = asyncio.Event()
         self.cancel_action: Callable[[], None] | None = None
+        self.statistics = StatementStatistics()
+        self.counted: list[str] = []
+
+    def count(self, tag: str, seconds: float) -> None:
+        self.counted.append(tag)
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP EXTENSION. The functions of one belong to it: they come, move and go with it."""
+"""CREATE, ALTER and DROP EXTENSION. The functions and views of one belong to it: they come, move and go with it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
+from adapter.access.membership import is_superuser
 from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.common.owners import require_owner
 from adapter.execution.guards import own_catalog
@@ -17,6 +18,7 @@ from planner.common_errors import missing_schema
 from planner.errors import (
     DuplicateFunction,
     DuplicateObject,
+    DuplicateTable,
     FeatureNotSupported,
     InsufficientPrivilege,
     InvalidParameterValue,
@@ -25,7 +27,8 @@ from planner.errors import (
 from planner.extensions.available import AVAILABLE, PLPGSQL, Available
 from planner.statements import records as st
 from planner.syntax.qualified_names import QualifiedName
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Comment, Schema
+from planner.types.table_indexes import is_taken
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Comment, Relation, Schema
 from storage.catalog.outside import Extension
 from storage.catalog.routines import Function
 
@@ -45,10 +48,10 @@ def require(catalog: CatalogSnapshot, name: str) -> Extension:
     return found
 
 
-def members(catalog: CatalogSnapshot, extension: Extension) -> Sequence[Function]:
-    """The functions that belong to it."""
+def members(catalog: CatalogSnapshot, extension: Extension) -> Sequence[Function | Relation]:
+    """The functions and views that belong to it."""
     found = (catalog.get(oid) for oid in extension.members)
-    return [record for record in found if isinstance(record, Function)]
+    return [record for record in found if isinstance(record, (Function, Relation))]
 
 
 @contextmanager
@@ -80,7 +83,10 @@ def begin(running: Running, statement: st.CreateExtension) -> tuple[Available, S
             f'extension "{name}" is not available',
             hint="Those that are can be looked up in pg_available_extensions.",
         )
-    # All that there are can do no harm: PostgreSQL calls them trusted.
+    if not known.is_trusted and not is_superuser(catalog, running.session.values.identity.current):
+        raise InsufficientPrivilege(
+            f'permission denied to create extension "{name}"', hint="Must be superuser to create this extension."
+        )
     if not running.session.rights(catalog).may("d", running.session.database_oid, "C"):
         raise InsufficientPrivilege(
             f'permission denied to create extension "{name}"',
@@ -102,7 +108,7 @@ def begin(running: Running, statement: st.CreateExtension) -> tuple[Available, S
 
 
 def finish(running: Running, known: Available, schema: Schema, made: Sequence[int]) -> None:
-    """Record the extension whose script has made the functions `made`."""
+    """Record the extension whose script has made the objects `made`."""
     record = Extension(
         oid=new_oid(running, schema.oid),
         name=known.name,
@@ -147,10 +153,14 @@ def _move(running: Running, catalog: CatalogSnapshot, record: Extension, name: s
     if schema.oid == record.schema:
         return
     running.transaction.rely_on([schema])
-    functions = members(catalog, record)
-    for function in functions:
-        same = catalog.functions(schema.oid, function.name)
-        if any(other.input_types == function.input_types for other in same):
-            raise DuplicateFunction(f'function "{function.name}" already exists in schema "{name}"')
-    moved = [replace(each, schema=schema.oid) for each in functions]
-    change(running, removed=[record, *functions], added=[replace(record, schema=schema.oid), *moved])
+    parts = members(catalog, record)
+    for part in parts:
+        if isinstance(part, Relation):
+            if is_taken(catalog, schema.oid, part.name):
+                raise DuplicateTable(f'relation "{part.name}" already exists in schema "{name}"')
+            continue
+        same = catalog.functions(schema.oid, part.name)
+        if any(other.input_types == part.input_types for other in same):
+            raise DuplicateFunction(f'function "{part.name}" already exists in schema "{name}"')
+    moved = [replace(each, schema=schema.oid) for each in parts]
+    change(running, removed=[record, *parts], added=[replace(record, schema=schema.oid), *moved])

@@ -57,7 +57,7 @@ def pg_available_extension_versions(objects: CatalogObjects) -> Content:
                 "version": each.version,
                 "installed": made.get(each.name) == each.version,
                 "superuser": True,
-                "trusted": True,
+                "trusted": each.is_trusted,
                 "relocatable": each.relocatable,
                 "schema": None if each.relocatable else "pg_catalog",
                 "requires": None,

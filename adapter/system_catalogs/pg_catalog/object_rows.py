@@ -206,7 +206,7 @@ def pg_depend(objects: CatalogObjects) -> Content:
     for extension in objects.extensions:
         self = (PG_EXTENSION, extension.oid, 0)
         rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))
-        rows.extend(_depends((PG_PROC, oid, 0), self, "e") for oid in extension.members)
+        rows.extend(_depends((objects.class_of(oid), oid, 0), self, "e") for oid in extension.members)
     # Dumps leave out what an extension has brought, and this one is in every database.
     rows.append(_depends((PG_FOREIGN_DATA_WRAPPER, LAKE_WRAPPER_OID, 0), (PG_EXTENSION, PLPGSQL_OID, 0), "e"))
     for server in objects.foreign_servers:

@@ -1,0 +1,4 @@
+"""What has been executed, counted by statement (`pg_stat_statements`).
+
+May import `settings`, `access` and the planner's syntax. Read `statements` first, its only module.
+"""
