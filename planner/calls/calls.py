@@ -115,7 +115,11 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
     if resolved.signature.oid == _PG_TYPEOF and isinstance(args[0], Literal) and args[0].type.oid == UNKNOWN:
         value = Literal(value=UNKNOWN, type=resolved.type)
     if value is None and kind is Kind.SET_RETURNING:
-        return set_returning(level, resolved, names[-1], location, start_srfs)
+        result = set_returning(level, resolved, names[-1], location, start_srfs)
+        if statement.written is not None:
+            form = FunctionCall(name=resolved.signature.name, args=tuple(resolved.args), variadic=tree.func_variadic)
+            statement.written_as(result, form)
+        return result
     result = _plain_call(level, resolved, location) if value is None else statement.at(value, location)
     sql_syntax = tree.funcformat == pb.COERCE_SQL_SYNTAX
     if statement.written is not None and (value is not None or counted or sql_syntax or tree.func_variadic or made):

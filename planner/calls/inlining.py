@@ -223,6 +223,8 @@ def _in_types(statement: Statement, rel: Rel, result: SqlType, wanted: Sequence[
                 if is_row
                 else f"Actual return type is {actual}.",
             )
+        if expr.type.domain and not target.domain:
+            expr = Cast(arg=expr, type=expr.type.without_domain(), explicit=True)
         if target.typmod < 0 <= expr.type.typmod:
             expr = Cast(arg=expr, type=SqlType(target.oid, -1, expr.type.shape), explicit=True)
         exprs.append(expr)

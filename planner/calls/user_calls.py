@@ -140,11 +140,13 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
 
 
 class UserRows(Struct, frozen=True, kw_only=True):
-    """A function of a user in FROM. `is_value`: its row is a value of a scalar type."""
+    """A function of a user in FROM, or one that is a query. `is_value`: its row is a value of a scalar type. `written`
+    is the call, where it can be printed."""
 
     name: str
     rel: Rel
     is_value: bool
+    written: WrittenCall | None = None
 
 
 def rows_in_from(
@@ -160,6 +162,7 @@ def rows_in_from(
     signature = resolved.signature
     outputs = record_of(statement.context, signature).outputs
     label = outputs[0].name if len(outputs) == 1 else ""
+    written = WrittenCall(name=signature.name, args=resolved.given, variadic=tree.func_variadic, oid=signature.oid)
     shown = columns or [(label or alias or signature.name, resolved.type)]
     names = tuple(name for name, _ in shown)
     rel = inlined_rows(level, resolved, columns)
@@ -173,10 +176,12 @@ def rows_in_from(
             name=signature.name,
             rel=FunctionScan(functions=(acting,), ordinality=None, fields=fields),
             is_value=columns is None,
+            written=written,
         )
     if signature.kind is not Kind.SET_RETURNING:
         rel = _one_row(rel)
-    return UserRows(name=signature.name, rel=fields_named(statement, rel, names), is_value=columns is None)
+    rel = fields_named(statement, rel, names)
+    return UserRows(name=signature.name, rel=rel, is_value=columns is None, written=written)
 
 
 def _fields_of_rows(statement: Statement, rel: Rel, columns: Sequence[tuple[str, SqlType]]) -> Rel:

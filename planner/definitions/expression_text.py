@@ -63,12 +63,22 @@ def printed(
     objects: ObjectNames | None = None,
 ) -> tuple[str, tuple[int | None, ...]]:
     """`expression_text`, and the columns that it names, in order, by id; None stands for the whole row."""
-    printer = _Printer(names, written, pretty=pretty, objects=objects)
-    text = _LINE.sub("\n", printer.expr(expr, implicit=False))
+    printer = Printer(names, written, pretty=pretty, objects=objects)
+    text = with_lines(printer.expr(expr, implicit=False))
     return text, tuple(dict.fromkeys(printer.columns))
 
 
-class _Printer:
+def with_lines(text: str) -> str:
+    """`text` as a printer makes it, with its line breaks; blanks before them go."""
+    return _LINE.sub("\n", text)
+
+
+class Printer:
+    """Prints expressions one after another: what a query holds, with its indentation."""
+
+    methods: Mapping[type, Any] = {}
+    """How each kind of expression is printed."""
+
     def __init__(
         self, names: Mapping[int, str], written: Written | None, *, pretty: bool, objects: ObjectNames | None
     ) -> None:
@@ -100,7 +110,7 @@ class _Printer:
             if not node.explicit and not implicit:
                 return self._twice_enclosed(node, self.inside(node.arg, node, implicit=False))
             return self._conversion(node)
-        for kind, method in _METHODS.items():
+        for kind, method in self.methods.items():
             if isinstance(node, kind):
                 text: str = method(self, node)
                 return text
@@ -121,8 +131,7 @@ class _Printer:
         """Whether `node` needs no parentheses below `parent` in the pretty form (isSimpleNode)."""
         node = self.form(node)
         if isinstance(node, _CONVERSIONS):
-            by_function = node.type.typmod >= 0 or pathway(node.arg.type.oid, node.type.oid, _ANY) == "function"
-            return by_function or self._is_simple(node.arg, parent)
+            return is_by_function(node) or self._is_simple(node.arg, parent)
         if isinstance(node, ir.BoolOp):
             return self._is_simple_logic(node, parent)
         if isinstance(node, ir.FieldSelect):
@@ -132,13 +141,13 @@ class _Printer:
         if _is_operator(node) or isinstance(node, (ir.IsNull, ir.BooleanTest, ir.Distinct)):
             if isinstance(node, ir.Distinct) and node.negated:
                 return isinstance(parent, ir.BoolOp) and parent.op != "not"
-            return _separates(parent) or isinstance(parent, ir.BoolOp)
+            return separates(parent) or isinstance(parent, ir.BoolOp)
         return not isinstance(node, (ir.QuantifiedArray, w.InArray, ir.InList, ir.Collate, w.RowComparison, *_SUBPLANS))
 
     def _is_simple_logic(self, node: ir.BoolOp, parent: Any) -> bool:
         if isinstance(parent, ir.BoolOp):
             return parent.op == "or" or (parent.op == "and" and node.op != "or")
-        return _separates(parent)
+        return separates(parent)
 
     def _binds_tighter(self, node: ir.Call, parent: ir.Call) -> bool:
         """Of + - * / and % alone it is known how they bind."""
@@ -191,6 +200,9 @@ class _Printer:
     def _whole_row(self, node: w.WholeRow) -> str:
         self.columns.append(None)
         return f"{quote_identifier(node.name)}.*"
+
+    def _item_column(self, node: w.ItemColumn) -> str:
+        return quote_identifier(node.name)
 
     # ------------------------------------------------------------ operators
 
@@ -379,38 +391,39 @@ class _Printer:
         return f"({compared} {node.operators[0].name} {node.quantifier.upper()} (SubPlan))"
 
 
-_METHODS: Mapping[type, Any] = {
-    ir.ColumnRef: _Printer._column,
-    ir.Literal: _Printer._literal,
-    ir.Call: _Printer._call,
-    ir.BoolOp: _Printer._logic,
-    ir.IsNull: _Printer._is_null,
-    ir.BooleanTest: _Printer._boolean_test,
-    ir.Distinct: _Printer._distinct,
-    ir.Case: _Printer._case,
-    ir.Let: _Printer._let,
-    ir.Coalesce: _Printer._coalesce,
-    ir.MinMax: _Printer._min_max,
-    ir.InList: _Printer._in_list,
-    ir.QuantifiedArray: _Printer._quantified,
-    ir.ArrayConstructor: _Printer._array,
-    ir.Subscript: _Printer._subscript,
-    ir.RowConstructor: _Printer._row,
-    ir.FieldSelect: _Printer._field,
-    ir.Collate: _Printer._collate,
-    ir.SessionValue: _Printer._session_value,
-    ir.Param: _Printer._param,
-    ir.Exists: _Printer._exists,
-    ir.ScalarSubquery: _Printer._scalar_subquery,
-    ir.ArraySubquery: _Printer._array_subquery,
-    ir.QuantifiedSubquery: _Printer._quantified_subquery,
-    w.SimpleCase: _Printer._simple_case,
-    w.NullIf: _Printer._null_if,
-    w.InArray: _Printer._in_array,
-    w.RowComparison: _Printer._row_comparison,
-    w.WholeRow: _Printer._whole_row,
-    w.FunctionCall: _Printer._function,
-    w.KeyWord: _Printer._key_word,
+Printer.methods = {
+    ir.ColumnRef: Printer._column,
+    ir.Literal: Printer._literal,
+    ir.Call: Printer._call,
+    ir.BoolOp: Printer._logic,
+    ir.IsNull: Printer._is_null,
+    ir.BooleanTest: Printer._boolean_test,
+    ir.Distinct: Printer._distinct,
+    ir.Case: Printer._case,
+    ir.Let: Printer._let,
+    ir.Coalesce: Printer._coalesce,
+    ir.MinMax: Printer._min_max,
+    ir.InList: Printer._in_list,
+    ir.QuantifiedArray: Printer._quantified,
+    ir.ArrayConstructor: Printer._array,
+    ir.Subscript: Printer._subscript,
+    ir.RowConstructor: Printer._row,
+    ir.FieldSelect: Printer._field,
+    ir.Collate: Printer._collate,
+    ir.SessionValue: Printer._session_value,
+    ir.Param: Printer._param,
+    ir.Exists: Printer._exists,
+    ir.ScalarSubquery: Printer._scalar_subquery,
+    ir.ArraySubquery: Printer._array_subquery,
+    ir.QuantifiedSubquery: Printer._quantified_subquery,
+    w.SimpleCase: Printer._simple_case,
+    w.NullIf: Printer._null_if,
+    w.InArray: Printer._in_array,
+    w.RowComparison: Printer._row_comparison,
+    w.WholeRow: Printer._whole_row,
+    w.FunctionCall: Printer._function,
+    w.KeyWord: Printer._key_word,
+    w.ItemColumn: Printer._item_column,
 }
 
 _LINE = re.compile(" *\0")
@@ -436,10 +449,16 @@ def _is_operator(node: Any) -> bool:
     return isinstance(node, ir.Call) and node.signature.kind is Kind.OPERATOR
 
 
-def _separates(parent: Any) -> bool:
+def separates(parent: Any) -> bool:
+    """Whether `parent` keeps its parts apart, so that they need no parentheses."""
     if isinstance(parent, w.FunctionCall):
         return not parent.sql_syntax
     return isinstance(parent, _WITH_SEPARATORS) or (isinstance(parent, ir.Call) and not _is_operator(parent))
+
+
+def is_by_function(node: ir.Cast | w.Conversion | ir.DomainValue) -> bool:
+    """Whether PostgreSQL converts a value by a function, also one that gives it a length."""
+    return node.type.typmod >= 0 or pathway(node.arg.type.oid, node.type.oid, _ANY) == "function"
 
 
 def _is_relabeled(node: ir.Cast | w.Conversion | ir.DomainValue) -> bool:

@@ -1,6 +1,7 @@
 """A view's query in the layout of PostgreSQL's pg_get_viewdef: a clause a line, a column a line.
 
-Expressions are printed as they were written, by libpg_query; subqueries inside them stay on their line.
+Expressions are printed as they were written, by libpg_query; subqueries inside them stay on their line. For queries
+that `definitions.shown` does not print.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ same whatever the search path is and whatever columns its tables get later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -28,7 +28,7 @@ from planner.syntax.parse import Parsed, Tree, split_and_parse, subtrees
 from planner.types import derived_oids
 from planner.types.system_relations import SystemRelation
 from planner.types.type_names import lookup_type
-from planner.types.types import SqlType
+from planner.types.types import REGCLASS, SqlType
 from planner.types.user_types import STORED_SCHEMA, position_to_keep
 from storage.catalog.model import Relation
 
@@ -96,12 +96,13 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:
         _write_out_natural(join, names_in_common)
     for select, expansion in notes.stars:
         _write_out(select, expansion)
-    if notes.enum_values:
-        _keep_values(copy.tree, notes.enum_values)
+    if notes.enum_values or notes.objects:
+        _keep_values(copy.tree, notes)
     keep_functions(copy.tree, notes.functions)
     _Qualified(context).visit(copy.tree, frozenset())
     used = _with_what_views_read(context, statement.relations)
-    return query_text(_as_node(copy)), used.union(notes.sequences, (oid for _, oid in notes.functions))
+    named = {oid for type_oid, oid in notes.objects.values() if type_oid == REGCLASS and context.catalog.get(oid)}
+    return query_text(_as_node(copy)), used.union(notes.sequences, named, (oid for _, oid in notes.functions))
 
 
 def keep_functions(tree: Tree, functions: Sequence[tuple[Tree, int]]) -> None:
@@ -136,16 +137,22 @@ def _with_what_views_read(context: BindContext, relations: Iterable[int]) -> set
     return found
 
 
-def _keep_values(tree: Tree, values: Mapping[int, tuple[int, int]]) -> None:
-    """Writes constants of enums so that they stay what they are when their labels change."""
+def _keep_values(tree: Tree, notes: DefinitionNotes) -> None:
+    """Writes constants of enums so that they stay what they are when their labels change, and those that name objects
+    by the oids of these."""
     for node in list(subtrees(tree)):
         if node.DESCRIPTOR.name != "Node":
             continue
         # A constant of unknown type is converted by the cast over it.
         inner = node.type_cast.arg if node.HasField("type_cast") else node
-        if inner.HasField("a_const") and inner.a_const.HasField("sval") and inner.a_const.location in values:
-            _, constant = parse_expression(position_to_keep(*values[inner.a_const.location]))
+        if not inner.HasField("a_const") or not inner.a_const.HasField("sval"):
+            continue
+        location = inner.a_const.location
+        if location in notes.enum_values:
+            _, constant = parse_expression(position_to_keep(*notes.enum_values[location]))
             node.CopyFrom(constant)
+        elif location in notes.objects:
+            inner.a_const.sval.sval = str(notes.objects[location][1])
 
 
 def _as_node(parsed: Parsed) -> Tree:
@@ -208,7 +215,7 @@ class _Qualified:
                 inner = inner | {own}
             ctes = inner
         for descriptor, value in node.ListFields():
-            if descriptor.message_type is None or descriptor.name == "with_clause":
+            if descriptor.message_type is None or descriptor.name in ("with_clause", "locked_rels"):
                 continue
             if descriptor.is_repeated:
                 for item in value:

@@ -20,6 +20,7 @@ from planner.ir.nodes import (
     Scalar,
     ScalarSubquery,
 )
+from planner.ir.written import RowOfQuery
 from planner.resolution.operators import BOOLEAN, build_call, find_operator, make_operator
 from planner.resolution.query import bind_subquery, cast_columns, single_column
 from planner.resolution.statement import Handler, Level
@@ -104,8 +105,11 @@ def compare_row_with_subquery(level: Level, names: tuple[str, ...], tree: Tree, 
         ScalarSubquery(rel=single_column(level.statement, rel, index), type=field.type)
         for index, field in enumerate(rel.fields)
     )
-    right = RowConstructor(items=items, names=tuple(field.name for field in rel.fields), type=SqlType(RECORD))
-    return make_operator(level, names, left, right, tree.location)
+    # As of a row that is written out: compared as SQL says, where a NULL is equal to nothing.
+    fields = tuple(f"f{number}" for number in range(1, len(items) + 1))
+    right = RowConstructor(items=items, names=fields, type=SqlType(RECORD))
+    result = make_operator(level, names, left, right, tree.location)
+    return level.statement.written_as(result, RowOfQuery(symbol=names[-1], left=left.items, rel=rel))
 
 
 def _check_width(level: Level, rel: Rel, width: int, location: int) -> None:

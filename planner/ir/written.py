@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from planner.ir.nodes import Case, Scalar
+from planner.ir.nodes import Case, Rel, Scalar
 from planner.types.types import SqlType
 
 
@@ -56,9 +56,18 @@ class RowComparison(Struct, frozen=True, kw_only=True):
 
 
 class WholeRow(Struct, frozen=True, kw_only=True):
-    """The row of a table, by its name."""
+    """The row of a table, by its name. `first` is the id of its first column, where it has one."""
 
     name: str
+    first: int | None = None
+
+
+class ItemColumn(Struct, frozen=True, kw_only=True):
+    """A column that is not one of a table's fields by itself: of a join (`item`, which is None where the join has no
+    name), a system column."""
+
+    name: str
+    item: object | None = None
 
 
 class FunctionCall(Struct, frozen=True, kw_only=True):
@@ -78,6 +87,24 @@ class KeyWord(Struct, frozen=True, kw_only=True):
     text: str
 
 
+class RowOfQuery(Struct, frozen=True, kw_only=True):
+    """``(left) symbol (SELECT ...)``: a row compared with that of a query."""
+
+    symbol: str
+    left: tuple[Scalar, ...]
+    rel: Rel
+
+
 Form: TypeAlias = (
-    Scalar | Conversion | SimpleCase | NullIf | InArray | RowComparison | WholeRow | FunctionCall | KeyWord
+    Scalar
+    | Conversion
+    | SimpleCase
+    | NullIf
+    | InArray
+    | RowComparison
+    | WholeRow
+    | ItemColumn
+    | FunctionCall
+    | KeyWord
+    | RowOfQuery
 )

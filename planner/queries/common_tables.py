@@ -21,6 +21,7 @@ from planner.ir.rewrite import walk
 from planner.queries.recursion.rules import check_recursion, in_dependency_order, refers_to_itself
 from planner.queries.recursion.search_and_cycle import AddedColumns, check_clauses, check_marks, check_names, rewritten
 from planner.queries.relations import Cte
+from planner.resolution.casting import resolve_unknown
 from planner.resolution.coercion import common_type
 from planner.resolution.query import (
     analyze_query,
@@ -30,7 +31,7 @@ from planner.resolution.query import (
     column_position,
     first_position,
 )
-from planner.resolution.statement import Analyzed, Level
+from planner.resolution.statement import Analyzed, Level, SearchedTable
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
@@ -193,6 +194,7 @@ def _searched_table(level: Level, tree: Tree) -> CommonTable:
     before = bind_query(Level(statement, level), tree.ctequery.select_stmt.larg)
     names = _cte_names(level, tree, [field.name for field in before.fields])
     check_names(statement, tree, names)
+    marks: list[Scalar] = []
     if tree.HasField("cycle_clause"):
         clause = tree.cycle_clause
         marks = [
@@ -202,9 +204,12 @@ def _searched_table(level: Level, tree: Tree) -> CommonTable:
         check_marks(statement, tree, (marks[0].type.oid, marks[1].type.oid))
     table, added = rewritten(tree, names, before.fields)
     found = _recursive_table(level, table, added)
-    if statement.definition is not None:
+    if statement.definition is not None or statement.notes is not None:
         # The terms as they are written, for what their stars and names mean: `rewritten` has copies.
-        analyze_query(Level(statement, level), tree.ctequery.select_stmt.rarg)
+        step = analyze_query(Level(statement, level), tree.ctequery.select_stmt.rarg)
+        if statement.notes is not None:
+            marks = [resolve_unknown(statement, mark) for mark in marks]
+            statement.notes.searched[id(tree)] = SearchedTable(tree, before, step, marks)
     return found
 
 
@@ -257,7 +262,10 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
             )
         if other.oid == UNKNOWN:
             coerce_column(step_query, index, mine.oid, "UNION")
-    step = cast_columns(statement, step_query.build(), types)
+    built = step_query.build()
+    if statement.notes is not None:
+        statement.notes.queries[id(built)] = (built, step_query, select.rarg)
+    step = cast_columns(statement, built, types)
     cte.recursive = False
     level.ctes[name] = cte
     return CommonTable(

@@ -108,6 +108,14 @@ def _check_conflicts(level: Level, left: Sequence[NsItem], right: Sequence[NsIte
 def _bind_item(level: Level, node: Tree) -> tuple[Rel, list[NsItem]]:
     kind = node.WhichOneof("node")
     tree = getattr(node, kind)
+    rel, items = _item(level, kind, tree)
+    notes = level.statement.notes
+    if notes is not None and (kind != "join_expr" or items[0].joined):
+        notes.items[id(tree)] = (tree, items[0])
+    return rel, items
+
+
+def _item(level: Level, kind: str, tree: Tree) -> tuple[Rel, list[NsItem]]:
     if kind == "range_var":
         rel, item = bind_range_var(level, tree)
         item.rel = rel
@@ -246,6 +254,8 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
             hint="Put the column definition list inside ROWS FROM().",
             position=statement.position(tree.coldeflist[0].column_def.location),
         )
+    if statement.notes is not None:
+        statement.notes.functions[id(tree)] = (tree, found)
     if any(isinstance(each, UserRows) for each in found):
         return _user_rows(level, tree, found, alias)
     calls = [each for each in found if isinstance(each, FunctionCall)]
@@ -466,6 +476,8 @@ def _join(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
                 condition = to_boolean(statement, bind_clause(level, tree.quals, "JOIN conditions"), "JOIN/ON")
             finally:
                 level.namespace = outer
+    if statement.notes is not None:
+        statement.notes.joins[id(tree)] = (tree, condition, using or ())
     if condition is None and kind == "inner":
         kind = "cross"
     rel = Join(kind=kind, left=left, right=right, condition=condition, lateral=lateral,
@@ -487,7 +499,7 @@ def _join_items(
         alias = tree.alias
         names = apply_column_aliases(alias, alias.aliasname, [column.name for column in columns])
         renamed = [NsColumn(name, column.expr) for column, name in zip(columns, names, strict=True)]
-        return [NsItem(alias=alias.aliasname, columns=renamed)]
+        return [NsItem(alias=alias.aliasname, columns=renamed, joined=True)]
     for item in items:
         item.cols_visible = False
     joined = NsItem(alias=None, columns=columns, rel_visible=False)

@@ -83,6 +83,8 @@ class SortItem(Struct):
     nulls_first: bool
     record: int | None = None
     """The target of the record that this is a field of."""
+    whole: Scalar | None = None
+    """That record."""
 
     @property
     def named(self) -> int:
@@ -147,7 +149,7 @@ class SelectQuery:
 
     # ---- analysis
 
-    def _find_target(self, node: Tree, clause: str, *, by_name: bool = True) -> int:
+    def find_target(self, node: Tree, clause: str, *, by_name: bool = True) -> int:
         """The target that an item of ORDER BY, GROUP BY or DISTINCT ON means; a junk one is added for a new
         expression (findTargetlistEntrySQL92)."""
         level = self.level
@@ -223,7 +225,7 @@ class SelectQuery:
 
     def _sort_items(self, tree: Tree) -> list[SortItem]:
         """One item, or for a record one for each field of it."""
-        index = self._find_target(tree.node, "ORDER BY")
+        index = self.find_target(tree.node, "ORDER BY")
         expr = self._typed(index)
         descending, nulls_first = sort_direction(self.level, tree, expr)
         keys = list(ordered_by(self.level, expr))
@@ -232,7 +234,7 @@ class SelectQuery:
         items = []
         for key in keys:
             # NULL in a record is larger than anything else in its place, wherever records that are NULL come.
-            items.append(SortItem(len(self.targets), descending, descending, index))
+            items.append(SortItem(len(self.targets), descending, descending, index, expr))
             self.targets.append(Target(expr=resolve_unknown(self.level.statement, key), name="?column?", junk=True))
         return items
 
@@ -248,7 +250,7 @@ class SelectQuery:
                 return [index for item in node.row_expr.args for index in key_indexes(item)]
             if node.HasField("grouping_set"):
                 raise SqlSyntaxError("nested grouping sets are not supported here")
-            index = self._find_target(node, "GROUP BY")
+            index = self.find_target(node, "GROUP BY")
             expr = self._typed(index)
             self._check_key(expr)
             check_groupable(level, expr, tree_location(node))
@@ -295,7 +297,7 @@ class SelectQuery:
             return True, []
         locations: dict[int, int] = {}
         for node in on:
-            locations.setdefault(self._find_target(node, "DISTINCT ON"), tree_location(node))
+            locations.setdefault(self.find_target(node, "DISTINCT ON"), tree_location(node))
         indexes = list(locations)
         for index in indexes:
             check_groupable(self.level, self._typed(index))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from planner.calls.window_calls import PendingWindow
 from planner.errors import FeatureNotSupported, InvalidColumnReference, UndefinedObject, WindowingError
 from planner.expressions.bind import bind_clause
@@ -46,18 +48,19 @@ _EXCLUDE_CURRENT_ROW, _EXCLUDE_GROUP, _EXCLUDE_TIES = 0x08000, 0x10000, 0x20000
 _DEFAULT_FRAME = Frame(mode="range", start=FrameBound(kind="unbounded_preceding"), end=FrameBound(kind="current_row"))
 
 
-class _Spec:
+class WindowSpec(Struct):
     """A window definition, bound."""
 
-    def __init__(self, partition: tuple[Scalar, ...], order: tuple[SortKey, ...], frame: Frame) -> None:
-        self.partition, self.order, self.frame = partition, order, frame
+    partition: tuple[Scalar, ...]
+    order: tuple[SortKey, ...]
+    frame: Frame
 
 
 def bind_windows(level: Level) -> list[WindowCall]:
     """The window calls found in `level`'s expressions, in the order of `level.windows`."""
     if not level.windows and not level.window_definitions:
         return []
-    named: dict[str, tuple[_Spec, Tree]] = {}
+    named: dict[str, tuple[WindowSpec, Tree]] = {}
     for name, tree in level.window_definitions.items():
         named[name] = (_bind_definition(level, tree, named), tree)
     calls = []
@@ -87,7 +90,7 @@ def bind_windows(level: Level) -> list[WindowCall]:
     return calls
 
 
-def _bind_definition(level: Level, tree: Tree, named: dict[str, tuple[_Spec, Tree]]) -> _Spec:
+def _bind_definition(level: Level, tree: Tree, named: dict[str, tuple[WindowSpec, Tree]]) -> WindowSpec:
     statement = level.statement
     position = statement.position(tree.location)
     partition = tuple(resolve_unknown(statement, bind_clause(level, node, "window")) for node in tree.partition_clause)
@@ -119,7 +122,10 @@ def _bind_definition(level: Level, tree: Tree, named: dict[str, tuple[_Spec, Tre
             )
         partition = base.partition
         order = order or list(base.order)
-    return _Spec(partition, tuple(order), _frame(level, tree, tuple(order)))
+    spec = WindowSpec(partition, tuple(order), _frame(level, tree, tuple(order)))
+    if statement.notes is not None:
+        statement.notes.windows[id(tree)] = (tree, spec)
+    return spec
 
 
 def _frame(level: Level, tree: Tree, order: tuple[SortKey, ...]) -> Frame:

@@ -44,6 +44,7 @@ from planner.types.types import (
     OID,
     OIDVECTOR,
     RECORD,
+    REG_TYPES,
     TEXT,
     UNKNOWN,
     WIDE,
@@ -114,6 +115,8 @@ def convert_literal(statement: Statement, literal: Literal, type: SqlType) -> Li
     enum = enum_of(type.oid)
     if enum is not None and statement.definition is not None and isinstance(value, int) and not statement.view_depth:
         statement.definition.enum_values[location] = (value, enum.oid)
+    if statement.definition is not None and type.oid in REG_TYPES and isinstance(value, int):
+        statement.definition.objects[location] = (type.oid, value)
     final = type if type.oid == INTERVAL else type.without_typmod()
     result: Literal = statement.at(Literal(value=value, type=value_type(value, final)), location)
     return result

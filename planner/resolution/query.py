@@ -22,7 +22,11 @@ def bind_query(level: Level, tree: Tree) -> Rel:
     """The relation of a SelectStmt bound in `level` (a level of its own), unknown columns as text."""
     analyzed = analyze_query(level, tree)
     resolve_unknown_columns(analyzed)
-    return analyzed.build()
+    rel = analyzed.build()
+    notes = level.statement.notes
+    if notes is not None:
+        notes.queries[id(rel)] = (rel, analyzed, tree)
+    return rel
 
 
 def bind_subquery(level: Level, node: Tree) -> Rel:

@@ -21,7 +21,7 @@ from planner.errors import (
 )
 from planner.ir.nodes import ColumnRef, RowConstructor, Scalar
 from planner.ir.rewrite import column_ids
-from planner.ir.written import KeyWord, WholeRow
+from planner.ir.written import ItemColumn, WholeRow
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
@@ -76,17 +76,26 @@ def find_column(level: Level, name: str, location: int) -> Scalar | None:
             found, found_item = matches[0], item
         if found is not None and found_item is not None:
             _check_lateral(current, found_item, location)
-            return reference(level, found.expr, location)
+            scalar = reference(level, found.expr, location)
+            return scalar if level.statement.written is None else _noted(level, found_item, found, scalar)
         for item in current.namespace:
             if item.cols_visible and name in item.system_columns:
                 if item.lateral_only and not current.lateral_active:
                     continue
                 if found is not None:
                     raise ambiguous_column(name, level.statement.position(location))
-                found = NsColumn(name, item.system_columns[name])
+                found, found_item = NsColumn(name, item.system_columns[name]), item
         if found is not None:
-            return level.statement.written_as(reference(level, found.expr, location), KeyWord(text=name))
+            form = ItemColumn(name=name, item=found_item)
+            return level.statement.written_as(reference(level, found.expr, location), form)
     return None
+
+
+def _noted(level: Level, item: NsItem, column: NsColumn, scalar: Scalar) -> Scalar:
+    """`scalar`, an occurrence of a column of `item`, remembered where its field does not tell what it is called."""
+    if item.joined or not isinstance(scalar, ColumnRef):
+        level.statement.written_as(scalar, ItemColumn(name=column.name, item=item if item.alias is not None else None))
+    return scalar
 
 
 def column_qualifier(level: Level, name: str) -> str | None:
@@ -199,11 +208,12 @@ def item_column(level: Level, item: NsItem, name: str, location: int) -> Scalar 
     if matches:
         if len(matches) > 1:
             raise ambiguous_column(name, level.statement.position(location))
-        return reference(level, matches[0].expr, location)
+        scalar = reference(level, matches[0].expr, location)
+        return scalar if level.statement.written is None else _noted(level, item, matches[0], scalar)
     system = item.system_columns.get(name)
     if system is None:
         return None
-    return level.statement.written_as(reference(level, system, location), KeyWord(text=name))
+    return level.statement.written_as(reference(level, system, location), ItemColumn(name=name, item=item))
 
 
 def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
@@ -214,7 +224,8 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
     names = tuple(column.name for column in item.columns)
     row = RowConstructor(items=items, names=names, type=SqlType(RECORD), nullable=item.nullable)
     if item.alias is not None:
-        level.statement.written_as(row, WholeRow(name=item.alias))
+        first = item.columns[0].field if item.columns else None
+        level.statement.written_as(row, WholeRow(name=item.alias, first=None if first is None else first.id))
     return level.statement.at(row, location)
 
 

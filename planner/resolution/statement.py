@@ -120,7 +120,7 @@ class NsItem(Struct, kw_only=True):
     qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
     ParseNamespaceItem. `row_type` is the oid of a relation's row type, RECORD otherwise. `scalar_function` marks an
     item with one column of a scalar type whose whole-row reference is that column; `nullable` one whose rows an outer
-    join may lack. `rel` is what it reads, unless it is a join."""
+    join may lack. `rel` is what it reads, unless it is a join; `joined` marks one that has a name."""
 
     alias: str | None
     columns: list[NsColumn]
@@ -135,6 +135,7 @@ class NsItem(Struct, kw_only=True):
     lateral_ok: bool = True
     scalar_function: bool = False
     nullable: bool = False
+    joined: bool = False
     _by_name: dict[str, list[NsColumn]] | None = None
 
     @property
@@ -236,10 +237,40 @@ class DefinitionNotes(Struct):
     natural: list[tuple[Any, list[str]]] = field(default_factory=list)
     enum_values: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By tree location: the constants of enums, as position and the oid of the type's record."""
+    objects: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By tree location: the constants that name objects (regclass and the like), as oid of the type and of the
+    object."""
     functions: list[tuple[Any, int]] = field(default_factory=list)
     """The calls (FuncCall) of functions of users, with the oids of these."""
     sequences: set[int] = field(default_factory=set)
     """The sequences that are read as tables."""
+
+
+class SearchedTable(Struct, frozen=True):
+    """A common table with SEARCH or CYCLE as it is written: its terms, and the marks of CYCLE."""
+
+    tree: Tree
+    base: Rel
+    step: Analyzed
+    marks: Sequence[Scalar]
+
+
+class QueryNotes(Struct):
+    """What the parts of a query were bound as, for who prints it: each by the identity of what it is noted for, which
+    the entry keeps alive."""
+
+    queries: dict[int, tuple[Rel, Analyzed, Tree]] = field(default_factory=dict)
+    """By the relation that a query became, also the recursive term of a common table."""
+    items: dict[int, tuple[Tree, NsItem]] = field(default_factory=dict)
+    """By their trees: the items of FROM, joins only where they have a name."""
+    joins: dict[int, tuple[Tree, Scalar | None, Sequence[str]]] = field(default_factory=dict)
+    """By their trees: the condition of each join, and the columns that USING or NATURAL merge."""
+    functions: dict[int, tuple[Tree, Sequence[Any]]] = field(default_factory=dict)
+    """By their trees (RangeFunction): what was called."""
+    searched: dict[int, SearchedTable] = field(default_factory=dict)
+    """By their trees: common tables with SEARCH or CYCLE."""
+    windows: dict[int, tuple[Tree, Any]] = field(default_factory=dict)
+    """By their trees: the definitions of windows."""
 
 
 class WithChanges(Struct, kw_only=True):
@@ -326,6 +357,8 @@ class Statement:
         self.written: dict[int, tuple[Any, Form]] | None = None
         """How scalars (by identity, which an entry keeps alive) were written, for who prints what is bound; None when
         nobody does."""
+        self.notes: QueryNotes | None = None
+        """What queries were bound as; None when nobody prints one."""
         self.reads_stored = False
         """Whether the text is one that was printed of a bound expression: there ``(ARRAY[...])::type[]`` converts an
         array, while a cast that somebody writes so goes to the elements."""

@@ -95,6 +95,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "copies",
         "utility",
         "definitions.maintained",
+        "definitions.shown",
         "definitions",
         "queries.changes",
         "queries",

@@ -67,9 +67,9 @@ def _setting(setting: str) -> str:
     return f" SET {quote_identifier(name)} TO {value}"
 
 
-def rule_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...]) -> str | None:
+def rule_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...], *, pretty: bool = False) -> str | None:
     """pg_get_ruledef of a view's rule; None when there is no such rule. Its query's relations outside `path` are
-    qualified."""
+    qualified; `pretty` leaves out parentheses."""
     view = derived_oids.owner_of_rule(oid)
     if view is None:
         data = catalog_data.columns("pg_rewrite")
@@ -77,7 +77,7 @@ def rule_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...]) ->
         if position is None or data["rulename"][position] != "_RETURN":
             return None
         view = data["ev_class"][position]
-    query = definitions.view_definition(objects, view, path)
+    query = definitions.view_definition(objects, view, path, pretty=pretty)
     if query is None:
         return None
     name = definitions.qualified_relation_name(objects, view, None)

@@ -112,17 +112,25 @@ def _user_name(context: Entered, oid: int) -> str:
     return context.objects.role_names.get(oid) or f"unknown (OID={oid})"
 
 
-def _view_of_name(context: Entered, name: str) -> str | None:
-    return definitions.view_definition(context.objects, reg_names.relation_oid(context, name), context.path)
+def _view(context: Entered, oid: int, pretty: bool, wrap: int) -> str | None:
+    """pg_get_viewdef."""
+    names = _names_of_objects(context)
+    return definitions.view_definition(context.objects, oid, context.path, pretty=bool(pretty), wrap=wrap, names=names)
+
+
+def _names_of_objects(context: Entered) -> Callable[[int, int], str]:
+    """What regclass and the like show."""
+    return lambda type_oid, oid: reg_names.reg_output(context, REG_TYPES[type_oid], oid)
+
+
+def _view_of_name(context: Entered, name: str, pretty: bool) -> str | None:
+    return _view(context, reg_names.relation_oid(context, name), pretty, 0)
 
 
 def _expression(context: Entered, text: str, relation: int, pretty: bool) -> str:
     """pg_get_expr."""
-
-    def named(type_oid: int, oid: int) -> str:
-        return reg_names.reg_output(context, REG_TYPES[type_oid], oid)
-
-    return definitions.shown_expression(context.objects, relation, text, pretty=pretty, names=named)
+    names = _names_of_objects(context)
+    return definitions.shown_expression(context.objects, relation, text, pretty=pretty, names=names)
 
 
 def _serial_sequence(context: Entered, table: str, column: str) -> str | None:
@@ -333,11 +341,13 @@ UDFS: Mapping[str, Udf] = {
             c.objects, oid, column, c.path if pretty else None, pretty=bool(pretty)
         ),
     ),
-    "tg_get_viewdef": Udf(
-        args=(OID,), result=TEXT, call=lambda c, oid: definitions.view_definition(c.objects, oid, c.path)
+    "tg_get_viewdef": Udf(args=(OID, BOOL, INT4), result=TEXT, call=_view),
+    "tg_get_viewdef_of_name": Udf(args=(TEXT, BOOL), result=TEXT, call=_view_of_name),
+    "tg_get_ruledef": Udf(
+        args=(OID, BOOL),
+        result=TEXT,
+        call=lambda c, oid, pretty: rule_definition(c.objects, oid, c.path, pretty=bool(pretty)),
     ),
-    "tg_get_viewdef_of_name": Udf(args=(TEXT,), result=TEXT, call=_view_of_name),
-    "tg_get_ruledef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: rule_definition(c.objects, oid, c.path)),
     "tg_get_functiondef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: function_definition(c.objects, oid)),
     "tg_get_function_arguments": Udf(
         args=(OID, BOOL),

@@ -12,10 +12,13 @@ from adapter.system_catalogs.objects.objects import (
 )
 from planner.catalog_data import content as catalog_data
 from planner.definitions import updatability
+from planner.definitions.expression_text import NotPrintable
 from planner.definitions.index_expressions import key_texts
 from planner.definitions.row_expressions import generation_expression, value_of
 from planner.definitions.row_expressions import shown_expression as stored_expression_text
+from planner.definitions.shown.queries import query_shown
 from planner.definitions.view_layout import layout
+from planner.errors import SqlError
 from planner.resolution.statement import BindContext
 from planner.syntax.identifiers import quote_identifier
 from planner.types import operator_classes, type_names
@@ -63,8 +66,18 @@ def builtin_view_definitions() -> Mapping[int, str]:
     }
 
 
-def view_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...] = ()) -> str | None:
-    """pg_get_viewdef: None when there is no such view. Relations outside `path` (schema oids) are qualified."""
+def view_definition(
+    objects: CatalogObjects,
+    oid: int,
+    path: tuple[int, ...] = (),
+    *,
+    pretty: bool = False,
+    wrap: int = 0,
+    names: Callable[[int, int], str] | None = None,
+) -> str | None:
+    """pg_get_viewdef: None when there is no such view. Relations outside `path` (schema oids) are qualified. `pretty`
+    leaves out parentheses; `wrap` is how long a line may be before the next column begins another; `names` is as of
+    `shown_expression`."""
     builtin = builtin_view_definitions().get(oid)
     if builtin is not None:
         return builtin
@@ -79,7 +92,16 @@ def view_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...] = (
         found = quote_identifier(name)
         return found if oids.get((schema, name)) in visible else f"{quote_identifier(schema)}.{found}"
 
-    return with_names_shown(layout(relation.definition, shown, [c.name for c in relation.live_columns()])) + ";"
+    columns = [column.name for column in relation.live_columns()]
+    try:
+        text = query_shown(
+            relation.definition, bind_context(objects), shown, columns,
+            pretty=pretty, wrap=wrap, objects=names or partial(_named, objects),
+        )  # fmt: skip
+    except (NotPrintable, SqlError):
+        # One that cannot be bound any more is shown as it is kept.
+        text = layout(relation.definition, shown, columns)
+    return with_names_shown(text) + ";"
 
 
 @cache

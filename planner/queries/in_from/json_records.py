@@ -10,6 +10,10 @@ from msgspec.structs import replace
 from planner.calls.user_calls import UserRows
 from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.expressions.bind import bind
+from planner.ir.nodes import Scalar
+from planner.ir.written import FunctionCall
+from planner.resolution.casting import coerce
+from planner.resolution.coercion import Context
 from planner.resolution.query import bind_query
 from planner.resolution.statement import Level
 from planner.syntax.identifiers import quote_identifier, quote_literal
@@ -72,7 +76,18 @@ def json_records(level: Level, call: Tree, definitions: Sequence[Tree]) -> UserR
             part.location = call.location
         if part.DESCRIPTOR.name == "Node" and part.HasField("param_ref"):
             part.CopyFrom(call.args[-1] if part.param_ref.number == 1 else call.args[0])
-    return UserRows(name=name, rel=bind_query(Level(statement, level), tree), is_value=False)
+    rel = bind_query(Level(statement, level), tree)
+    written = FunctionCall(name=name, args=_written_arguments(level, call, kind))
+    return UserRows(name=name, rel=rel, is_value=False, written=written)
+
+
+def _written_arguments(level: Level, call: Tree, kind: str) -> tuple[Scalar, ...]:
+    """The arguments, for who prints the call."""
+    if level.statement.written is None:
+        return ()
+    given = [bind(level, arg) for arg in call.args]
+    document = coerce(level.statement, given[-1], SqlType(JSONB if kind == "jsonb" else JSON), Context.IMPLICIT)
+    return (*given[:-1], document)
 
 
 def _field(kind: str, name: str, type: SqlType, *, populated: bool) -> str:

@@ -107,9 +107,9 @@ CASES = {
         "CREATE UNIQUE INDEX customer_pkey ON public.customer USING btree (id)"
     ),
     "tg_get_indexdef('t1', 400016401, 1, FALSE)": "id",
-    "tg_get_viewdef('t1', 16430)": " SELECT customer.name\n   FROM customer;",
-    "tg_get_viewdef('t1', 1259)": None,
-    "tg_get_ruledef('t1', 1600016430)": (
+    "tg_get_viewdef('t1', 16430, FALSE, 0)": " SELECT customer.name\n   FROM customer;",
+    "tg_get_viewdef('t1', 1259, FALSE, 0)": None,
+    "tg_get_ruledef('t1', 1600016430, FALSE)": (
         'CREATE RULE "_RETURN" AS\n    ON SELECT TO public.names DO INSTEAD  SELECT customer.name\n   FROM customer;'
     ),
     "tg_get_function_arguments('t1', 3060, FALSE)": "text, integer",

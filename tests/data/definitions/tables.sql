@@ -1,0 +1,14 @@
+create table t (a int, b int, c text, d date);
+create table u (a int primary key, b bigint, e numeric(10,2), f text not null);
+create table "Odd Name" ("A b" int, "select" text, x int);
+create schema s;
+create table s.t (a int, z varchar(10), ts timestamp, tz timestamptz, j jsonb, arr int[], iv interval, bo bool);
+create view base as select a, b from t;
+create table w (k int, v varchar(20), n char(3), fl float8, sm smallint, arr text[]);
+create type mood as enum ('sad', 'ok', 'happy');
+create domain posint as int check (value > 0);
+create table people (mood mood, posint posint);
+create function f1(a int) returns int language sql immutable as 'select a + 1';
+create function s.f2(a text) returns text language sql as 'select upper(a)';
+create function f3(a int) returns table (n int, m text) language sql as 'select a, a::text';
+create function f4() returns setof int language sql as 'values (1), (2)';
