@@ -20,6 +20,7 @@ from planner.ir.nodes import (
     ScalarSubquery,
 )
 from planner.ir.rewrite import transform
+from planner.queries.alike import has_own, is_alike
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
@@ -37,6 +38,8 @@ class Grouping:
     def __init__(self, level: Level) -> None:
         self.level = level
         self.keys: list[Scalar] = []
+        self.own: list[bool] = []
+        """Of each key, whether it defines something inside itself: `planner.queries.alike`."""
         self.fields: list[Field] = []
         self.sets: tuple[tuple[int, ...], ...] | None = None
         self.by_type: dict[type, list[int]] = {}
@@ -61,7 +64,7 @@ class Grouping:
     def add_key(self, expr: Scalar) -> int:
         """The index of a key, which is added unless an equal one is there."""
         for index, key in enumerate(self.keys):
-            if key == expr:
+            if key == expr or (self.own[index] and is_alike(key, expr)):
                 return index
         return self._add(expr)
 
@@ -73,6 +76,7 @@ class Grouping:
         if isinstance(expr, ColumnRef) and expr.id in statement.record_columns:
             statement.record_columns[field.id] = statement.record_columns[expr.id]
         self.keys.append(expr)
+        self.own.append(has_own(expr))
         self.fields.append(field)
         self.by_type.setdefault(type(expr), []).append(len(self.keys) - 1)
         return len(self.keys) - 1
@@ -88,7 +92,8 @@ class Grouping:
 
     def _replace(self, node: Any) -> Any | None:
         for index in self.by_type.get(type(node), ()):
-            if self.keys[index] == node:
+            key = self.keys[index]
+            if key == node or (self.own[index] and is_alike(key, node)):
                 return self._reference(index, node)
         for record, indexes, names in self.records:
             if record == node:

@@ -47,6 +47,7 @@ from planner.ir.nodes import (
 )
 from planner.ir.rewrite import column_ids
 from planner.ir.row_marks import RowMark
+from planner.queries.alike import has_own, is_alike
 from planner.queries.column_names import column_name
 from planner.queries.from_clause import bind_from
 from planner.queries.grouping import Grouping, expand_sets
@@ -204,14 +205,15 @@ class SelectQuery:
         for index, target in enumerate(self.targets):
             if target.junk or target.name != name:
                 continue
-            if found is not None and self.targets[found].expr != target.expr:
+            if found is not None and not is_alike(self.targets[found].expr, target.expr):
                 raise AmbiguousColumn(f'{clause} "{name}" is ambiguous', position=level.statement.position(location))
             found = index if found is None else found
         return found
 
     def _add(self, expr: Scalar) -> int:
+        own = has_own(expr)
         for index, target in enumerate(self.targets):
-            if type(target.expr) is type(expr) and target.expr == expr:
+            if type(target.expr) is type(expr) and (target.expr == expr or (own and is_alike(target.expr, expr))):
                 return index
         self.targets.append(Target(expr, "?column?", junk=True))
         return len(self.targets) - 1
