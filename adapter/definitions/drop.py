@@ -335,9 +335,11 @@ def _constants(catalog: CatalogSnapshot, sequence: SequenceRecord) -> tuple[str,
 
 
 def _goes_with(record: Record) -> int | None:
-    """The oid of the table that `record` is a part of."""
+    """The oid of the table, or of the range, that `record` is a part of."""
     if isinstance(record, (Constraint, Policy)):
         return record.relation
+    if isinstance(record, UserRange):
+        return record.range if record.is_multirange else None
     return record.owned_by[0] if isinstance(record, SequenceRecord) and record.owned_by is not None else None
 
 

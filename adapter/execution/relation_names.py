@@ -18,6 +18,7 @@ from planner.errors import (
 from planner.functions.own import SCHEMA as OWN_SCHEMA
 from planner.resolution.required import closed_schema
 from planner.statements.records import QualifiedName
+from planner.syntax.identifiers import quote_identifier
 from planner.types.derived_oids import row_type_oid
 from planner.types.system_relations import SystemRelation
 from planner.types.table_indexes import index_called
@@ -250,11 +251,12 @@ def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
 
 def shown_name(running: Running, catalog: CatalogSnapshot, record: Relation | Sequence | Index) -> str:
     """The name, qualified when the search path does not show it."""
+    name = quote_identifier(record.name)
     visible = look_up_visible(running.session.search_path(), catalog, record.name)
     if visible is not None and visible.oid == record.oid:
-        return record.name
+        return name
     schema = catalog.get(record.schema)
-    return f"{schema.name}.{record.name}" if isinstance(schema, Schema) else record.name
+    return f"{quote_identifier(schema.name)}.{name}" if isinstance(schema, Schema) else name
 
 
 def look_up_visible(path: Iterable[str], catalog: CatalogSnapshot, name: str) -> Record | None:

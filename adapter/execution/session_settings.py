@@ -188,7 +188,7 @@ def setting_rows(session: SessionState) -> list[dict[str, object]]:
                 "short_desc": setting.description,
                 "context": setting.context,
                 "vartype": setting.type,
-                "source": "session" if setting.name in session.values.session else "default",
+                "source": session.values.source(setting.name),
                 "min_val": _bound(setting.minimum, whole),
                 "max_val": _bound(setting.maximum, whole),
                 "enumvals": list(setting.values) or None,

@@ -297,9 +297,10 @@ class Server:
             if isinstance(record, Setting) and record.database in (0, database.oid) and record.role in (0, role.oid)
         ]
         for record in sorted(stored, key=lambda r: (r.role != 0, r.database != 0)):
-            values = values.with_default(record.name, record.value)
-        values = values.with_default("session_authorization", role.name)
-        values = values.with_default("is_superuser", "on" if role.superuser else "off")
+            of_role = "database user" if record.database else "user"
+            values = values.with_default(record.name, record.value, of_role if record.role else "database")
+        values = values.with_default("session_authorization", role.name, "override")
+        values = values.with_default("is_superuser", "on" if role.superuser else "off", "override")
         for name, value in startup.settings:
             try:
                 setting = require_setting(name)
@@ -309,7 +310,7 @@ class Server:
             except SqlError as error:
                 error.fatal = True
                 raise
-            values = values.with_default(setting.name, shown)
+            values = values.with_default(setting.name, shown, "client")
         return _with_role(catalog, values)
 
 
@@ -324,7 +325,7 @@ def _with_role(catalog: CatalogSnapshot, values: SettingValues) -> SettingValues
     if not is_member_of(catalog, identity.session, role.oid):
         raise InsufficientPrivilege(f'permission denied to set role "{name}"', fatal=True)
     values = replace(values, session_identity=identity.with_role(role.oid))
-    return values.with_default("is_superuser", "on" if role.superuser else "off")
+    return values.with_default("is_superuser", "on" if role.superuser else "off", "override")
 
 
 def _nothing(*_: object) -> None:
@@ -336,7 +337,7 @@ def _server_defaults(given: Mapping[str, str]) -> SettingValues:
     values = SettingValues()
     for name, value in given.items():
         setting = require_setting(name)
-        values = values.with_default(setting.name, canonical_value(setting, value))
+        values = values.with_default(setting.name, canonical_value(setting, value), "command line")
     return values
 
 

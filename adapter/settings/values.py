@@ -355,6 +355,8 @@ class SettingValues(Mapping[str, str]):
     local: Map[str, str] = field(default_factory=Map)
     flat: Mapping[str, str] = field(init=False, repr=False, compare=False)
     """The values in force, the three layers as one plain mapping: statements look up dozens, and they change seldom."""
+    sources: Map[str, str] = field(default_factory=Map)
+    """Where defaults that are none of the server's own come from: `client`, `command line`, `database`, ..."""
     session_identity: Identity = BOOTSTRAP_SUPERUSER
     local_identity: Identity | None = None
     """As SET LOCAL ROLE has it until the transaction's end."""
@@ -403,9 +405,16 @@ class SettingValues(Mapping[str, str]):
         """After a rollback to `earlier`; the custom settings that are known stay so."""
         return earlier if earlier.base is self.base else replace(earlier, base=self.base)
 
-    def with_default(self, name: str, value: str) -> SettingValues:
-        """The same with another session default, which RESET returns to."""
-        return replace(self, base=self.base.set(name, value))
+    def with_default(self, name: str, value: str, source: str | None = None) -> SettingValues:
+        """The same with another session default, which RESET returns to; `source` is where it comes from."""
+        sources = self.sources if source is None else self.sources.set(name, source)
+        return replace(self, base=self.base.set(name, value), sources=sources)
+
+    def source(self, name: str) -> str:
+        """Where the value in force comes from, as pg_settings says it."""
+        if name in self.session or name in self.local:
+            return "session"
+        return self.sources.get(name, "default")
 
     def with_session(self, name: str, value: str) -> SettingValues:
         """After SET."""

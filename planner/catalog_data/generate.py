@@ -7,7 +7,8 @@ Run by hand when the announced PostgreSQL version changes, against a freshly ini
 Each file holds one relation, column by column, as gzip-compressed JSON: ``{"column": [value, ...], ...}``. OIDs, reg*
 values and transaction ids are integers, vectors and arrays are lists, ACL items and node trees are text (a node tree as
 the SQL text that pg_get_expr gives for it), everything else as JSON has it. `relations.json.gz` lists every relation of
-pg_catalog and information_schema with its columns; see `planner.catalog_data.content`.
+pg_catalog and information_schema with its columns; see `planner.catalog_data.content`. `pretty.json.gz` has views and
+checks as they are shown with few parentheses.
 
 Left out, because Tidegate has none: TOAST tables, the language plpgsql and its functions, collations other than the
 bytewise ones. information_schema gets the oid that `storage.catalog.model` gives it.
@@ -92,6 +93,9 @@ FILTERS = {
     "pg_timezone_names": "name not like 'posix%'",
 }
 
+ORDER = {"pg_proc": "oid", "pg_opclass": "ctid"}
+"""Where it is not by the first columns; psql lists the types of operator families in that of the classes."""
+
 NAMESPACE_COLUMNS = {"relnamespace", "typnamespace", "pronamespace", "connamespace"}
 INTEGER_TYPES = {"oid", "xid", "regproc", "regtype", "regclass", "int8", "int4", "int2"}
 LIST_TYPES = {"int2vector": "int2[]", "oidvector": "oid[]"}
@@ -167,6 +171,17 @@ def _dump(connection: Any, folder: Path, schema: str, table: str, order: str) ->
     where = FILTERS.get(table, "true")
     rows = connection.execute(f"select {items} from {schema}.{table} where {where} order by {order}").fetchall()
     _write(folder, table, {name: [row[i] for row in rows] for i, (name, _) in enumerate(columns)})
+
+
+def _dump_pretty(connection: Any, folder: Path) -> None:
+    """The queries of views, and the checks of domains, without superfluous parentheses."""
+    rows = connection.execute(
+        "select oid::int8, pg_get_viewdef(oid, true) from pg_class"
+        f" where relkind = 'v' and relnamespace in {OWN_SCHEMAS}"
+        " union all select oid::int8, pg_get_constraintdef(oid, true) from pg_constraint"
+        f" where contype = 'c' and connamespace in {OWN_SCHEMAS} order by 1"
+    ).fetchall()
+    _write(folder, "pretty", {name: [row[i] for row in rows] for i, name in enumerate(("oid", "text"))})
 
 
 def _dump_relations(connection: Any, folder: Path) -> None:
@@ -275,10 +290,14 @@ def main(conninfo: str) -> None:
         connection.execute("set search_path = pg_catalog")
         connection.execute("set timezone = 'UTC'")
         for table in CATALOGS:
-            _dump(connection, folder, "pg_catalog", table, "1, 2" if table != "pg_proc" else "oid")
+            _dump(connection, folder, "pg_catalog", table, ORDER.get(table, "1, 2"))
         for table in INFORMATION_SCHEMA:
             _dump(connection, folder, "information_schema", table, "1, 2")
         _dump_relations(connection, folder)
+        _dump_pretty(connection, folder)
+        tokens = connection.execute("select * from ts_token_type('default') order by tokid").fetchall()
+        names = ["tokid", "alias", "description"]
+        _write(folder, "ts_token_types", {name: [row[i] for row in tokens] for i, name in enumerate(names)})
         keywords = connection.execute("select * from pg_get_keywords() order by word").fetchall()
         names = ["word", "catcode", "barelabel", "catdesc", "baredesc"]
         _write(folder, "keywords", {name: [row[i] for row in keywords] for i, name in enumerate(names)})

@@ -173,8 +173,8 @@ class Printer:
         return literal_text(node) if self.exact else shown_literal(node)
 
     def _conversion(self, node: ir.Cast | w.Conversion | ir.DomainValue) -> str:
-        target = format_type(node.type.declared_oid, node.type.declared_typmod)
         arg = self.form(node.arg)
+        target = format_type(node.type.declared_oid, -1 if _leaves_domain(node, arg) else node.type.declared_typmod)
         if isinstance(arg, ir.Literal):
             plain = arg.type.oid == node.type.oid and arg.type.typmod == -1 and not node.type.domain
             if plain:
@@ -459,6 +459,12 @@ def separates(parent: Any) -> bool:
 def is_by_function(node: ir.Cast | w.Conversion | ir.DomainValue) -> bool:
     """Whether PostgreSQL converts a value by a function, also one that gives it a length."""
     return node.type.typmod >= 0 or pathway(node.arg.type.oid, node.type.oid, _ANY) == "function"
+
+
+def _leaves_domain(node: ir.Cast | w.Conversion | ir.DomainValue, arg: Any) -> bool:
+    """Whether `arg`, of a domain, becomes a value of the type under it: which has no modifier to PostgreSQL then."""
+    inner = getattr(arg, "type", None)
+    return isinstance(inner, SqlType) and bool(inner.domain) and inner.without_domain() == node.type
 
 
 def _is_relabeled(node: ir.Cast | w.Conversion | ir.DomainValue) -> bool:

@@ -21,7 +21,7 @@ from adapter.definitions.common.catalog_changes import (
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.types.names import check_free_type
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import creation_schema, look_up, missing, shown_name
+from adapter.execution.relation_names import creation_schema, look_up, missing
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.common_errors import missing_column, repeated_column
@@ -129,5 +129,5 @@ def _refuse_stored(running: Running, catalog: CatalogSnapshot, record: Relation)
                         known.add(relation.oid)
                         pending.append(relation)
                 elif relation.shard is not None:
-                    used = f"{shown_name(running, catalog, relation)}.{column.name}"
+                    used = f"{relation.name}.{column.name}"
                     raise FeatureNotSupported(f'cannot alter type "{record.name}" because column "{used}" uses it')

@@ -15,7 +15,7 @@ from adapter.definitions.common.catalog_changes import change, new_oid, owner_oi
 from adapter.definitions.constraints.existing_rows import breaks
 from adapter.definitions.types.names import check_free_type, require_domain
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import creation_schema, shown_name
+from adapter.execution.relation_names import creation_schema
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.catalog_data.content import columns
@@ -224,7 +224,7 @@ def _columns(running: Running, domain: DomainType) -> Iterator[tuple[Relation, C
             if _is_over(column.type_oid, wanted):
                 yield relation, column
             elif _contains(column.type_oid, wanted):
-                used = f"{shown_name(running, catalog, relation)}.{column.name}"
+                used = f"{relation.name}.{column.name}"
                 raise FeatureNotSupported(f'cannot alter type "{domain.name}" because column "{used}" uses it')
 
 

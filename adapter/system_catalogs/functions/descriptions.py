@@ -17,17 +17,23 @@ from adapter.system_catalogs.objects.objects import (
     PG_CLASS,
     PG_CONSTRAINT,
     PG_DATABASE,
+    PG_EXTENSION,
+    PG_FOREIGN_DATA_WRAPPER,
+    PG_FOREIGN_SERVER,
     PG_NAMESPACE,
     PG_PROC,
     PG_REWRITE,
     PG_TYPE,
+    PLPGSQL_OID,
     CatalogObjects,
     static_descriptions,
 )
 from planner.catalog_data import content as catalog_data
+from planner.extensions.available import PLPGSQL
 from planner.syntax.identifiers import quote_identifier
 from planner.types import derived_oids
 from storage.catalog.model import Constraint, Database
+from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID, Extension, ForeignServer
 
 SHARED_CLASSES = (PG_DATABASE, PG_AUTHID)
 
@@ -128,6 +134,13 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
         return None if view is None else f"rule _RETURN on {describe_object(context, PG_CLASS, view, 0)}"
     if class_id == PG_ATTRDEF:
         return _describe_default(context, oid)
+    if class_id == PG_FOREIGN_DATA_WRAPPER:
+        return f"foreign-data wrapper {LAKE_WRAPPER}" if oid == LAKE_WRAPPER_OID else None
+    if class_id == PG_FOREIGN_SERVER:
+        return f"server {quote_identifier(record.name)}" if isinstance(record, ForeignServer) else None
+    if class_id == PG_EXTENSION:
+        name = PLPGSQL.name if oid == PLPGSQL_OID else record.name if isinstance(record, Extension) else None
+        return None if name is None else f"extension {quote_identifier(name)}"
     return None
 
 

@@ -249,6 +249,8 @@ def _named_row(relation: str, column: str, what: str) -> Callable[[Entered, str]
     return find
 
 
+text_search_parser_oid = _named_row("pg_ts_parser", "prsname", "text search parser")
+
 _INPUT: Mapping[str, Callable[[Entered, str], int]] = {
     "regclass": relation_oid,
     "regtype": type_oid,

@@ -30,7 +30,7 @@ from adapter.system_catalogs.objects.index_definitions import index_definition
 from adapter.system_catalogs.relations.session import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, unknown_setting
-from planner.errors import SqlError
+from planner.errors import SqlError, UndefinedObject
 from planner.syntax.identifiers import quote_identifier
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.type_scope import types_of
@@ -289,6 +289,15 @@ def _keywords() -> list[dict[str, Any]]:
     return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
 
 
+def _token_types(context: Entered, parser: str) -> list[dict[str, Any]]:
+    """ts_token_type. `parser` is its name behind an n, or its oid behind an o."""
+    oid = int(parser[1:]) if parser[0] == "o" else reg_names.text_search_parser_oid(context, parser[1:])
+    if oid not in catalog_data.columns("pg_ts_parser")["oid"]:
+        raise UndefinedObject(f"cache lookup failed for text search parser {oid}")
+    data = catalog_data.columns("ts_token_types")
+    return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
+
+
 def _encoding_number(name: str) -> int:
     wanted = "".join(character for character in name.lower() if character.isalnum())
     aliases = {"unicode": "utf8", "utf8": "utf8"}
@@ -318,6 +327,7 @@ _SETTING_ROW = (
     "boot_val VARCHAR, reset_val VARCHAR, sourcefile VARCHAR, sourceline INTEGER, pending_restart BOOLEAN)[]"
 )
 _KEYWORD_ROW = "STRUCT(word VARCHAR, catcode VARCHAR, barelabel BOOLEAN, catdesc VARCHAR, baredesc VARCHAR)[]"
+_TOKEN_TYPE_ROW = "STRUCT(tokid INTEGER, alias VARCHAR, description VARCHAR)[]"
 _IDENTITY = 'STRUCT("type" VARCHAR, "schema" VARCHAR, "name" VARCHAR, "identity" VARCHAR)'
 
 UDFS: Mapping[str, Udf] = {
@@ -392,6 +402,7 @@ UDFS: Mapping[str, Udf] = {
         context=False,
     ),
     "tg_keywords": Udf(args=(), result=_KEYWORD_ROW, call=_keywords, context=False),
+    "tg_token_types": Udf(args=(TEXT,), result=_TOKEN_TYPE_ROW, call=_token_types),
     "tg_timezone_names": Udf(args=(), result=_ZONE_ROW, call=_zone_names),
     "tg_timezone_abbrevs": Udf(
         args=(), result=_ABBREVIATION_ROW, call=lambda: list(pg_timezone_abbrevs().rows), context=False

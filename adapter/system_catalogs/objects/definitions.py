@@ -66,6 +66,13 @@ def builtin_view_definitions() -> Mapping[int, str]:
     }
 
 
+@cache
+def _pretty() -> Mapping[int, str]:
+    """What `pretty` shows of built-in views and constraints, by oid."""
+    data = catalog_data.columns("pretty")
+    return dict(zip(data["oid"], data["text"], strict=True))
+
+
 def view_definition(
     objects: CatalogObjects,
     oid: int,
@@ -80,7 +87,7 @@ def view_definition(
     `shown_expression`."""
     builtin = builtin_view_definitions().get(oid)
     if builtin is not None:
-        return builtin
+        return _pretty()[oid] if pretty else builtin
     relation = objects.snapshot.get(oid)
     if not isinstance(relation, Relation) or relation.kind not in ("v", "m") or relation.definition is None:
         return None
@@ -351,7 +358,8 @@ def _builtin_constraint_definition(objects: CatalogObjects, oid: int, *, pretty:
     data = catalog_data.columns("pg_constraint")
     kind = data["contype"][position]
     if kind == "c":
-        inner = _without_outer_parentheses(data["conbin"][position])
-        return f"CHECK ({inner})" if pretty else f"CHECK (({inner}))"
+        if pretty:
+            return _pretty()[oid]
+        return f"CHECK (({_without_outer_parentheses(data['conbin'][position])}))"
     columns = column_list(objects, data["conrelid"][position], data["conkey"][position])
     return f"{'PRIMARY KEY' if kind == 'p' else 'UNIQUE'} ({columns})"

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from planner.catalog_data import content as catalog_data
+from planner.extensions.available import PLPGSQL
 from planner.types import derived_oids
 from planner.types.table_indexes import indexes_of
 from planner.types.user_types import array_name, type_row_of
@@ -53,6 +54,9 @@ PG_POLICY = 3256
 PG_FOREIGN_SERVER = 1417
 PG_USER_MAPPING = 1418
 PG_FOREIGN_DATA_WRAPPER = 2328
+
+PLPGSQL_OID = 13561
+"""The oid of the extension that every database has."""
 
 RecordT = TypeVar("RecordT", bound=CatalogRecord)
 
@@ -276,6 +280,7 @@ class CatalogObjects:
             for schema in self.schemas
             if schema.origin is not None
         }
+        found[PG_EXTENSION, PLPGSQL_OID, 0] = PLPGSQL.comment
         for comment in self.comments:
             class_oid, oid = self.class_of(comment.object_oid), comment.object_oid
             if class_oid == PG_TYPE and comment.subid:

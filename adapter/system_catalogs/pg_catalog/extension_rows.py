@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content
-from adapter.system_catalogs.objects.objects import CatalogObjects
+from adapter.system_catalogs.objects.objects import PLPGSQL_OID, CatalogObjects
 from planner.extensions.available import AVAILABLE, PLPGSQL
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID
-
-PLPGSQL_OID = 13561
 
 
 def pg_extension(objects: CatalogObjects) -> Content:

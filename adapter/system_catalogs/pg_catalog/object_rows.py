@@ -23,10 +23,10 @@ from adapter.system_catalogs.objects.objects import (
     PG_REWRITE,
     PG_TYPE,
     PG_USER_MAPPING,
+    PLPGSQL_OID,
     CatalogObjects,
 )
 from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef, referenced_index
-from adapter.system_catalogs.pg_catalog.extension_rows import PLPGSQL_OID
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import constraint_of_index

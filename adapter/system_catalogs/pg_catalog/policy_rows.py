@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import shown_expression
 from adapter.system_catalogs.objects.objects import CatalogObjects
-from storage.catalog.access import PUBLIC
+from storage.catalog.access import PUBLIC, Policy
 from storage.catalog.model import Relation
 
 _COMMANDS = {"*": "ALL", "r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
+
+
+def _by_age(policies: Iterable[Policy]) -> list[Policy]:
+    """Older ones first: \\dp shows them as the catalog gives them."""
+    return sorted(policies, key=lambda policy: policy.oid)
 
 
 def pg_policy(objects: CatalogObjects) -> Content:
@@ -25,8 +32,7 @@ def pg_policy(objects: CatalogObjects) -> Content:
                 "polqual": policy.using,
                 "polwithcheck": policy.check,
             }
-            for table in objects.snapshot.policies.by_table.values()
-            for policy in table.policies
+            for policy in _by_age(policy for t in objects.snapshot.policies.by_table.values() for policy in t.policies)
         ]
     )
 
@@ -38,7 +44,7 @@ def pg_policies(objects: CatalogObjects) -> Content:
         relation = objects.snapshot.get(oid)
         if not isinstance(relation, Relation):
             continue
-        for policy in table.policies:
+        for policy in _by_age(table.policies):
             texts = [
                 None if text is None else shown_expression(objects, oid, text, pretty=False, names=None)
                 for text in (policy.using, policy.check)

@@ -51,6 +51,8 @@ _SIMPLE = {
     "aclexplode(aclitem[])": "tg_aclexplode({token}, {0})",
     "pg_options_to_table(text[])": "tg_options_to_table({0})",
     "pg_get_keywords()": "tg_keywords()",
+    "ts_token_type(oid)": "tg_token_types({token}, 'o' || {0})",
+    "ts_token_type(text)": "tg_token_types({token}, 'n' || {0})",
     "pg_timezone_names()": "tg_timezone_names({token})",
     "pg_timezone_abbrevs()": "tg_timezone_abbrevs()",
     "pg_show_all_settings()": "tg_show_all_settings({token})",
