@@ -15,7 +15,7 @@ from itertools import groupby
 import msgspec
 
 from adapter.changes.rows.defaults import default_query
-from adapter.definitions.columns import drop_column, drop_referring
+from adapter.definitions.columns import drop_column, drop_referring, drop_users
 from adapter.definitions.common.catalog_changes import (
     change,
     check_column_count,
@@ -25,7 +25,9 @@ from adapter.definitions.common.catalog_changes import (
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout
 from adapter.definitions.common.owners import check_new_owner, give, require_owner
+from adapter.definitions.common.row_types import refuse_itself, refuse_stored
 from adapter.definitions.common.table_options import as_reloptions, retained_of, with_options
+from adapter.definitions.common.table_rows import alter_shard
 from adapter.definitions.constraints.checks import (
     add_checks,
     alter_constraint,
@@ -49,7 +51,7 @@ from adapter.definitions.indexes.marks import set_clustered, set_replica_identit
 from adapter.definitions.indexes.upkeep import remove_index, set_parameters
 from adapter.definitions.materialized.creation import set_options
 from adapter.definitions.policies.changes import set_row_security, set_view_options
-from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
+from adapter.definitions.rewriting import rewrite_table, set_types
 from adapter.definitions.sequences import (
     add_identity,
     drop_identity,
@@ -121,7 +123,7 @@ def alter_target(
 async def alter_table(running: Running, statement: st.AlterTable) -> None:
     """ALTER TABLE: its actions are checked in the order in which they stand, and carried out in PostgreSQL's passes."""
     if statement.kind == "type":
-        await alter_composite(running, statement)
+        await alter_composite(running, statement, drop_users)
         return
     record = alter_target(running, statement.name, statement.kind, statement.if_exists)
     if record is None:
@@ -252,6 +254,7 @@ def _check_action(
     if isinstance(action, st.SetColumnType):
         assert isinstance(relation, Relation)
         attnum = require_column(relation, action.name).attnum
+        refuse_itself(relation, action.type.declared_oid)
         changes = {attnum: ColumnChange(type=action.type, written=action.written_using)}
         rewritten_rows(relation, [attnum], changes, running.parsed, running.session.bind_context(catalog))
 
@@ -345,6 +348,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     # Those that were dropped count as well.
     check_column_count(len(relation.columns) + 1)
     column = column_of(definition, len(relation.columns) + 1)
+    refuse_itself(relation, column.type_oid)
     added: list[SequenceRecord] = []
     rewritten = definition.generation is not None
     if definition.serial or definition.identity:
@@ -360,6 +364,8 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
             rewritten = is_volatile(default_query(running, column))
             if not rewritten:
                 column = msgspec.structs.replace(column, missing=await missing_value(running, column))
+    if rewritten or column.missing is not None or has_rules(column.type_oid):
+        refuse_stored(own_catalog(running), relation)
     if column.missing is None:
         rules.not_null.add(column.attnum)
     if not rewritten and has_rules(column.type_oid):

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from adapter.definitions.common.catalog_changes import change, without_column
+from msgspec.structs import replace
+
+from adapter.definitions.common.catalog_changes import change, with_column, without_column
 from adapter.definitions.common.layouts import refuse_laid_out
-from adapter.definitions.constraints.checks import without_constraints
+from adapter.definitions.common.table_rows import alter_shard
+from adapter.definitions.constraints.checks import remove_constraints, without_constraints
 from adapter.definitions.constraints.generation import generated_from
 from adapter.definitions.constraints.keys import forget_names, referring
 from adapter.definitions.dependents import dependents_of, named, remove, report_cascade
-from adapter.definitions.indexes.upkeep import indexes_with
+from adapter.definitions.indexes.upkeep import indexes_with, remove_index
 from adapter.definitions.policies.upkeep import of_column
-from adapter.definitions.rewriting import alter_shard
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import describe, shown_name
+from adapter.execution.relation_names import describe, kind_of, shown_name
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.common_errors import missing_column
-from planner.errors import DependentObjectsStillExist
+from planner.errors import DependentObjectsStillExist, FeatureNotSupported
 from planner.statements import records as st
+from planner.types.composites import composites_over
+from planner.types.derived_oids import array_type_oid, row_type_oid
+from planner.types.user_types import fields_mentioned, rows_mentioned
+from storage.catalog.access import Policy
 from storage.catalog.acl import Acl
-from storage.catalog.model import CatalogSnapshot, Column, Comment, Constraint, Index, Relation
+from storage.catalog.model import CatalogSnapshot, Column, Comment, Constraint, DomainType, Index, Relation
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.record import Record
+from storage.catalog.routines import Function
 
 
 def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> None:
@@ -44,6 +51,10 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
     if relation.options and relation.kind == "r":
         refuse_laid_out(relation, column)
     relation = _drop_generated(running, relation, column, cascade=action.cascade)
+    drop_users(running, relation, action)
+    current = own_catalog(running).get(relation.oid)
+    assert isinstance(current, Relation)
+    relation = current
     catalog = own_catalog(running)
     lost: list[Constraint | Index] = [
         record
@@ -151,3 +162,126 @@ def drop_referring(running: Running, lost: Sequence[Constraint], what: str, rest
             hint="Use DROP ... CASCADE to drop the dependent objects too.",
         )
     report_cascade(running, [f"drop cascades to {name}" for name in named])
+
+
+# ---------------------------------------------------------------- fields
+
+
+def drop_users(running: Running, relation: Relation, action: st.DropColumn) -> None:
+    """Refuse, or drop with CASCADE, the expressions that select the field which `action` drops of values of the type of
+    `relation`, a composite type or the rows of a table or view."""
+    column = relation.column(action.name)
+    if column is None:
+        return
+    _drop_users(running, relation, column, cascade=action.cascade)
+    _refuse_written(running, own_catalog(running), relation, column)
+
+
+def _drop_users(running: Running, relation: Relation, column: Column, *, cascade: bool) -> None:
+    catalog = own_catalog(running)
+    users = [record for record in catalog.all() if _fields_in(record, (relation.oid, column.attnum))]
+    if not users:
+        return
+    what = f"column {column.name} of {kind_of(relation)} {shown_name(running, catalog, relation)}"
+    doomed: dict[int, Record] = {}
+    lines: list[tuple[str, str]] = []
+    for user in sorted(users, key=lambda user: user.oid):
+        if user.oid in doomed:
+            continue
+        found = [user] if not isinstance(user, Relation) or user.definition is not None else []
+        lines += [(each, what) for each in _described_user(running, catalog, user, (relation.oid, column.attnum))]
+        doomed.update({each.oid: each for each in found})
+        for record, parent in dependents_of(catalog, {each.oid: each for each in found if isinstance(each, Relation)}):
+            if record.oid not in doomed:
+                doomed[record.oid] = record
+                lines.append((named(running, catalog, record), describe(running, catalog, parent)))
+    if not cascade:
+        raise DependentObjectsStillExist(
+            f"cannot drop {what} because other objects depend on it",
+            detail="\n".join(f"{user} depends on {on}" for user, on in lines),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+        )
+    report_cascade(running, [f"drop cascades to {user}" for user, _ in lines])
+    remove(running, catalog, [each for each in doomed.values() if isinstance(each, (Relation, Policy, Function))])
+    for user in users:
+        current = own_catalog(running).get(user.oid)
+        if current is not None:
+            _remove_user(running, current, (relation.oid, column.attnum))
+
+
+def _refuse_written(running: Running, catalog: CatalogSnapshot, relation: Relation, column: Column) -> None:
+    """0A000 when an expression has a row of the type, or of one with such fields, written out: its fields are known by
+    their places."""
+    made = {relation.oid, *(each.oid for each in composites_over(catalog, relation.oid))}
+    types = {type_oid for oid in made for type_oid in (row_type_oid(oid), array_type_oid(oid))}
+    for record in catalog.all():
+        columns = record.live_columns() if isinstance(record, Relation) else ()
+        # The row of a default may have its type from the column.
+        implied = any(column.type_oid in types and "ROW(" in (column.default or "") for column in columns)
+        if implied or any(not made.isdisjoint(rows_mentioned(text)) for text in _texts(record) if text):
+            raise FeatureNotSupported(
+                f'cannot drop column "{column.name}" because {named(running, catalog, record)} has a row of type '
+                f'"{relation.name}" in an expression'
+            )
+
+
+def _fields_in(record: Record, field: tuple[int, int]) -> bool:
+    """Whether an expression of `record` selects the field."""
+    return any(field in fields_mentioned(text) for text in _texts(record) if text)
+
+
+def _texts(record: Record) -> Iterable[str | None]:
+    match record:
+        case Relation():
+            return (record.definition, *(column.default for column in record.live_columns()))
+        case Constraint():
+            return (record.expression,)
+        case Index():
+            return (*record.expressions, record.predicate)
+        case Policy():
+            return (record.using, record.check)
+        case DomainType():
+            return (record.default, *(check.expression for check in record.checks))
+        case Function():
+            return (record.sql_body, *(parameter.default for parameter in record.parameters))
+        case _:
+            return ()
+
+
+def _described_user(running: Running, catalog: CatalogSnapshot, user: Record, field: tuple[int, int]) -> Iterable[str]:
+    if isinstance(user, DomainType):
+        yield from (f"constraint {each.name}" for each in user.checks if field in fields_mentioned(each.expression))
+        if field in fields_mentioned(user.default or ""):
+            yield named(running, catalog, user)
+    elif isinstance(user, Relation) and user.definition is None:
+        table = describe(running, catalog, user)
+        for column in user.live_columns():
+            if field in fields_mentioned(column.default or ""):
+                yield f"{'' if column.generated else 'default value for '}column {column.name} of {table}"
+    else:
+        yield named(running, catalog, user)
+
+
+def _remove_user(running: Running, user: Record, field: tuple[int, int]) -> None:
+    """What CASCADE does with an expression that goes with what it belongs to."""
+    if isinstance(user, DomainType):
+        if field in fields_mentioned(user.default or ""):
+            raise FeatureNotSupported(f"cannot drop the default of domain {user.name} with the field that it selects")
+        left = tuple(each for each in user.checks if field not in fields_mentioned(each.expression))
+        change(running, removed=[user], added=[replace(user, checks=left)])
+    elif isinstance(user, Constraint):
+        table = own_catalog(running).get(user.relation)
+        assert isinstance(table, Relation)
+        remove_constraints(running, table, [user])
+    elif isinstance(user, Index):
+        remove_index(running, user)
+    elif isinstance(user, Relation):
+        for column in user.live_columns():
+            current = own_catalog(running).get(user.oid)
+            assert isinstance(current, Relation)
+            if field not in fields_mentioned(column.default or ""):
+                continue
+            if column.generated:
+                drop_column(running, current, st.DropColumn(name=column.name, cascade=True))
+            else:
+                change(running, removed=[current], added=[with_column(current, replace(column, default=None))])

@@ -16,7 +16,7 @@ from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
 from planner.types import derived_oids
-from planner.types.user_types import is_type_record, mentioned, types_used
+from planner.types.user_types import mentioned, types_used
 from storage.catalog.access import Policy, RowSecurity
 from storage.catalog.acl import Acl, DefaultAcl
 from storage.catalog.model import (
@@ -38,6 +38,9 @@ from storage.catalog.types import UserRange
 
 MAX_LISTED = 100
 """PostgreSQL's MAX_REPORTED_DEPS."""
+
+_TYPES = (EnumType, DomainType, UserRange, Relation)
+"""What types of users are recorded as, those of the rows of relations among them."""
 
 
 class Dependents:
@@ -78,14 +81,16 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
         case Relation():
             if record.oid not in members:
                 yield record.schema
-            yield from (each for each in mentioned(record.definition or "") if is_type_record(catalog.get(each)))
+            # The query of a view over a relation may name the type of its rows as well.
+            types = (each for each in mentioned(record.definition or "") if each not in record.depends_on)
+            yield from (each for each in types if isinstance(catalog.get(each), _TYPES))
             if record.foreign is not None:
                 yield record.foreign.server
         case EnumType() | Extension():
             yield record.schema
         case DomainType() | UserRange():
             yield record.schema
-            yield from (each for each in types_used(record) if is_type_record(catalog.get(each)))
+            yield from (each for each in types_used(record) if isinstance(catalog.get(each), _TYPES))
         case Function():
             if record.oid not in members:
                 yield record.schema

@@ -19,7 +19,7 @@ from adapter.definitions.foreign.servers import described_mapping, find_server, 
 from adapter.definitions.policies.changes import dropped_policies
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.sequences import identity_owner
-from adapter.definitions.type_uses import ViewUse, droppable_type, remove_use, uses_of_types
+from adapter.definitions.type_uses import ViewUse, droppable_type, remove_use, type_rested_on, uses_of_types
 from adapter.definitions.types.names import look_up_type
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, kind_of, look_up, shown_name, with_article
@@ -263,7 +263,10 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
     reports = [(record, parent) for record, parent in reports if _goes_with(record) not in doomed]
     _refuse_identities(running, catalog, doomed)
     _refuse_members(running, catalog, doomed)
-    lines = [(named(running, catalog, record), named(running, catalog, parent)) for record, parent in reports]
+    lines = [
+        (named(running, catalog, record), type_rested_on(record, parent) or named(running, catalog, parent))
+        for record, parent in reports
+    ]
     lines = [*_mappings_of(catalog, targets), *lines]
     defaults = _defaults_using(catalog, doomed)
     for relation, column, sequence in defaults:
@@ -272,7 +275,10 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
     uses = uses_of_types(running, catalog, doomed)
     if uses:
         # What depends on arrays comes first, then older objects; of one of them later columns.
-        ordered = [((True, record.oid, 0), line) for (record, _), line in zip(reports, lines, strict=False)]
+        ordered = [
+            ((not line[1].endswith("[]"), record.oid, 0), line)
+            for (record, _), line in zip(reports, lines, strict=False)
+        ]
         ordered += [(use.place, (use.described(running, catalog), use.rests_on(running, catalog))) for use in uses]
         lines = [*lines[len(reports) :], *(line for _, line in sorted(ordered, key=lambda pair: pair[0]))]
     if lines and not cascade:

@@ -21,8 +21,10 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
     without_column,
 )
+from adapter.definitions.common.columns import retyped
 from adapter.definitions.common.layouts import checked_layout
-from adapter.definitions.common.table_rows import fill_table, make_shard, physical_schema
+from adapter.definitions.common.row_types import refuse_itself, refuse_stored
+from adapter.definitions.common.table_rows import alter_shard, fill_table, make_shard, physical_schema
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
 from adapter.definitions.constraints.generation import generated_from
@@ -46,7 +48,6 @@ from planner.types import types as t
 from planner.types.type_names import format_type
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
-from storage.ids import is_temporary
 from storage.layouts.definition import layout_of
 
 
@@ -110,17 +111,6 @@ async def _fill_numbered(
         await laid_out.finish()
 
 
-def alter_shard(running: Running, relation: Relation) -> None:
-    """Let the shard have the columns of `relation`; its rows stay as they are. A foreign table has none."""
-    if relation.foreign is not None:
-        return
-    assert relation.shard is not None
-    if is_temporary(relation.shard):
-        return  # Parts say what their columns are; more is not known of a temporary table's.
-    txn = running.transaction.writable(running.services.env)
-    txn.alter_schema(relation.shard, physical_schema(relation.columns))
-
-
 # ---------------------------------------------------------------- types of columns
 
 
@@ -145,12 +135,9 @@ async def set_types(
             raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
         if column.sequence is not None:
             await _retype_sequence(running, column, action.type)
-        column = replace(
-            column,
-            type_oid=action.type.declared_oid,
-            typmod=action.type.declared_typmod,
-            dimensioned=action.type.dimensioned,
-        )
+        refuse_itself(relation, action.type.declared_oid)
+        refuse_stored(catalog, relation)
+        column = retyped(column, action.type)
         if column.default is not None:
             _check_converted_default(running, relation, column)
         changed = with_column(changed, column)

@@ -16,7 +16,7 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
-from adapter.definitions.common.columns import stored_columns, stored_type
+from adapter.definitions.common.columns import column_of_type, stored_columns, stored_type
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout, copied_layout
 from adapter.definitions.common.owners import require_owner
@@ -221,14 +221,8 @@ def _like(column: Column, like: st.LikeClause) -> Column:
 
 def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
     """The catalog's column for a definition."""
-    return Column(
-        attnum=attnum,
-        name=definition.name,
-        type_oid=definition.type.declared_oid,
-        typmod=definition.type.declared_typmod,
-        dimensioned=definition.type.dimensioned,
-        not_null=definition.not_null,
-        default=definition.default,
+    return column_of_type(
+        attnum, definition.name, definition.type, not_null=definition.not_null, default=definition.default
     )
 
 
@@ -261,16 +255,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     for attnum, (name, field) in enumerate(zip(names, fields, strict=True), 1):
         if name in names[: attnum - 1]:
             raise repeated_column(name)
-        type_ = stored_type(name, field.type)
-        columns.append(
-            Column(
-                attnum=attnum,
-                name=name,
-                type_oid=type_.declared_oid,
-                typmod=type_.declared_typmod,
-                dimensioned=type_.dimensioned,
-            )
-        )
+        columns.append(column_of_type(attnum, name, stored_type(name, field.type)))
     oid = new_oid(running, schema.oid)
     relation = Relation(
         oid=oid,

@@ -23,8 +23,17 @@ from planner.statements import records as st
 from planner.types import derived_oids
 from planner.types.type_names import format_type
 from planner.types.type_scope import UserType, record_of
-from planner.types.user_types import is_type_record, mentions
-from storage.catalog.model import COMPOSITE, CatalogSnapshot, Column, Constraint, Index, Relation
+from planner.types.user_types import mentions
+from storage.catalog.model import (
+    COMPOSITE,
+    CatalogSnapshot,
+    Column,
+    Constraint,
+    DomainType,
+    EnumType,
+    Index,
+    Relation,
+)
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 from storage.catalog.types import UserRange
@@ -105,6 +114,21 @@ class ViewUse(Struct, frozen=True, kw_only=True):
         return self.column.described(running, catalog)
 
 
+def type_rested_on(record: Record, parent: Record) -> str | None:
+    """What messages call the type that `record` needs of the record `parent`; None where it needs something else of
+    it."""
+    if isinstance(record, Function):
+        used = {record.result, *(parameter.type_oid for parameter in record.parameters)}
+    elif isinstance(record, DomainType):
+        used = {record.base_oid}
+    elif isinstance(record, Relation) and isinstance(parent, Relation):
+        return None if parent.oid in record.depends_on else _type_name(parent.oid)
+    else:
+        return None
+    types = (derived_oids.row_type_oid(parent.oid), derived_oids.array_type_oid(parent.oid))
+    return next((f"type {format_type(oid)}" for oid in types if oid in used), None)
+
+
 TypeUse: TypeAlias = ColumnUse | ExpressionUse | ViewUse
 
 
@@ -133,12 +157,12 @@ def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> 
 
 
 def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> list[TypeUse]:
-    """What of the tables that stay uses a type that goes, and the views that read such columns; those that name the
-    type are told by `direct_dependents`."""
+    """What of the tables that stay uses a type that goes, that of a relation's rows too, and the views that read such
+    columns; those that name the type are told by `direct_dependents`."""
     found: list[TypeUse] = []
     seen = set(doomed)
     for oid, record in doomed.items():
-        if not is_type_record(record) and not isinstance(record, Function):
+        if not isinstance(record, (EnumType, DomainType, UserRange, Relation, Function)):
             continue
         for use in _uses(catalog, oid, doomed):
             found.append(use)

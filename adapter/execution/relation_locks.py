@@ -33,6 +33,7 @@ from planner.queries.relations import is_invoked
 from planner.statements import records as st
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Parsed, subtrees
+from planner.types.composites import stored_uses
 from planner.types.system_relations import SystemRelation
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation, Sequence
 
@@ -186,6 +187,9 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
             mode = max(map(_mode_of_action, statement.actions), default=Mode.ACCESS_EXCLUSIVE)
             own = [*of([statement.name], mode, owned)]
             yield from own
+            if own and any(isinstance(action, (st.AddColumn, st.DropColumn)) for action in statement.actions):
+                # Tables with values of its row type follow.
+                yield from ((table.oid, mode) for table, _ in stored_uses(catalog, own[-1][0]))
             for action in statement.actions:
                 if own and isinstance(action, st.AddConstraint):
                     yield from of([action.constraint.foreign_table], Mode.SHARE_ROW_EXCLUSIVE)

@@ -51,6 +51,7 @@ from planner.ir.past_rows import NO_PAST, PastTables
 from planner.resolution.statement import TakesLong
 from planner.syntax.dialects.names import POSTGRES
 from planner.syntax.parse import Parsed
+from planner.types.composites import with_forms
 from planner.types.type_scope import TYPE_SCOPE, TypeScope
 from planner.types.types import declared_as
 from storage.catalog.model import CatalogSnapshot
@@ -343,7 +344,7 @@ class SessionState:
             newest = env.catalog.current(self.database_oid)
         except UnknownDatabase as error:
             raise sql_error(error) from error
-        return newest if objects is None else objects.over(newest)
+        return newest if objects is None else objects.over(newest, with_forms)
 
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""

@@ -64,6 +64,7 @@ from adapter.transactions.locks.tags import Tag
 from adapter.transactions.pending import DeferredKeys, Mark, Pending, Snapshot
 from adapter.transactions.temporary import TemporarySpace
 from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
+from planner.types.composites import with_forms
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.catalog.temporary import FIRST_TEMPORARY_OID, TemporaryObjects
 from storage.ids import ShardId, is_temporary
@@ -253,7 +254,7 @@ class Transaction(Struct, kw_only=True):
             if snapshot is None:
                 raise self._not_now("look at the catalog")
             catalog = snapshot.catalog
-        return catalog if pending.temporary is None else pending.temporary.over(catalog)
+        return catalog if pending.temporary is None else pending.temporary.over(catalog, with_forms)
 
     @property
     def may_renew(self) -> bool:
@@ -335,7 +336,7 @@ class Transaction(Struct, kw_only=True):
             return self.catalog
         temporary = self.pending.temporary
         newest = env.catalog.current(self.locks.owner.database_oid)
-        return newest if temporary is None else temporary.over(newest)
+        return newest if temporary is None else temporary.over(newest, with_forms)
 
     async def refresh_catalog(self, env: Environment) -> None:
         """Let `planning_catalog` be as new as anything acknowledged so far, by whatever process."""

@@ -23,8 +23,9 @@ from planner.syntax.identifiers import quote_identifier
 from planner.types import types as t
 from planner.types.signature import Kind
 from planner.types.type_names import array_of, format_type
+from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import REG_TYPES, SqlType
-from planner.types.user_types import function_name, value_to_keep
+from planner.types.user_types import attributes, function_name, kept_field, value_to_keep
 from planner.values.text_values import format_text
 
 Written: TypeAlias = Mapping[int, tuple[Any, w.Form]]
@@ -256,6 +257,10 @@ class Printer:
         # PostgreSQL has these parentheses in the pretty form as well.
         return f"(ROW({self._listed(node.left)}) {node.symbol} ROW({self._listed(node.right)}))"
 
+    def _record_comparison(self, node: w.RecordComparison) -> str:
+        left, right = (self.inside(side, node, implicit=True) for side in (node.left, node.right))
+        return self._enclosed(f"{left} {node.symbol} {right}")
+
     def _collate(self, node: ir.Collate) -> str:
         return self._enclosed(
             f"{self.inside(node.arg, node, implicit=True)} COLLATE {quote_identifier(node.collation)}"
@@ -274,6 +279,9 @@ class Printer:
 
     def _row(self, node: ir.RowConstructor) -> str:
         return f"ROW({self._listed(node.items)})"
+
+    def _row_cast(self, node: w.RowCast) -> str:
+        return f"ROW({self._listed(node.items)})::{format_type(node.type.declared_oid)}"
 
     def _array(self, node: ir.ArrayConstructor) -> str:
         text = f"ARRAY[{self._listed(node.items)}]"
@@ -295,7 +303,9 @@ class Printer:
     def _field(self, node: ir.FieldSelect) -> str:
         text = self.expr(node.arg, implicit=True)
         plain = isinstance(self.form(node.arg), (ir.Subscript, ir.FieldSelect))
-        return f"{text if plain else f'({text})'}.{quote_identifier(node.name)}"
+        fields = attributes(node.arg.type.oid) if TYPE_SCOPE.get().stored else None
+        name = node.name if fields is None else kept_field(node.arg.type.oid, fields[node.index])
+        return f"{text if plain else f'({text})'}.{quote_identifier(name)}"
 
     def _function(self, node: w.FunctionCall) -> str:
         text = self._sql_syntax(node) if node.sql_syntax else None
@@ -420,6 +430,8 @@ Printer.methods = {
     w.NullIf: Printer._null_if,
     w.InArray: Printer._in_array,
     w.RowComparison: Printer._row_comparison,
+    w.RecordComparison: Printer._record_comparison,
+    w.RowCast: Printer._row_cast,
     w.WholeRow: Printer._whole_row,
     w.FunctionCall: Printer._function,
     w.KeyWord: Printer._key_word,

@@ -94,8 +94,9 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:
         tree.fields.add().string.sval = name
     for join, names_in_common in notes.natural:
         _write_out_natural(join, names_in_common)
-    for select, expansion in notes.stars:
-        _write_out(select, expansion)
+    if notes.fields:
+        _keep_fields(copy.tree, notes.fields)
+    _write_out_stars(notes)
     if notes.enum_values or notes.objects:
         _keep_values(copy.tree, notes)
     keep_functions(copy.tree, notes.functions)
@@ -170,26 +171,53 @@ def _write_out_natural(join: Tree, names: list[str]) -> None:
         join.quals.a_const.boolval.boolval = True
 
 
-def _write_out(select: Tree, expansion: dict[int, list[tuple[str | None, str]]]) -> None:
-    """Replaces the stars of a target list by the columns that they stand for."""
-    old = list(select.target_list)
-    nodes = []
-    for index, node in enumerate(old):
-        columns = expansion.get(index)
-        if columns is None:
+def _keep_fields(tree: Tree, fields: Sequence[tuple[Tree, str]]) -> None:
+    """Calls fields of composite types by the names that last. What is called after a field keeps that name."""
+    for node in list(subtrees(tree)):
+        if node.DESCRIPTOR.name == "ResTarget" and node.HasField("val") and not node.name:
+            steps = node.val.a_indirection.indirection if node.val.HasField("a_indirection") else ()
+            if len(steps) and steps[len(steps) - 1].HasField("string"):
+                node.name = steps[len(steps) - 1].string.sval
+    for step, name in fields:
+        step.string.sval = name
+
+
+def _write_out_stars(notes: DefinitionNotes) -> None:
+    """Replaces the stars of target lists by the columns and fields that they stand for."""
+    selects = {id(select): (select, dict[int, list[Tree]]()) for select, _ in (*notes.stars, *notes.rows)}
+    for select, expansion in notes.stars:
+        for index, columns in expansion.items():
+            selects[id(select)][1][index] = [_column(*column) for column in columns]
+    for select, fields in notes.rows:
+        for index, names in fields.items():
+            star = select.target_list[index].res_target.val
+            selects[id(select)][1][index] = [_field(star, *name) for name in names]
+    for select, written in selects.values():
+        nodes: list[Tree] = []
+        for index, node in enumerate(select.target_list):
             kept = pb.Node()
             kept.CopyFrom(node)
-            nodes.append(kept)
-            continue
-        for alias, name in columns:
-            fresh = pb.Node()
-            reference = fresh.res_target.val.column_ref
-            for part in (alias, name):
-                if part is not None:
-                    reference.fields.add().string.sval = part
-            nodes.append(fresh)
-    del select.target_list[:]
-    select.target_list.extend(nodes)
+            nodes.extend(written.get(index, [kept]))
+        del select.target_list[:]
+        select.target_list.extend(nodes)
+
+
+def _column(alias: str | None, name: str) -> Tree:
+    node = pb.Node()
+    for part in (alias, name):
+        if part is not None:
+            node.res_target.val.column_ref.fields.add().string.sval = part
+    return node
+
+
+def _field(star: Tree, name: str, kept: str) -> Tree:
+    """The field of the row that `star`, an A_Indirection, has all fields of."""
+    node = pb.Node()
+    node.res_target.name = name
+    node.res_target.val.CopyFrom(star)
+    steps = node.res_target.val.a_indirection.indirection
+    steps[len(steps) - 1].string.sval = kept
+    return node
 
 
 class _Qualified:

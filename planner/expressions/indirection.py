@@ -18,6 +18,7 @@ from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
 from planner.types.type_names import array_of, format_type, subscript_element, type_row
 from planner.types.types import INT2VECTOR, INT4, JSONB, NAME, OIDVECTOR, TEXT, SqlType
+from planner.types.user_types import attributes, kept_field
 
 
 def _indirection(level: Level, tree: Tree) -> Scalar:
@@ -42,9 +43,20 @@ def apply_indirection(level: Level, scalar: Scalar, steps: list[Any], location: 
             raise FeatureNotSupported(
                 'row expansion via "*" is not supported here', position=level.statement.position(location)
             )
-        scalar = select_field(level, scalar, step.string.sval, location)
+        row, scalar = scalar, select_field(level, scalar, step.string.sval, location)
+        _note_field(level, row, step)
         index += 1
     return scalar
+
+
+def _note_field(level: Level, row: Scalar, step: Any) -> None:
+    """Lets a view's definition have the field of a composite type by the name that lasts."""
+    statement = level.statement
+    if statement.definition is not None and not statement.view_depth:
+        kept = [
+            kept_field(row.type.oid, each) for each in attributes(row.type.oid) or () if each.name == step.string.sval
+        ]
+        statement.definition.fields.extend((step, name) for name in kept)
 
 
 def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int) -> Scalar:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from planner.common_errors import MAX_TARGETS
 from planner.errors import TooManyColumns, UndefinedColumn, WrongObjectType
@@ -15,7 +15,7 @@ from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
 from planner.types.types import RECORD, SqlType
-from planner.types.user_types import attributes
+from planner.types.user_types import attributes, kept_field
 
 
 def _row(level: Level, tree: Tree) -> Scalar:
@@ -51,18 +51,27 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
                 f'could not identify column "{name}" in record data type', position=statement.position(location)
             )
         raise _not_composite(level, scalar, name, location)
-    for index, (field, type) in enumerate(fields):
-        if field == name:
-            if isinstance(scalar, RowConstructor):
-                return resolve_unknown(statement, scalar.items[index])
-            select = FieldSelect(arg=scalar, name=name, type=type, index=index)
-            return statement.at(select, location)
+    index = _place(scalar, fields, name)
+    if index is not None:
+        if isinstance(scalar, RowConstructor):
+            return resolve_unknown(statement, scalar.items[index])
+        field, type = fields[index]
+        return statement.at(FieldSelect(arg=scalar, name=field, type=type, index=index), location)
     if scalar.type.oid != RECORD:
         what = f'column "{name}" not found in data type {format_type(scalar.type.oid)}'
         raise UndefinedColumn(what, position=statement.position(location))
     raise UndefinedColumn(
         f'could not identify column "{name}" in record data type', position=statement.position(location)
     )
+
+
+def _place(scalar: Scalar, fields: Sequence[tuple[str, SqlType]], name: str) -> int | None:
+    """The place of the field called `name`, in an expression that the catalog keeps by the name that lasts."""
+    for index, (field, _) in enumerate(fields):
+        if field == name:
+            return index
+    declared = enumerate(attributes(scalar.type.oid) or ())
+    return next((index for index, field in declared if kept_field(scalar.type.oid, field) == name), None)
 
 
 def field_of(scalar: Scalar, index: int) -> Scalar:

@@ -55,6 +55,21 @@ class RowComparison(Struct, frozen=True, kw_only=True):
     right: tuple[Scalar, ...]
 
 
+class RecordComparison(Struct, frozen=True, kw_only=True):
+    """``left symbol right``, which are values of composite types or records."""
+
+    symbol: str
+    left: Scalar
+    right: Scalar
+
+
+class RowCast(Struct, frozen=True, kw_only=True):
+    """``ROW(items)::type``."""
+
+    items: tuple[Scalar, ...]
+    type: SqlType
+
+
 class WholeRow(Struct, frozen=True, kw_only=True):
     """The row of a table, by its name. `first` is the id of its first column, where it has one."""
 
@@ -102,6 +117,8 @@ Form: TypeAlias = (
     | NullIf
     | InArray
     | RowComparison
+    | RecordComparison
+    | RowCast
     | WholeRow
     | ItemColumn
     | FunctionCall

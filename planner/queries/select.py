@@ -20,11 +20,8 @@ from planner.errors import (
     InvalidColumnReference,
     SqlSyntaxError,
     WindowingError,
-    WrongObjectType,
 )
-from planner.expressions.bind import bind, bind_clause
-from planner.expressions.indirection import apply_indirection
-from planner.expressions.rows import select_field
+from planner.expressions.bind import bind_clause
 from planner.ir.nodes import (
     Aggregate,
     AggregateCall,
@@ -33,7 +30,6 @@ from planner.ir.nodes import (
     Field,
     Filter,
     FunctionCall,
-    Literal,
     LockRows,
     Origin,
     Project,
@@ -48,32 +44,21 @@ from planner.ir.nodes import (
 from planner.ir.rewrite import column_ids
 from planner.ir.row_marks import RowMark
 from planner.queries.alike import has_own, is_alike
-from planner.queries.column_names import column_name
 from planner.queries.from_clause import bind_from
 from planner.queries.grouping import Grouping, expand_sets
 from planner.queries.query_tail import bind_limit, limited
 from planner.queries.row_locking import RowLocking, clause_name, passed_through
+from planner.queries.target_list import Target, bind_targets
 from planner.queries.windows import bind_windows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.operators import check_groupable
 from planner.resolution.records import fields_of, may_look_different, ordered_by, record_fields, told_apart_by
-from planner.resolution.scope import expand_item, expand_star, find_column, qualifier_of, star_items
+from planner.resolution.scope import find_column
 from planner.resolution.sorting import sort_direction
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
-from planner.syntax.names import strings
 from planner.syntax.parse import Tree, tree_location
-from planner.types.type_names import format_type
 from planner.types.types import RECORD, UNKNOWN, SqlType
-
-
-class Target(Struct):
-    """An entry of the target list; `junk` entries serve ORDER BY, GROUP BY or DISTINCT ON only."""
-
-    expr: Scalar
-    name: str
-    junk: bool = False
-    origin: Origin | None = None
 
 
 class SortItem(Struct):
@@ -515,87 +500,3 @@ def _project_set(rel: Rel, functions: Sequence[FunctionCall]) -> Rel:
 
 def _condition(level: Level, node: Tree, clause: str) -> Scalar:
     return to_boolean(level.statement, bind_clause(level, node, clause), clause)
-
-
-def bind_targets(level: Level, nodes: Sequence[Tree], clause: str, select: Tree | None = None) -> list[Target]:
-    """A target list (of SELECT or RETURNING), stars expanded. For a view's definition the statement keeps what the
-    stars of each `select` stand for."""
-    targets: list[Target] = []
-    expansions: dict[int, list[tuple[str | None, str]]] = {}
-    for index, node in enumerate(nodes):
-        tree = node.res_target
-        star = _star(level, tree.val, clause)
-        if star is not None:
-            if level.statement.definition is not None and tree.val.HasField("column_ref"):
-                expansions[index] = _written_out(level, tree.val.column_ref)
-            targets.extend(Target(expr, name, origin=_origin(level, expr)) for name, expr in star)
-            continue
-        expr = bind_clause(level, tree.val, clause)
-        name = tree.name or column_name(tree.val, expr)
-        targets.append(Target(expr, name, origin=_origin(level, expr)))
-    if expansions and level.statement.definition is not None and level.statement.view_depth == 0:
-        level.statement.definition.stars.append((select, expansions))
-    return targets
-
-
-def _written_out(level: Level, tree: Tree) -> list[tuple[str | None, str]]:
-    """The columns of a star as (qualifier, name)."""
-    if len(tree.fields) > 1:
-        item = star_items(level, strings(list(tree.fields)[:-1]), tree.location)
-        return [(item.alias, column.name) for column in item.columns]
-    found: list[tuple[str | None, str]] = []
-    for item in level.namespace:
-        if not item.cols_visible:
-            continue
-        found.extend((qualifier_of(level, item, column), column.name) for column in item.columns)
-    return found
-
-
-def _origin(level: Level, expr: Scalar) -> Origin | None:
-    return level.statement.origins.get(expr.id) if isinstance(expr, ColumnRef) else None
-
-
-def _star(level: Level, node: Tree, clause: str) -> list[tuple[str, Scalar]] | None:
-    """The columns that `*`, `t.*` or `(row).*` stands for; None for any other expression."""
-    statement = level.statement
-    if node.HasField("column_ref"):
-        fields = node.column_ref.fields
-        if not fields[len(fields) - 1].HasField("a_star"):
-            return None
-        location = node.column_ref.location
-        if len(fields) > 1:
-            return expand_star(level, fields, location)
-        visible = [item for item in level.namespace if item.cols_visible]
-        if not visible:
-            raise SqlSyntaxError(
-                "SELECT * with no tables specified is not valid", position=statement.position(location)
-            )
-        return [pair for item in visible for pair in expand_item(level, item, location)]
-    if node.HasField("a_indirection"):
-        steps = node.a_indirection.indirection
-        if not steps[len(steps) - 1].HasField("a_star"):
-            return None
-        return _expand_record(level, node.a_indirection, clause)
-    return None
-
-
-def _expand_record(level: Level, tree: Tree, clause: str) -> list[tuple[str, Scalar]]:
-    outer = level.clause
-    level.clause = clause
-    try:
-        scalar = bind(level, tree.arg)
-        scalar = apply_indirection(level, scalar, list(tree.indirection)[:-1], level.statement.location(scalar))
-    finally:
-        level.clause = outer
-    fields = record_fields(level, scalar)
-    if fields is None:
-        if scalar.type.oid == RECORD:
-            raise WrongObjectType("record type has not been registered")
-        raise WrongObjectType(
-            f"type {format_type(scalar.type.oid)} is not composite", position=level.statement.position_of(scalar)
-        )
-    location = level.statement.location(scalar)
-    return [(name, select_field(level, scalar, name, location)) for name, _ in fields]
-
-
-__all__ = ["Literal", "SelectQuery", "Target", "bind_targets"]

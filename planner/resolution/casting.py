@@ -24,7 +24,7 @@ from planner.errors import (
 from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import ArrayConstructor, Cast, Collate, FieldSelect, Literal, Param, RowConstructor, Scalar
 from planner.ir.physical import ELEMENT_ARRAYS
-from planner.ir.written import Conversion
+from planner.ir.written import Conversion, KeyWord, RowCast
 from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched
 from planner.resolution.date_words import moving_time
 from planner.resolution.domains import held_against_rules
@@ -53,6 +53,7 @@ from planner.types.types import (
     column_type,
 )
 from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
+from planner.values.record_text import with_fields
 from planner.values.text_values import apply_typmod, date_style, parse_text
 
 _INTEGER_RANGES = {
@@ -107,6 +108,10 @@ def convert_literal(statement: Statement, literal: Literal, type: SqlType) -> Li
         try:
             assert isinstance(text, str)
             wanted = type if type.oid == INTERVAL else type.without_typmod()
+            fields = attributes(type.oid) if statement.binds_stored else None
+            if fields is not None:
+                # The type has got further fields since, maybe.
+                text = with_fields(text, len(fields))
             value = parse_text(text, wanted, statement.context.settings, partial(resolve_reg, statement.context))
         except SqlError as error:
             if error.position is None:
@@ -203,7 +208,7 @@ def _row_as(
     fields: Sequence[Attribute],
     context: Context,
     location: int,
-) -> Scalar:
+) -> RowConstructor:
     """A row as a value of a composite type (coerce_record_to_complex); `location` is that of the cast. Raises 42846."""
 
     def fault(detail: str, at: Scalar) -> CannotCoerce:
@@ -215,10 +220,16 @@ def _row_as(
 
     if len(row.items) > len(fields):
         raise fault("Input has too many columns.", row)
-    if len(row.items) < len(fields):
-        raise fault("Input has too few columns.", row)
+    given = list(row.items)
+    if len(given) < len(fields):
+        if not statement.binds_stored:
+            raise fault("Input has too few columns.", row)
+        # The type has got further fields since.
+        for field in fields[len(given) :]:
+            missing = Literal(value=None, type=field.type)
+            given.append(statement.written_as(missing, KeyWord(text="NULL")))
     items = []
-    for number, (item, field) in enumerate(zip(row.items, fields, strict=True), 1):
+    for number, (item, field) in enumerate(zip(given, fields, strict=True), 1):
         converted = coerce_to_target(statement, item, field.type, context)
         if converted is None:
             types = f"{format_type(item.type.oid)} to {format_type(field.type.oid)}"
@@ -226,7 +237,8 @@ def _row_as(
         items.append(with_shape(statement, converted, field.type))
     names = tuple(field.name for field in fields)
     done = replace(row, items=tuple(items), names=names, type=target.without_typmod().without_domain())
-    return statement.at(done, statement.location(row))
+    made: RowConstructor = statement.at(done, statement.location(row))
+    return made
 
 
 def _fold(literal: Literal, oid: int) -> Literal | None:
@@ -414,6 +426,7 @@ def explicit_cast(statement: Statement, expr: Scalar, target: SqlType, location:
     fields = attributes(target.oid) if isinstance(expr, RowConstructor) and expr.type.oid == RECORD else None
     if fields is not None and isinstance(expr, RowConstructor):
         row = _row_as(statement, expr, target, fields, Context.EXPLICIT, location)
+        statement.written_as(row, RowCast(items=row.items, type=target))
         return as_domain(statement, row, target, explicit=True) if target.domain else row
     if isinstance(expr, ArrayConstructor) and not expr.items and element_of(target.oid):
         return statement.at(replace(expr, type=target), location)

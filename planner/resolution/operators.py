@@ -28,7 +28,7 @@ from planner.ir.nodes import (
     RowConstructor,
     Scalar,
 )
-from planner.ir.written import RowComparison
+from planner.ir.written import RecordComparison, RowComparison
 from planner.resolution.casting import coerce, resolve_unknown, to_boolean, with_like_arrays
 from planner.resolution.coercion import (
     Ambiguous,
@@ -280,7 +280,8 @@ def _compare_fields(
         known = [IsNull(arg=side, negated=True, type=BOOLEAN) for side in sides]
         condition: Scalar = known[0] if len(known) == 1 else BoolOp(op="and", args=tuple(known), type=BOOLEAN)
         result = Case(whens=((condition, result),), otherwise=Literal(value=None, type=BOOLEAN), type=BOOLEAN)
-    return level.statement.at(result, location)
+    form = RecordComparison(symbol=symbol, left=left, right=right)
+    return level.statement.written_as(level.statement.at(result, location), form)
 
 
 def compare_rows(level: Level, symbol: str, left: RowConstructor, right: RowConstructor, location: int) -> Scalar:

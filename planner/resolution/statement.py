@@ -233,6 +233,9 @@ class DefinitionNotes(Struct):
     list, the unqualified column references with what qualifies them, and the NATURAL joins with their columns."""
 
     stars: list[tuple[Any, dict[int, list[tuple[str | None, str]]]]] = field(default_factory=list)
+    rows: list[tuple[Any, dict[int, list[tuple[str, str]]]]] = field(default_factory=list)
+    """For each SELECT the fields (name, lasting name) that the stars behind rows, ``(row).*``, in its target list stand
+    for."""
     unqualified: list[tuple[Any, str]] = field(default_factory=list)
     natural: list[tuple[Any, list[str]]] = field(default_factory=list)
     enum_values: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -242,6 +245,8 @@ class DefinitionNotes(Struct):
     object."""
     functions: list[tuple[Any, int]] = field(default_factory=list)
     """The calls (FuncCall) of functions of users, with the oids of these."""
+    fields: list[tuple[Any, str]] = field(default_factory=list)
+    """The selections of fields of composite types (the step of an A_Indirection), with the fields' lasting names."""
     sequences: set[int] = field(default_factory=set)
     """The sequences that are read as tables."""
 
@@ -362,6 +367,11 @@ class Statement:
         self.reads_stored = False
         """Whether the text is one that was printed of a bound expression: there ``(ARRAY[...])::type[]`` converts an
         array, while a cast that somebody writes so goes to the elements."""
+
+    @property
+    def binds_stored(self) -> bool:
+        """Whether what is being bound is a text that the catalog keeps: it was valid when it was written."""
+        return self.view_depth > 0 and self.arguments is None
 
     def weigh(self, weight: int) -> None:
         """So much is about to be bound. Raises TakesLong."""

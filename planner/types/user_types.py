@@ -58,14 +58,6 @@ def held_as(type: SqlType) -> SqlType:
     return type
 
 
-def is_row_type(oid: int) -> bool:
-    """Whether `oid` is the type of the rows of a table or view, or the array over one: its fields come and go with the
-    columns there."""
-    owner = derived_oids.owner_of_array_type(oid)
-    record = record_of(oid if owner is None else derived_oids.row_type_oid(owner))
-    return isinstance(record, Relation) and record.kind != COMPOSITE
-
-
 def is_type_record(record: Record | None) -> bool:
     """Whether the record is there for a type alone."""
     return isinstance(record, (EnumType, DomainType, UserRange)) or (
@@ -215,6 +207,29 @@ def kept_name(record_oid: int) -> str:
     return f'{STORED_SCHEMA}."{record_oid}"'
 
 
+_KEPT_FIELD = re.compile(rf'"{STORED_SCHEMA} (\d+) (\d+)"')
+
+
+def kept_field(type_oid: int, field: Attribute) -> str:
+    """What an expression that the catalog keeps calls a field of the composite type, whose name may change."""
+    return f"{STORED_SCHEMA} {record_oid_of(type_oid)} {field.physical[1:]}"
+
+
+def fields_mentioned(text: str) -> set[tuple[int, int]]:
+    """The fields that an expression which the catalog keeps names: the oids of the records of their types, and their
+    attnums."""
+    return {(int(match[1]), int(match[2])) for match in _KEPT_FIELD.finditer(text)}
+
+
+_KEPT_ROW = re.compile(rf"[)']::{STORED_SCHEMA}\.\"(\d+)\"")
+
+
+def rows_mentioned(text: str) -> set[int]:
+    """The oids of the records of the types that an expression which the catalog keeps has values of written out, and
+    maybe some more."""
+    return {int(match[1]) for match in _KEPT_ROW.finditer(text)}
+
+
 def mentions(text: str, record_oid: int) -> bool:
     """Whether an expression that the catalog keeps names the type that is recorded under this oid."""
     return kept_name(record_oid) in text
@@ -292,7 +307,8 @@ def domains_beneath(catalog: CatalogSnapshot, relation: Relation) -> tuple[Domai
 
 
 def with_names_shown(text: str) -> str:
-    """An expression that the catalog keeps, with its types and their constants as PostgreSQL prints them."""
+    """An expression that the catalog keeps, with its types, their constants and their fields as PostgreSQL prints
+    them."""
 
     def shown(match: re.Match[str]) -> str:
         record = record_of(derived_oids.row_type_oid(int(match[2])))
@@ -304,7 +320,11 @@ def with_names_shown(text: str) -> str:
         label = next(label.name for label in record.labels if label.position == int(match[1]))
         return f"{quote_literal(label)}::{name}"
 
-    return _KEPT.sub(shown, text)
+    def shown_field(match: re.Match[str]) -> str:
+        fields = attributes(derived_oids.row_type_oid(int(match[1]))) or ()
+        return next((quote_identifier(field.name) for field in fields if field.physical == f"a{match[2]}"), match[0])
+
+    return _KEPT_FIELD.sub(shown_field, _KEPT.sub(shown, text))
 
 
 def shown_name(row: TypeRow) -> str:

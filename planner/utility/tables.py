@@ -32,7 +32,6 @@ from planner.types.type_names import (
     type_row,
 )
 from planner.types.types import INT2, INT4, INT8, SqlType
-from planner.types.user_types import is_row_type
 from planner.utility.objects import index_element
 from planner.utility.sequences import sequence_options
 
@@ -235,11 +234,6 @@ def check_column_type(column: str, type: SqlType) -> None:
     row = type_row(type.oid)
     if row is not None and row.type == "p":
         raise InvalidTableDefinition(f'column "{column}" has pseudo-type {format_type(type.oid)}')
-    if is_row_type(type.oid):
-        raise FeatureNotSupported(
-            f'column "{column}" has type {format_type(type.oid)}, and columns of the row type of a table or view are '
-            "not supported"
-        )
 
 
 def constraint_definition(tree: Tree, parsed: Parsed, column: str | None) -> st.ConstraintDefinition:

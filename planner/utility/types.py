@@ -14,7 +14,6 @@ from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.type_names import check_collatable, check_collation, format_type, resolve_type_name, type_row
 from planner.types.types import SqlType
-from planner.types.user_types import is_row_type
 from planner.utility.tables import column_definition, constraint_definition
 
 
@@ -137,8 +136,7 @@ def _domain_check(tree: Tree, parsed: Parsed) -> st.ConstraintDefinition:
 def _create_domain(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     type = resolve_type_name(tree.type_name, parsed)
     row = type_row(type.declared_oid)
-    if row is None or row.type == "p" or is_row_type(type.oid):
-        # PostgreSQL has domains over the rows of tables; here no column can hold such rows.
+    if row is None or row.type == "p":
         name = format_type(type.declared_oid)
         raise DatatypeMismatch(f'"{name}" is not a valid base type for a domain')
     collation: str | None = None

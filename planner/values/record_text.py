@@ -30,6 +30,19 @@ def record_items(text: str, count: int) -> Iterator[str | None]:
         raise _malformed(text, "Junk after right parenthesis.")
 
 
+def with_fields(text: str, count: int) -> str:
+    """The text of a row with NULL for the last of `count` fields where it has fewer. Raises 22P02 for other faults."""
+    for number in range(count, -1, -1):
+        try:
+            items = list(record_items(text, number))
+        except InvalidTextRepresentation:
+            if number:
+                continue
+            raise
+        return record_text([*items, *[None] * (count - number)]) if number < count else text
+    raise AssertionError("a row has some number of fields")
+
+
 def _item(text: str, position: int) -> tuple[str | None, int]:
     if text[position : position + 1] in (",", ")"):
         return None, position

@@ -91,6 +91,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """Oid of the sequence that an identity column takes its values from."""
     dimensioned: bool = False
     """Whether an array was declared with several dimensions: its values have any, and are stored with their bounds."""
+    form: int = 0
+    """Of a composite type, or one made of such: what tells the fields that it has now from those that it had before."""
 
 
 COMPOSITE = "c"  # `Relation.kind` of a composite type, whose fields are the columns.

@@ -10,7 +10,7 @@ session does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from immutables import Map
 from msgspec.structs import replace
@@ -92,10 +92,19 @@ class TemporaryObjects:
         """Whether there is nothing but the schema."""
         return all(isinstance(record, Schema) for record in self.records.values())
 
-    def over(self, catalog: CatalogSnapshot) -> CatalogSnapshot:
-        """`catalog` with the temporary objects. The same value as long as both are the same."""
+    def over(
+        self, catalog: CatalogSnapshot, fitted: Callable[[Relation, CatalogSnapshot], Relation]
+    ) -> CatalogSnapshot:
+        """`catalog` with the temporary objects. The same value as long as both are the same. `fitted` gives a relation
+        whose columns have the forms (`Column.form`) that their types have in a catalog."""
         if self._above is None or self._below is not catalog:
             above = catalog.apply([CatalogUpdate(record, 1) for record in self.records.values()], catalog.csn)
+            for record in self.records.values():
+                now = fitted(record, above) if isinstance(record, Relation) else record
+                if now is not record:
+                    # NOTE: retractions are of records as this catalog has them.
+                    self.records = self.records.set(record.oid, now)
+                    above = above.apply([CatalogUpdate(record, -1), CatalogUpdate(now, 1)], catalog.csn)
             names = above.schema_names
             for record in self.records.values():
                 if isinstance(record, Schema):

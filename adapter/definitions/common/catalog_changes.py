@@ -10,6 +10,7 @@ import msgspec
 from adapter.access.following import privileges_of_changed
 from adapter.access.roles import require_role, role_with
 from adapter.access.type_usage import require_types
+from adapter.definitions.common.row_types import follow_fields
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.results import Notice
@@ -63,14 +64,20 @@ def named_role(running: Running, name: str) -> Role:
 def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Iterable[CatalogRecord] = ()) -> None:
     """Take records out of the catalog and put others in, as part of the transaction. Objects that are new get the
     privileges that ALTER DEFAULT PRIVILEGES says; those of objects that have a new owner follow. 42501 for a type that
-    the current role may not use."""
-    gone, come = list(removed), list(added)
+    the current role may not use. Tables with values of a type whose fields change follow."""
+    gone, come, before = list(removed), list(added), own_catalog(running)
     running.transaction.rely_on(gone)
-    require_types(running.session.rights(own_catalog(running)), gone, come)
-    lost, gained = privileges_of_changed(own_catalog(running), gone, come, partial(new_oid, running))
+    require_types(running.session.rights(before), gone, come)
+    lost, gained = privileges_of_changed(before, gone, come, partial(new_oid, running))
     updates = [CatalogUpdate(record=record, diff=-1) for record in (*gone, *lost)]
     updates.extend(CatalogUpdate(record=record, diff=1) for record in (*come, *gained))
     running.transaction.change_catalog(updates)
+    relations = {record.oid: record for record in come if isinstance(record, Relation)}
+    for old in gone:
+        if isinstance(old, Relation) and old.oid in relations:
+            tables = follow_fields(running, before, old, relations[old.oid])
+            running.transaction.rely_on(update.record for update in tables if update.diff < 0)
+            running.transaction.change_catalog(tables)
 
 
 def new_oid(running: Running, within: int = 0) -> int:

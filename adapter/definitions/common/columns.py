@@ -1,11 +1,15 @@
-"""The columns of what is made of a query."""
+"""The catalog's columns, by the types that are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
 
 from planner.errors import InvalidTableDefinition
 from planner.types import types as t
+from planner.types.composites import form_of
 from planner.types.type_names import format_type
 from planner.types.types import SqlType
 from storage.catalog.model import Column
@@ -23,12 +27,29 @@ def stored_type(name: str, type_: SqlType) -> SqlType:
 def stored_columns(fields: Iterable[tuple[str, SqlType]]) -> tuple[Column, ...]:
     """The columns of a view or table with these names and types. 42P16 for pseudo-types."""
     return tuple(
-        Column(
-            attnum=attnum,
-            name=name,
-            type_oid=(stored := stored_type(name, type_)).declared_oid,
-            typmod=stored.declared_typmod,
-            dimensioned=stored.dimensioned,
-        )
-        for attnum, (name, type_) in enumerate(fields, 1)
+        column_of_type(attnum, name, stored_type(name, type_)) for attnum, (name, type_) in enumerate(fields, 1)
+    )
+
+
+def column_of_type(attnum: int, name: str, type_: SqlType, **more: Any) -> Column:
+    """A column of this type; `more` are other fields of its record."""
+    return Column(
+        attnum=attnum,
+        name=name,
+        type_oid=type_.declared_oid,
+        typmod=type_.declared_typmod,
+        dimensioned=type_.dimensioned,
+        form=form_of(type_.declared_oid),
+        **more,
+    )
+
+
+def retyped(column: Column, type_: SqlType) -> Column:
+    """`column` once it is of another type."""
+    return replace(
+        column,
+        type_oid=type_.declared_oid,
+        typmod=type_.declared_typmod,
+        dimensioned=type_.dimensioned,
+        form=form_of(type_.declared_oid),
     )

@@ -19,6 +19,7 @@ from planner.ir.physical import arrow_type
 from planner.types.types import type_of_column
 from storage.catalog.model import Column, Relation
 from storage.catalog.temporary import is_temporary
+from storage.ids import is_temporary as is_temporary_shard
 from storage.shards.widening import stored_as
 
 
@@ -44,6 +45,17 @@ def make_shard(running: Running, relation: Relation) -> None:
     txn = running.transaction.writable(running.services.env)
     txn.create_shard(relation.shard, physical_schema(relation.columns))
     running.transaction.created_shards.add(relation.shard)
+
+
+def alter_shard(running: Running, relation: Relation) -> None:
+    """Let the shard have the columns of `relation`; its rows stay as they are. A foreign table has none."""
+    if relation.foreign is not None:
+        return
+    assert relation.shard is not None
+    if is_temporary_shard(relation.shard):
+        return  # Parts say what their columns are; more is not known of a temporary table's.
+    txn = running.transaction.writable(running.services.env)
+    txn.alter_schema(relation.shard, physical_schema(relation.columns))
 
 
 async def fill_table(

@@ -15,6 +15,7 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
+from adapter.definitions.common.columns import column_of_type, retyped
 from adapter.definitions.foreign.options import altered, checked_names
 from adapter.definitions.foreign.servers import require_server
 from adapter.execution.guards import own_catalog
@@ -74,14 +75,7 @@ def _columns(statement: ft.CreateForeignTable) -> tuple[Column, ...]:
 
 
 def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
-    return Column(
-        attnum=attnum,
-        name=definition.name,
-        type_oid=definition.type.declared_oid,
-        typmod=definition.type.declared_typmod,
-        dimensioned=definition.type.dimensioned,
-        not_null=definition.not_null,
-    )
+    return column_of_type(attnum, definition.name, definition.type, not_null=definition.not_null)
 
 
 async def _inferred(running: Running, server: ForeignServer, options: Options) -> tuple[Column, ...]:
@@ -139,12 +133,7 @@ async def alter_foreign_table(running: Running, relation: Relation, action: st.A
         case st.SetColumnType():
             if any(relation.oid in r.depends_on for r in own_catalog(running).all() if isinstance(r, Relation)):
                 raise FeatureNotSupported("cannot alter type of a column used by a view or rule")
-            typed = replace(
-                require_column(relation, action.name),
-                type_oid=action.type.declared_oid,
-                typmod=action.type.declared_typmod,
-                dimensioned=action.type.dimensioned,
-            )
+            typed = retyped(require_column(relation, action.name), action.type)
             change(running, removed=[relation], added=[with_column(relation, typed)])
         case st.SetNotNull():
             column = replace(require_column(relation, action.name), not_null=action.not_null)

@@ -75,6 +75,8 @@ class ScanColumn(Struct, frozen=True, kw_only=True):
     name: str
     type: SqlType
     missing: Literal
+    form: int = 0
+    """See `storage.catalog.model.Column.form`."""
 
     @property
     def arrow(self) -> pa.DataType:
@@ -128,7 +130,8 @@ def scan_columns(relation: Relation) -> tuple[ScanColumn, ...]:
     for column in relation.live_columns():
         type = type_of_column(column)
         value = None if column.missing is None else parse_text(column.missing, held_as(type))
-        columns.append(ScanColumn(name=f"c{column.attnum}", type=type, missing=Literal(value=value, type=type)))
+        missing = Literal(value=value, type=type)
+        columns.append(ScanColumn(name=f"c{column.attnum}", type=type, missing=missing, form=column.form))
     return tuple(columns)
 
 

@@ -20,6 +20,7 @@ from adapter.engines.common.scan_sources import (
     FileGroup,
     PartIdentity,
     PartReader,
+    ScanColumn,
     ScanPlan,
     deleted_within,
     identity,
@@ -29,6 +30,7 @@ from adapter.engines.common.scan_sources import (
 )
 from adapter.engines.local.inline_pool import Generation, InlinePool
 from adapter.engines.local.small_tables import MAX_ROWS, SmallTables
+from adapter.engines.local.stored_fields import read_composite
 from adapter.plans.constant_rows import array_of
 from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
@@ -140,15 +142,19 @@ class LocalScan(Struct, eq=False):
 
     def _files(self, connection: Connection, blob: Blob, group: FileGroup) -> list[str]:
         local = dialect_of("local")
-        items = [
-            f"{_read_as(local.quoted_name(group.name(column.name)), column.type)} AS {column.name}"
-            if column.name in group.columns
-            else f"{local.literal(column.missing.value, column.type)} AS {column.name}"
-            for column in self.plan.columns
-        ]
         uris = [local.string(file_of(_key(part), part.link, blob.uri)) for part in group.parts]
         # The names of folders are no columns.
         alone = "" if group.names is None else ", hive_partitioning=false"
+
+        def read(column: ScanColumn) -> str:
+            if column.name not in group.columns:
+                return local.literal(column.missing.value, column.type)
+            name = local.quoted_name(group.name(column.name))
+            if not column.form:
+                return _read_as(name, column.type)
+            return read_composite(connection, f"read_parquet({uris[0]}{alone})", name, column.type)
+
+        items = [f"{read(column)} AS {column.name}" for column in self.plan.columns]
         if not group.row_ids:
             return [f"SELECT {', '.join(items) or '1 AS nothing'} FROM read_parquet([{', '.join(uris)}]{alone})"]
         if group.stored_row_ids:

@@ -13,7 +13,7 @@ from planner.queries.changes.column_values import bound_query
 from planner.queries.changes.targets import ChangeTarget, scan_target
 from planner.queries.common_tables import with_tables
 from planner.queries.in_from.system_columns import of_new_rows, xmax_of_conflicts
-from planner.queries.select import bind_targets
+from planner.queries.target_list import bind_targets
 from planner.resolution.casting import finish_row, resolve_unknown
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Level, NsItem

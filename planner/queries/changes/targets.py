@@ -48,7 +48,7 @@ from planner.queries.relations import (
     schema_name,
     undefined_table,
 )
-from planner.queries.select import bind_targets
+from planner.queries.target_list import bind_targets
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.required import Use

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from planner.ir.nodes import ColumnRef, RowConstructor
 from planner.queries.relations import apply_column_aliases, bind_in_view, find_relation, parse_view
-from planner.queries.select import bind_targets
+from planner.queries.target_list import bind_targets
 from planner.resolution.query import analyze_query
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
