@@ -25,7 +25,7 @@ from storage.catalog.model import (
     Sequence as SequenceRecord,
 )
 from storage.catalog.routines import Function
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 
 _DEFAULT_KINDS = {"r": "r", "s": "S", "f": "f", "T": "T", "n": "n"}
 """Of each kind of object, that of pg_default_acl."""
@@ -104,7 +104,7 @@ def _what(record: CatalogRecord) -> tuple[str, int, int]:
             return "f", record.oid, record.schema
         case Schema():
             return "n", record.oid, 0
-        case EnumType() | DomainType() | UserRange():
+        case EnumType() | DomainType() | UserRange() | BaseType():
             return "T", derived_oids.row_type_oid(record.oid), record.schema
         case _:
             return "", 0, 0

@@ -20,22 +20,23 @@ from storage.catalog.model import (
 from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 
 Owned: TypeAlias = (
-    Relation | Sequence | Schema | Database | EnumType | DomainType | UserRange | Function | Extension | ForeignServer
-)
+    Relation | Sequence | Schema | Database | EnumType | DomainType | UserRange | BaseType | Function | Extension
+    | ForeignServer
+)  # fmt: skip
 """The records that say who owns the object."""
 
+_OWNED = (
+    Relation, Sequence, Schema, Database, EnumType, DomainType, UserRange, BaseType, Function, Extension, ForeignServer,
+)  # fmt: skip
 _RELATION_KINDS = {"r": "table", "v": "view", "m": "materialized view", "f": "foreign table", COMPOSITE: "type"}
 
 
 def is_owned(record: Record | None) -> TypeGuard[Owned]:
     """Whether the record says who owns the object."""
-    return isinstance(
-        record,
-        (Relation, Sequence, Schema, Database, EnumType, DomainType, UserRange, Function, Extension, ForeignServer),
-    )
+    return isinstance(record, _OWNED)
 
 
 def kind_of(record: Owned | Index) -> str:
@@ -55,7 +56,7 @@ def kind_of(record: Owned | Index) -> str:
             return "extension"
         case ForeignServer():
             return "foreign server"
-        case EnumType() | DomainType() | UserRange():
+        case EnumType() | DomainType() | UserRange() | BaseType():
             return "type"
         case Function():
             return "procedure" if record.kind == "p" else "function"

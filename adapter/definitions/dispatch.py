@@ -39,8 +39,6 @@ from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.syntax.qualified_names import QualifiedName
-from storage.catalog.model import Relation
-from storage.catalog.routines import Function
 
 _Handler = Callable[[Running, Any], Awaitable[None]]
 
@@ -137,18 +135,18 @@ async def run_definition(running: Running, statement: object, tag: str) -> Comma
 
 
 async def _create_extension(running: Running, statement: st.CreateExtension) -> None:
-    """CREATE EXTENSION: its functions are made by its script, in the extension's schema. Raises what `begin` raises."""
+    """CREATE EXTENSION: its types, and its functions, which its script makes, in the extension's schema. Raises what
+    `begin` and `make_types` raise."""
     begun = extensions.begin(running, statement)
     if begun is None:
         return
     known, schema = begun
     before = own_catalog(running).records
+    extensions.make_types(running, known, schema)
     parsed = split_and_parse(known.script) if known.has_script else ()
     with extensions.as_first_superuser(running):
         await _carry_out(running, schema.name, parsed)
-    after = own_catalog(running).records
-    made = [oid for oid, record in after.items() if oid not in before and isinstance(record, (Function, Relation))]
-    extensions.finish(running, known, schema, sorted(made))
+    extensions.finish(running, known, schema, before)
 
 
 _ELEMENTS: Mapping[str, int] = {

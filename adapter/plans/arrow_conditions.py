@@ -74,8 +74,11 @@ def _cased(mapped: Callable[[Any], Any], kept: str) -> Callable[[Any], Any]:
     return cased
 
 
+lower_case = _cased(pc.utf8_lower, _NEW_CAPITALS)
+"""Texts in lower case."""
+
 _OF_TEXT: Mapping[str, Callable[[Any], Any]] = {
-    "lower": _cased(pc.utf8_lower, _NEW_CAPITALS),
+    "lower": lower_case,
     "upper": _cased(pc.utf8_upper, _NEW_SMALL),
 }
 """What gives a text for a text."""

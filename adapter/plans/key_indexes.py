@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.plans.arrow_conditions import vector_of
+from adapter.plans.arrow_conditions import lower_case, vector_of
 from adapter.plans.constant_rows import array_of
 from adapter.plans.predicates import Conjunction, exact_conjunction, implies
 from planner.definitions.expression_columns import ExpressionColumn
@@ -24,6 +24,7 @@ from planner.dialects.comparison_keys import numeric_key
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type, element_type
 from planner.types import types as t
+from planner.types.base_types import CITEXT, kind_of
 from planner.types.ranges import range_or_multirange
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
 from planner.types.type_scope import types_of
@@ -187,6 +188,9 @@ def _computed(relation: Relation, value: RowValue, text: str, values: RowValues 
 def _expression_column(relation: Relation, text: str, values: RowValues | None) -> KeyColumn:
     value = row_value(relation, text)
     source = _computed(relation, value, text, values)
+    if kind_of(value.scalar.type.oid) == CITEXT:
+        folded = replace(source, text=f"{text}{_FOLDED}", evaluate=lambda rows: _folded(source.evaluate(rows)))
+        return KeyColumn(source=folded)
     if domain_of(source.type) is not None:
         return KeyColumn(source=source, padded=value.scalar.type.oid == t.BPCHAR)
     return KeyColumn(
@@ -331,6 +335,16 @@ def _key_column(relation: Relation, attnum: int) -> KeyColumn:
                 quick=True,
             )
         )
+    if kind_of(type_oid) == CITEXT:
+        return KeyColumn(
+            source=Computed(
+                text=f"{stored.name}{_FOLDED}",
+                type=stored.type,
+                inputs=(stored,),
+                evaluate=lambda table: _folded(table.column(stored.name)),
+                quick=True,
+            )
+        )
     if domain_of(stored.type) is not None:
         return KeyColumn(source=stored, padded=type_oid == t.BPCHAR)
     return KeyColumn(
@@ -365,6 +379,15 @@ _COMPARED = " compared"
 """What is in an index of numerics held as text, or of ranges of numerics, is what is compared of them."""
 
 
+_FOLDED = " folded"
+"""What is in an index of citexts, or of keys of that type."""
+
+
+def _folded(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    found = lower_case(values)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
 def _comparison_keys(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     key = numeric_key if pa.types.is_string(values.type) else comparison_key
     return pa.array([None if value is None else key(value) for value in values.to_pylist()], values.type)
@@ -376,5 +399,7 @@ def key_arrays(index: IndexDefinition, columns: Sequence[pa.Array]) -> list[pa.A
     for column, values in zip(index.columns, columns, strict=False):
         if isinstance(column.source, Computed) and column.source.text.endswith(_COMPARED):
             values = _comparison_keys(values)
+        elif isinstance(column.source, Computed) and column.source.text.endswith(_FOLDED):
+            values = _folded(values)
         found.append(values if domain_of(values.type) is not None else values_as_text(values))
     return found

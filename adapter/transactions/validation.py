@@ -34,7 +34,7 @@ from planner.types.user_types import types_used
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, DomainType, EnumType, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.routines import Function
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID, Part
@@ -140,7 +140,7 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
     removed = {update.record.oid for update in updates if after.get(update.record.oid) is None}
     if removed:
         for record in after.all():
-            kinds = (Relation, SequenceRecord, EnumType, DomainType, UserRange, Function)
+            kinds = (Relation, SequenceRecord, EnumType, DomainType, UserRange, BaseType, Function)
             if isinstance(record, kinds) and record.schema in removed:
                 return False
             if isinstance(record, (Relation, Function)) and not removed.isdisjoint(record.depends_on):

@@ -32,6 +32,7 @@ from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.ir.physical import element_type
 from planner.types import types
+from planner.types.base_types import like_text
 from planner.types.ranges import RangeType, range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
@@ -403,7 +404,7 @@ for _oid in (
 
 def has_binary_input(sql_type: SqlType) -> bool:
     """Whether `parse_binary` knows the type."""
-    oid = sql_type.oid
+    oid = like_text(sql_type).oid
     if oid in _READERS or range_or_multirange(oid) is not None:
         return True
     inner = element_of(oid)
@@ -416,6 +417,7 @@ def has_binary_input(sql_type: SqlType) -> bool:
 def parse_binary(data: bytes, sql_type: SqlType) -> object:
     """The value of a literal of this type, with its length or precision enforced as a receive function of PostgreSQL
     does. Raises 08P01, 22P03, 22021, 22008, 42883, 22001, 22003, 22026."""
+    sql_type = like_text(sql_type)
     number = _NUMBERS.get(sql_type.oid)
     if number is not None and len(data) == number.size:
         return number.unpack(data)[0]

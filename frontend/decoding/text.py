@@ -19,6 +19,7 @@ from frontend.encoding.columns import ArrowArray, as_binary, data_of, lengths_of
 from planner.errors import NumericValueOutOfRange
 from planner.ir.physical import arrow_type
 from planner.types import types
+from planner.types.base_types import like_text
 from planner.types.types import SqlType, is_wide, numeric_precision_scale
 from planner.values.text_values import Names, parse_text
 
@@ -181,6 +182,7 @@ def parse_column(
 ) -> ArrowArray:
     """A binary array of field texts (valid UTF-8) as values of the type. Raises the first input error, without context;
     the caller finds the row."""
+    sql_type = like_text(sql_type)
     plain = _PLAIN.get(sql_type.oid)
     # The plain forms of date and timestamp mean the same under every DateStyle.
     if plain is not None:

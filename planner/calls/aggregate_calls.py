@@ -28,7 +28,7 @@ from planner.resolution.records import as_row
 from planner.resolution.sorting import sort_key, sort_keys
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
-from planner.types.types import INT4, JSON, RECORD_ARRAY, TEXT, VARCHAR, SqlType, is_wide
+from planner.types.types import INT4, JSON, RECORD_ARRAY, SqlType, is_wide
 
 _ALLOWED_CLAUSES = frozenset({"SELECT", "HAVING", "ORDER BY", "DISTINCT ON", "window"})
 """Clauses in which aggregates may stand; other names of clauses go into the error."""
@@ -120,10 +120,9 @@ def aggregate_call(
 
 
 def _argument_for(expr: Scalar, args: Sequence[Scalar]) -> Scalar:
-    """The argument that is the same value as `expr`, a varchar, in the form of a text; `expr` where there is none."""
-    if expr.type.oid != VARCHAR:
-        return expr
-    return next((arg for arg in args if isinstance(arg, Cast) and arg.arg == expr and arg.type.oid == TEXT), expr)
+    """The argument that is `expr` as the aggregate takes it, which PostgreSQL sorts by then (a varchar as text, say);
+    `expr` where there is none."""
+    return next((arg for arg in args if isinstance(arg, Cast) and not arg.explicit and arg.arg == expr), expr)
 
 
 def rows_as_json(level: Level, arg: Scalar) -> Scalar:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from planner.calls.user_functions import (
 from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
 from planner.errors import AmbiguousFunction, DatatypeMismatch, UndefinedFunction
-from planner.functions import own, registry
+from planner.functions import of_extensions, own, registry
 from planner.functions.behind import CAST
 from planner.ir.nodes import ArrayConstructor, Literal, Param, RowConstructor, Scalar
 from planner.ir.written import FunctionCall
@@ -38,12 +38,14 @@ from planner.resolution.coercion import (
     pathway,
     resolve_polymorphic,
 )
-from planner.resolution.operators import column_type_of_array, make_operator
+from planner.resolution.operators import column_type_of_array, is_searched, make_operator
 from planner.resolution.required import closed_schema
 from planner.resolution.session_values import session_signatures
 from planner.resolution.statement import Level, Statement
 from planner.syntax.names import qualifier
 from planner.syntax.parse import split_and_parse
+from planner.types.base_types import base_type
+from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.signature import Signature, Volatility
 from planner.types.type_names import array_of, element_of, format_type, lookup_type
 from planner.types.types import FLOAT8, RECORD, UNKNOWN, VOID, SqlType, column_type
@@ -98,6 +100,14 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
     return (*before, *_built_in(name), *after)
 
 
+def _made_aggregates(level: Level, names: tuple[str, ...], inputs: tuple[int, ...]) -> Iterator[Signature]:
+    """The aggregates of extensions over the types of the arguments, where their schema is searched."""
+    for oid in dict.fromkeys(inputs):
+        record = base_type(oid)
+        if record is not None and is_searched(level, record, names[-2] if len(names) > 1 else ""):
+            yield from of_extensions.aggregates(record, names[-1])
+
+
 def _built_in(name: str) -> tuple[Signature, ...]:
     session = session_signatures(name)
     return session or registry.functions(name) + registry.aggregates(name) + registry.window_functions(name)
@@ -126,6 +136,8 @@ def resolve_call(
     if named:
         found, args = _by_argument_names(statement, found, args, arg_names)
     inputs = tuple(arg.type.oid for arg in args)
+    if max(inputs, default=0) > FIRST_USER_TYPE:
+        found = (*found, *_made_aggregates(level, names, inputs))
     possible = candidates(found, len(args), expand_variadic=not variadic)
     if variadic and any(candidate.args[-1:] == (ANY,) for candidate in possible):
         _check_spread(level, args[-1])

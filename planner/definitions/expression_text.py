@@ -15,17 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from planner.definitions.deparse import literal_text as shown_literal
+from planner.functions import of_extensions
 from planner.ir import nodes as ir
 from planner.ir import written as w
 from planner.ir.rewrite import transform
 from planner.resolution.coercion import Context, pathway
 from planner.syntax.identifiers import quote_identifier
 from planner.types import types as t
+from planner.types.base_types import base_type
 from planner.types.signature import Kind
 from planner.types.type_names import array_of, format_type
 from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import REG_TYPES, SqlType
-from planner.types.user_types import attributes, function_name, kept_field, value_to_keep
+from planner.types.user_types import attributes, function_name, kept_field, shown_operator, value_to_keep
 from planner.values.text_values import format_text
 
 Written: TypeAlias = Mapping[int, tuple[Any, w.Form]]
@@ -211,6 +213,9 @@ class Printer:
         name = node.signature.name
         if node.signature.kind is not Kind.OPERATOR:
             return f"{quote_identifier(name)}({self._listed([self._under_domain(arg) for arg in node.args])})"
+        made = of_extensions.type_of(node.signature)
+        if made is not None:
+            name = shown_operator(made, name)
         args = [self.inside(self._under_domain(arg), node, implicit=True) for arg in node.args]
         return self._enclosed(f"{args[0]} {name} {args[1]}" if len(args) == 2 else f"{name} {args[0]}")
 
@@ -240,14 +245,17 @@ class Printer:
 
     def _quantified(self, node: ir.QuantifiedArray) -> str:
         arg, array = (self.inside(self._under_domain(side), node, implicit=True) for side in (node.arg, node.array))
-        return self._enclosed(f"{arg} {node.operator.name} {node.quantifier.upper()} ({array})")
+        return self._enclosed(
+            f"{arg} {_named(node.operator.name, node.operator.args[1])} {node.quantifier.upper()} ({array})"
+        )
 
     def _in_array(self, node: w.InArray) -> str:
         array = f"ARRAY[{self._listed(node.items)}]"
         if node.compared != node.element:
             array = f"{self._enclosed(array)}::{format_type(array_of(node.compared))}"
         arg = self.inside(self._under_domain(node.arg), node, implicit=True)
-        return self._enclosed(f"{arg} {node.symbol} {'ALL' if node.negated else 'ANY'} ({array})")
+        symbol = _named(node.symbol, node.compared)
+        return self._enclosed(f"{arg} {symbol} {'ALL' if node.negated else 'ANY'} ({array})")
 
     def _in_list(self, node: ir.InList) -> str:
         arg = self.inside(node.arg, node, implicit=True)
@@ -399,6 +407,12 @@ class Printer:
         row = self._listed(node.args)
         compared = row if len(node.args) == 1 else f"ROW({row})"
         return f"({compared} {node.operators[0].name} {node.quantifier.upper()} (SubPlan))"
+
+
+def _named(symbol: str, type_oid: int) -> str:
+    """The operator that compares values of a type with each other, by its name."""
+    record = base_type(type_oid)
+    return symbol if record is None else shown_operator(record, symbol)
 
 
 Printer.methods = {

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from planner.common_errors import repeated_column
 from planner.definitions.deparse import query_text
+from planner.definitions.kept_operators import keep_operators
 from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
 from planner.queries.changes.changes import CHANGES, bind_change
 from planner.queries.column_names import column_name
@@ -100,6 +101,8 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:
     if notes.enum_values or notes.objects:
         _keep_values(copy.tree, notes)
     keep_functions(copy.tree, notes.functions)
+    if notes.operators:
+        keep_operators(copy.tree, notes.operators)
     _Qualified(context).visit(copy.tree, frozenset())
     used = _with_what_views_read(context, statement.relations)
     named = {oid for type_oid, oid in notes.objects.values() if type_oid == REGCLASS and context.catalog.get(oid)}

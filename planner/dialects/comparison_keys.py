@@ -12,6 +12,8 @@ from planner.dialects.dialect import Dialect
 from planner.dialects.engine_name import EngineName
 from planner.ir.physical import element_type, listed
 from planner.types import types
+from planner.types.base_types import CITEXT, kind_of
+from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.ranges import range_or_multirange
 from planner.types.types import SqlType, is_wide
 
@@ -68,6 +70,8 @@ def order_key(type: SqlType, dialect: Dialect) -> str:
         return "tg_jsonb_key({0})"
     if is_wide(type):
         return WIDE_ORDER[dialect.name]
+    if type.oid > FIRST_USER_TYPE and kind_of(type.oid) == CITEXT:
+        return "lower({0})"
     ranges = range_or_multirange(type.oid)
     if ranges is not None and ranges.subtype == types.NUMERIC:
         return "tg_range_key({0})"

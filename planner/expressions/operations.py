@@ -13,7 +13,19 @@ from planner.expressions.bind import bind
 from planner.expressions.constant_lists import constant_list
 from planner.expressions.record_arrays import compare_with_rows
 from planner.expressions.subqueries import compare_row_with_subquery
-from planner.ir.nodes import BoolOp, Case, Distinct, InList, Literal, Param, QuantifiedArray, RowConstructor, Scalar
+from planner.functions import of_extensions
+from planner.ir.nodes import (
+    BoolOp,
+    Call,
+    Case,
+    Distinct,
+    InList,
+    Literal,
+    Param,
+    QuantifiedArray,
+    RowConstructor,
+    Scalar,
+)
 from planner.ir.rewrite import column_ids, transform
 from planner.ir.written import InArray, NullIf
 from planner.resolution.casting import coerce, unify
@@ -24,6 +36,7 @@ from planner.resolution.operators import (
     build_call,
     find_operator,
     make_operator,
+    note_operator,
     operator_symbol,
 )
 from planner.resolution.statement import Handler, Level
@@ -42,14 +55,21 @@ def _a_expr(level: Level, tree: Tree) -> Scalar:
 def _op(level: Level, tree: Tree) -> Scalar:
     names = strings(tree.name)
     if not tree.HasField("lexpr"):
-        return make_operator(level, names, None, bind(level, tree.rexpr), tree.location)
+        return _noted(level, tree, make_operator(level, names, None, bind(level, tree.rexpr), tree.location))
     if tree.lexpr.HasField("row_expr") and tree.rexpr.HasField("sub_link"):
         link = tree.rexpr.sub_link
         if link.sub_link_type == pb.EXPR_SUBLINK:
             return compare_row_with_subquery(level, names, tree, link)
     left = bind(level, tree.lexpr)
     right = bind(level, tree.rexpr)
-    return make_operator(level, names, left, right, tree.location)
+    return _noted(level, tree, make_operator(level, names, left, right, tree.location))
+
+
+def _noted(level: Level, tree: Tree, result: Scalar) -> Scalar:
+    """`result`, after `note_operator`."""
+    if level.statement.definition is not None and isinstance(result, Call):
+        note_operator(level, tree, result.signature)
+    return result
 
 
 def _op_quantified(level: Level, tree: Tree) -> Scalar:
@@ -61,6 +81,7 @@ def _op_quantified(level: Level, tree: Tree) -> Scalar:
         compared = compare_with_rows(level, symbol, left, right, quantifier, tree.location)
         return level.statement.at(compared, _leftmost(level, left, tree.location))
     arg, signature, array = array_operator(level, strings(tree.name), left, right, tree.location)
+    note_operator(level, tree, signature)
     result = QuantifiedArray(arg=arg, operator=signature, quantifier=quantifier, array=array, type=BOOLEAN)
     return level.statement.at(result, _leftmost(level, left, tree.location))
 
@@ -152,10 +173,14 @@ def _in(level: Level, tree: Tree) -> Scalar:
             tests.append(statement.written_as(found, form))
             chosen = {id(item) for item in constants}
             items = [item for item in items if id(item) not in chosen]
+            if not items:
+                note_operator(level, tree, found.equals)
     symbol = "<>" if negated else "="
     tests.extend(make_operator(level, (symbol,), left, item, location) for item in items)
     where = _leftmost(level, left, location)
     if len(tests) == 1:
+        if isinstance(tests[0], Call):
+            note_operator(level, tree, tests[0].signature)
         return statement.at(tests[0], where)
     return statement.at(BoolOp(op="and" if negated else "or", args=tuple(tests), type=BOOLEAN), where)
 
@@ -181,12 +206,19 @@ def _between(level: Level, tree: Tree) -> Scalar:
     location = tree.location
     kind = tree.kind
 
+    def both(one: Scalar, other: Scalar) -> tuple[Scalar, Scalar]:
+        if level.statement.definition is not None and isinstance(one, Call) and isinstance(other, Call):
+            made = of_extensions.type_of(other.signature)
+            if made is not None and made == of_extensions.type_of(one.signature):
+                note_operator(level, tree, one.signature)
+        return one, other
+
     def inside(a: Scalar, b: Scalar) -> Scalar:
-        parts = (make_operator(level, (">=",), arg, a, location), make_operator(level, ("<=",), arg, b, location))
+        parts = both(make_operator(level, (">=",), arg, a, location), make_operator(level, ("<=",), arg, b, location))
         return BoolOp(op="and", args=parts, type=BOOLEAN)
 
     def outside(a: Scalar, b: Scalar) -> Scalar:
-        parts = (make_operator(level, ("<",), arg, a, location), make_operator(level, (">",), arg, b, location))
+        parts = both(make_operator(level, ("<",), arg, a, location), make_operator(level, (">",), arg, b, location))
         return BoolOp(op="or", args=parts, type=BOOLEAN)
 
     if kind == pb.AEXPR_BETWEEN:

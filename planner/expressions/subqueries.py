@@ -21,7 +21,14 @@ from planner.ir.nodes import (
     ScalarSubquery,
 )
 from planner.ir.written import RowOfQuery
-from planner.resolution.operators import BOOLEAN, build_call, find_operator, make_operator
+from planner.resolution.operators import (
+    BOOLEAN,
+    build_call,
+    find_operator,
+    make_operator,
+    note_operator,
+    operator_symbol,
+)
 from planner.resolution.query import bind_subquery, cast_columns, single_column
 from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
@@ -62,7 +69,8 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
     statement = level.statement
     location = tree.location
     names = strings(tree.oper_name) or ("=",)
-    symbol = "<>" if names[-1] == "!=" else names[-1]
+    symbol = operator_symbol(level, names, location)
+    symbol = "<>" if symbol == "!=" else symbol
     test = bind(level, tree.testexpr)
     args = test.items if isinstance(test, RowConstructor) else (test,)
     _check_width(level, rel, len(args), location)
@@ -81,6 +89,8 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
                 f"operator {symbol} must return type boolean, not type {format_type(call.type.oid)}",
                 position=statement.position(location),
             )
+        if len(args) == 1:
+            note_operator(level, tree, signature)
         calls.append(call)
         targets.append(call.args[1].type)
     quantifier: Any = "any" if tree.sub_link_type == pb.ANY_SUBLINK else "all"

@@ -19,6 +19,8 @@ class Available(Struct, frozen=True, kw_only=True):
     """Whether its functions can be moved to another schema."""
     is_trusted: bool = True
     """Whether those may create it who may create objects in the database, and not superusers alone."""
+    types: tuple[str, ...] = ()
+    """The types that it makes before its script (`planner.types.base_types`)."""
     has_script: bool = True
     """False for one that adds nothing to what is there without it."""
 
@@ -47,6 +49,12 @@ AVAILABLE: Mapping[str, Available] = {
         ),
         Available(
             name="btree_gist", version="1.7", comment="support for indexing common datatypes in GiST", has_script=False
+        ),
+        Available(
+            name="citext",
+            version="1.6",
+            comment="data type for case-insensitive character strings",
+            types=("citext",),
         ),
         Available(name="fuzzystrmatch", version="1.1", comment="determine similarities and distance between strings"),
         Available(

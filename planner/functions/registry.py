@@ -18,7 +18,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from planner.functions import own
+from planner.functions import of_extensions, own
 from planner.functions.behind import functions_behind
 from planner.functions.forms.form import Form
 from planner.functions.routines import Routine, routines
@@ -116,6 +116,7 @@ def _registry() -> _Registry:
         if routine.columns is not None:
             columns[signature.oid] = routine.columns
     forms.update({(False, signature.oid): given for signature, given in own.FORMS.items()})
+    forms.update(of_extensions.forms())
     operators = {name: overloads for (group, name), overloads in named.items() if group == "operator"}
     exists = frozenset(oid for is_operator, oid in forms if not is_operator)
     for signature in functions_behind(catalog, operators):

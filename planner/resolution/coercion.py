@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from planner.catalog_data.content import casts
 from planner.errors import DatatypeMismatch
+from planner.types.base_types import cast_rule
 from planner.types.ranges import multirange_of, range_of
 from planner.types.signature import Signature
 from planner.types.type_names import array_of, element_of, format_type, type_row
@@ -83,6 +84,9 @@ def _find_pathway(source: int, target: int, context: Context) -> str | None:
         if context < _CONTEXTS[cast.context]:
             return None
         return {"b": "relabel", "f": "function", "i": "io"}[cast.method]
+    rule = cast_rule(source, target)
+    if rule is not None:
+        return None if context < _CONTEXTS[rule.context] else "function" if rule.function else "relabel"
     if (source == RECORD and category(target) == "C") or (target == RECORD and category(source) == "C"):
         return "io"
     if target not in (OIDVECTOR, INT2VECTOR):

@@ -14,7 +14,7 @@ from planner.errors import (
     UndefinedFunction,
     WrongObjectType,
 )
-from planner.functions import registry
+from planner.functions import of_extensions, registry
 from planner.ir.composite import Composite
 from planner.ir.nodes import (
     BoolOp,
@@ -43,18 +43,26 @@ from planner.resolution.coercion import (
 from planner.resolution.records import fields_of, is_written_row
 from planner.resolution.statement import Level
 from planner.syntax.names import qualifier
+from planner.syntax.parse import Tree
 from planner.types import types as t
+from planner.types.base_types import base_type
 from planner.types.signature import Signature, Volatility
 from planner.types.type_names import array_of, element_of, format_type
+from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import BOOL, RECORD, UNKNOWN, SqlType, column_type
-from planner.types.user_types import attributes, is_user_type
+from planner.types.user_types import STORED_SCHEMA, attributes, is_user_type, kept_schema
+from storage.catalog.model import Schema
+from storage.catalog.types import BaseType
 
 BOOLEAN = SqlType(BOOL)
 
 
 def operator_symbol(level: Level, names: tuple[str, ...], location: int) -> str:
-    """The symbol of a possibly qualified operator name; every operator lives in pg_catalog."""
+    """The symbol of a possibly qualified operator name; those that are not in pg_catalog are an extension's, and keep
+    the name of their schema."""
     schema = qualifier(names, level.statement.context.database)
+    if schema is not None and schema.startswith(f"{STORED_SCHEMA}."):
+        return ".".join(names)
     if schema is not None and schema != "pg_catalog":
         if level.statement.context.catalog.schema(schema) is None and schema != "information_schema":
             raise missing_schema(schema, level.statement.position(location))
@@ -62,8 +70,10 @@ def operator_symbol(level: Level, names: tuple[str, ...], location: int) -> str:
     return names[-1]
 
 
-def _resolve(symbol: str, left: int, right: int) -> Signature | None:
+def _resolve(level: Level, symbol: str, left: int, right: int, *, built_in: bool) -> Signature | None:
     """The overload of a binary operator for argument types. None: none fits. Raises `Ambiguous`."""
+    if (is_user_type(left) or is_user_type(right)) and not built_in:
+        return _find_overload(symbol, left, right, made_operators(level, symbol, (left, right)))
     if is_user_type(left) or is_user_type(right):
         return _find_overload(symbol, left, right)
     return _built_in_overload(symbol, left, right)
@@ -74,8 +84,8 @@ def _built_in_overload(symbol: str, left: int, right: int) -> Signature | None:
     return _find_overload(symbol, left, right)
 
 
-def _find_overload(symbol: str, left: int, right: int) -> Signature | None:
-    overloads = [signature for signature in registry.operators(symbol) if len(signature.args) == 2]
+def _find_overload(symbol: str, left: int, right: int, made: Sequence[Signature] = ()) -> Signature | None:
+    overloads = [signature for signature in (*registry.operators(symbol), *made) if len(signature.args) == 2]
     exact = (left, right)
     if UNKNOWN in exact and left != right:
         known = right if left == UNKNOWN else left
@@ -87,9 +97,9 @@ def _find_overload(symbol: str, left: int, right: int) -> Signature | None:
     return found.signature if found is not None else None
 
 
-def _resolve_prefix(symbol: str, operand: int) -> Signature | None:
+def _resolve_prefix(level: Level, symbol: str, operand: int) -> Signature | None:
     if is_user_type(operand):
-        return _find_prefix(symbol, operand)
+        return _find_prefix(symbol, operand, made_operators(level, symbol, (operand,)))
     return _built_in_prefix(symbol, operand)
 
 
@@ -98,16 +108,53 @@ def _built_in_prefix(symbol: str, operand: int) -> Signature | None:
     return _find_prefix(symbol, operand)
 
 
-def _find_prefix(symbol: str, operand: int) -> Signature | None:
-    overloads = [signature for signature in registry.operators(symbol) if len(signature.args) == 1]
+def _find_prefix(symbol: str, operand: int, made: Sequence[Signature] = ()) -> Signature | None:
+    overloads = [signature for signature in (*registry.operators(symbol), *made) if len(signature.args) == 1]
     found = choose(candidates(overloads, 1), (operand,))
     return found.signature if found is not None else None
 
 
-def find_operator(level: Level, symbol: str, left: int, right: int, location: int) -> Signature:
-    """The binary operator for operand types. Raises 42883 and 42725 with PostgreSQL's texts."""
+def made_operators(level: Level, symbol: str, operands: Sequence[int]) -> list[Signature]:
+    """The operators of extensions over the types of the operands, of which one is a user's, where their schema is
+    searched."""
+    found: list[Signature] = []
+    schema, _, name = symbol.rpartition(".")
+    for oid in dict.fromkeys(operands):
+        record = base_type(oid)
+        if record is not None and is_searched(level, record, schema):
+            found += of_extensions.operators(record, name)
+    return found
+
+
+def is_searched(level: Level, record: BaseType, schema: str) -> bool:
+    """Whether names of `schema` (empty: of no schema) can be those of what the extension of the type has made. What is
+    stored means what it meant."""
+    statement = level.statement
+    stored = statement.reads_stored or (statement.view_depth > 0 and statement.arguments is None)
+    if (stored and not schema) or schema == kept_schema(record.oid):
+        return True
+    of = TYPE_SCOPE.get().catalog.get(record.schema)
+    assert isinstance(of, Schema)
+    return of.name == schema if schema else of.name in statement.context.search_path
+
+
+def note_operator(level: Level, tree: Tree, operator: Signature) -> None:
+    """Remember, for who writes out a definition, that an expression (A_Expr, or SubLink) has an operator of an
+    extension."""
+    statement = level.statement
+    if statement.definition is not None and statement.view_depth == 0:
+        record = of_extensions.type_of(operator)
+        if record is not None:
+            statement.definition.operators.append((tree, record.oid))
+
+
+def find_operator(
+    level: Level, symbol: str, left: int, right: int, location: int, *, built_in: bool = False
+) -> Signature:
+    """The binary operator for operand types, with `built_in` one of pg_catalog. Raises 42883 and 42725 with
+    PostgreSQL's texts."""
     try:
-        signature = _resolve(symbol, left, right)
+        signature = _resolve(level, symbol, left, right, built_in=built_in)
     except Ambiguous:
         raise _ambiguous(level, f"{format_type(left)} {symbol} {format_type(right)}", location) from None
     if signature is None:
@@ -165,7 +212,7 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
         return compare_rows(level, symbol, left, right, location)
     if left is None:
         try:
-            signature = _resolve_prefix(symbol, right.type.oid)
+            signature = _resolve_prefix(level, symbol, right.type.oid)
         except Ambiguous:
             raise _ambiguous(level, f"{symbol} {format_type(right.type.oid)}", location) from None
         if signature is None:
@@ -187,7 +234,8 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
         )
     if symbol in _ROW_OPERATORS and {left.type.oid, right.type.oid} == {RECORD, UNKNOWN}:
         return _compare_with_unknown(level, left if left.type.oid == UNKNOWN else right, location)
-    signature = find_operator(level, symbol, left.type.oid, right.type.oid, location)
+    built_in = len(names) > 1 and "." not in symbol
+    signature = find_operator(level, symbol, left.type.oid, right.type.oid, location, built_in=built_in)
     return build_call(level, signature, [left, right], location)
 
 
@@ -344,7 +392,8 @@ def array_operator(
         element = {t.INT2VECTOR: t.INT2, t.OIDVECTOR: t.OID}.get(right.type.oid, element)
         if not element:
             raise WrongObjectType("op ANY/ALL (array) requires array on right side", position=position)
-    signature = find_operator(level, symbol, left.type.oid, element, location)
+    built_in = len(names) > 1 and "." not in symbol
+    signature = find_operator(level, symbol, left.type.oid, element, location, built_in=built_in)
     concrete, result = resolve_polymorphic(signature, signature.args, (left.type.oid, element))
     signature = concrete_signature(signature, concrete, result)
     if result != BOOL:

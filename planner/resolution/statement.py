@@ -247,6 +247,8 @@ class DefinitionNotes(Struct):
     """The calls (FuncCall) of functions of users, with the oids of these."""
     fields: list[tuple[Any, str]] = field(default_factory=list)
     """The selections of fields of composite types (the step of an A_Indirection), with the fields' lasting names."""
+    operators: list[tuple[Any, int]] = field(default_factory=list)
+    """The expressions (A_Expr, SubLink) with an operator of an extension, with the oid of the type's record."""
     sequences: set[int] = field(default_factory=set)
     """The sequences that are read as tables."""
 

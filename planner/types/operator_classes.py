@@ -8,6 +8,7 @@ from functools import cache
 from planner.catalog_data.content import columns
 from planner.errors import DatatypeMismatch, InvalidParameterValue, UndefinedObject
 from planner.types import types as t
+from planner.types.base_types import kind_of, operator_class_called, operator_classes
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import check_collation, format_type, type_row
 
@@ -43,6 +44,9 @@ def _named(method: str) -> Mapping[str, tuple[int, int]]:
 
 def operator_class_name(oid: int) -> str:
     """The name of an operator class."""
+    made = operator_class_called(oid)
+    if made is not None:
+        return made[1].name
     data = columns("pg_opclass")
     return str(data["opcname"][data["oid"].index(oid)])
 
@@ -62,7 +66,10 @@ def default_operator_class(type_oid: int, method: str = "btree") -> int | None:
     type_oid = t.under_domain(type_oid)
     if method == "gist" and range_or_multirange(type_oid) is not None:
         return _defaults("gist")[input_type(type_oid)]
-    found = _defaults("btree" if method == "gist" else method)
+    method = "btree" if method == "gist" else method
+    for made in operator_classes(type_oid, method):
+        return made.oid
+    found = _defaults(method)
     return found.get(type_oid) or found.get(input_type(type_oid))
 
 
@@ -80,6 +87,9 @@ def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has
         return default
     type_oid = t.under_domain(type_oid)
     name = ".".join(given)
+    for made in operator_classes(type_oid, method):
+        if made.name == given[-1]:
+            return made.oid
     own = method != "gist" or range_or_multirange(type_oid) is not None
     known = _named(method if own else "btree")
     found = known.get(given[-1]) if len(given) == 1 or given[-2] == "pg_catalog" else None
@@ -95,12 +105,18 @@ def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has
 def accepts(oid: int, type_oid: int) -> bool:
     """Whether the operator class is one for keys of this type."""
     type_oid = t.under_domain(type_oid)
+    made = operator_class_called(oid)
+    if made is not None:
+        return kind_of(type_oid) == made[0]
     data = columns("pg_opclass")
     return data["opcintype"][data["oid"].index(oid)] in (type_oid, input_type(type_oid))
 
 
 def operator_family_name(operator_class_oid: int) -> str:
     """The name of the family that an operator class belongs to."""
+    made = operator_class_called(operator_class_oid)
+    if made is not None:
+        return made[1].name
     classes, families = columns("pg_opclass"), columns("pg_opfamily")
     family = classes["opcfamily"][classes["oid"].index(operator_class_oid)]
     return str(families["opfname"][families["oid"].index(family)])
@@ -108,6 +124,9 @@ def operator_family_name(operator_class_oid: int) -> str:
 
 def equality(operator_class_oid: int) -> int:
     """The oid of the operator that says for an operator class which keys are equal."""
+    made = operator_class_called(operator_class_oid)
+    if made is not None:
+        return made[1].equality
     classes, operators = columns("pg_opclass"), columns("pg_amop")
     place = classes["oid"].index(operator_class_oid)
     family, type_oid = classes["opcfamily"][place], classes["opcintype"][place]

@@ -17,9 +17,9 @@ from msgspec import Struct
 from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
 from storage.catalog.model import CatalogSnapshot, DomainType, EnumType, Relation
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 
-UserType: TypeAlias = EnumType | DomainType | UserRange | Relation
+UserType: TypeAlias = EnumType | DomainType | UserRange | BaseType | Relation
 """What a type of a user is recorded as. A relation's type is that of its rows."""
 
 
@@ -66,7 +66,7 @@ def record_of(oid: int) -> UserType | None:
         return None
     owner = derived_oids.owner_of_row_type(oid)
     record = TYPE_SCOPE.get().catalog.get(owner) if owner is not None else None
-    return record if isinstance(record, (EnumType, DomainType, UserRange, Relation)) else None
+    return record if isinstance(record, (EnumType, DomainType, UserRange, BaseType, Relation)) else None
 
 
 def domain_of(oid: int) -> DomainType | None:

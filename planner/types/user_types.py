@@ -17,13 +17,14 @@ from planner.catalog_data.content import TypeRow, types
 from planner.errors import InsufficientPrivilege
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import derived_oids
+from planner.types.base_types import KINDS
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.type_scope import TYPE_SCOPE, UserType, record_of
 from planner.types.types import INT8, OID, REG_TYPES, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Relation, Schema
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 
 _INT8_ARRAY = 1016
 
@@ -60,7 +61,7 @@ def held_as(type: SqlType) -> SqlType:
 
 def is_type_record(record: Record | None) -> bool:
     """Whether the record is there for a type alone."""
-    return isinstance(record, (EnumType, DomainType, UserRange)) or (
+    return isinstance(record, (EnumType, DomainType, UserRange, BaseType)) or (
         isinstance(record, Relation) and record.kind == COMPOSITE
     )
 
@@ -102,6 +103,8 @@ def type_row_of(record: UserType) -> TypeRow:
     """What pg_type says of the type that is recorded so."""
     if isinstance(record, DomainType):
         return _domain_row(record)
+    if isinstance(record, BaseType):
+        return _base_row(record)
     enum, ranges = isinstance(record, EnumType), isinstance(record, UserRange)
     return TypeRow(
         oid=derived_oids.row_type_oid(record.oid),
@@ -137,6 +140,25 @@ def _domain_row(record: DomainType) -> TypeRow:
         basetype=record.base_oid,
         typmod=record.typmod,
         collation=record.collation,
+    )
+
+
+def _base_row(record: BaseType) -> TypeRow:
+    kind = KINDS[record.kind]
+    return TypeRow(
+        oid=derived_oids.row_type_oid(record.oid),
+        name=record.name,
+        namespace=record.schema,
+        len=-1,
+        byval=False,
+        type="b",
+        category=kind.category,
+        ispreferred=False,
+        elem=0,
+        array=derived_oids.array_type_oid(record.oid),
+        basetype=0,
+        typmod=-1,
+        collation=kind.collation,
     )
 
 
@@ -195,7 +217,7 @@ def _named(catalog: CatalogSnapshot, schema: int, name: str) -> UserType | None:
     oid = catalog.type_names.get((schema, name))
     if oid is not None:
         record = catalog.get(oid)
-        return record if isinstance(record, (EnumType, DomainType, UserRange)) else None
+        return record if isinstance(record, (EnumType, DomainType, UserRange, BaseType)) else None
     return catalog.relation(schema, name)
 
 
@@ -230,14 +252,36 @@ def rows_mentioned(text: str) -> set[int]:
     return {int(match[1]) for match in _KEPT_ROW.finditer(text)}
 
 
+_KEPT_OPERATOR = re.compile(rf'OPERATOR\("{STORED_SCHEMA}\.(\d+)"\.([^)]+)\)')
+
+
+def kept_schema(record_oid: int) -> str:
+    """The schema that an operator of an extension has in an expression that the catalog keeps: that of the type which
+    is recorded under this oid. (Names of operators are printed with one other name alone.)"""
+    return f"{STORED_SCHEMA}.{record_oid}"
+
+
+def shown_operator(record: BaseType, symbol: str) -> str:
+    """An operator over the type of an extension as PostgreSQL prints it: with its schema where the search path does not
+    show it; or as an expression that the catalog keeps has it."""
+    scope = TYPE_SCOPE.get()
+    if scope.stored:
+        return f'OPERATOR("{kept_schema(record.oid)}".{symbol})'
+    schema = scope.catalog.get(record.schema)
+    assert isinstance(schema, Schema)
+    return symbol if schema.name in scope.search_path else f"OPERATOR({quote_identifier(schema.name)}.{symbol})"
+
+
 def mentions(text: str, record_oid: int) -> bool:
-    """Whether an expression that the catalog keeps names the type that is recorded under this oid."""
-    return kept_name(record_oid) in text
+    """Whether an expression that the catalog keeps names the type that is recorded under this oid, or an operator over
+    it."""
+    return kept_name(record_oid) in text or f'"{kept_schema(record_oid)}"' in text
 
 
 def mentioned(text: str) -> tuple[int, ...]:
-    """The oids of the records of the types that an expression which the catalog keeps names."""
-    return tuple(dict.fromkeys(int(match[2]) for match in _KEPT.finditer(text)))
+    """The oids of the records of the types that an expression which the catalog keeps names, or has operators over."""
+    found = [match[2] for match in _KEPT.finditer(text)] + [match[1] for match in _KEPT_OPERATOR.finditer(text)]
+    return tuple(dict.fromkeys(map(int, found)))
 
 
 def value_to_keep(value: object, type: SqlType) -> str | None:
@@ -324,7 +368,11 @@ def with_names_shown(text: str) -> str:
         fields = attributes(derived_oids.row_type_oid(int(match[1]))) or ()
         return next((quote_identifier(field.name) for field in fields if field.physical == f"a{match[2]}"), match[0])
 
-    return _KEPT_FIELD.sub(shown_field, _KEPT.sub(shown, text))
+    def operator(match: re.Match[str]) -> str:
+        record = record_of(derived_oids.row_type_oid(int(match[1])))
+        return shown_operator(record, match[2]) if isinstance(record, BaseType) else match[0]
+
+    return _KEPT_OPERATOR.sub(operator, _KEPT_FIELD.sub(shown_field, _KEPT.sub(shown, text)))
 
 
 def shown_name(row: TypeRow) -> str:

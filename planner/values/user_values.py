@@ -1,5 +1,5 @@
-"""Values of types that users define, to and from text. A value of an enum is the number that orders it
-(`EnumLabel.position`)."""
+"""Values of types that users define, and of those that extensions make, to and from text. A value of an enum is the
+number that orders it (`EnumLabel.position`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from planner.errors import InvalidTextRepresentation
 from planner.ir.composite import Composite
+from planner.types.base_types import kind_of
 from planner.types.derived_oids import row_type_oid
 from planner.types.type_names import format_type
 from planner.types.types import SqlType
@@ -16,11 +17,13 @@ from storage.catalog.model import EnumType
 
 
 def parse_user_value(text: str, type: SqlType, parse: Callable[[str, SqlType], object]) -> object:
-    """The value of the enum or composite type `type` that `text` stands for; `parse` reads a row's fields. Raises
-    22P02, and what `parse` raises."""
+    """The value of the enum, composite type or type of an extension `type` that `text` stands for; `parse` reads a
+    row's fields. Raises 22P02, and what `parse` raises."""
     enum = enum_of(type.oid)
     if enum is not None:
         return enum_position(enum, text)
+    if kind_of(type.oid) is not None:
+        return text
     fields = attributes(type.oid) or ()
     pairs = zip(record_items(text, len(fields)), fields, strict=True)
     return Composite(tuple(None if item is None else parse(item, field.type) for item, field in pairs))

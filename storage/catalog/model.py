@@ -27,7 +27,7 @@ from storage.catalog.materialized import Materialized
 from storage.catalog.outside import Extension, ForeignServer, ForeignTable
 from storage.catalog.record import IndexMarks, Record
 from storage.catalog.routines import Function
-from storage.catalog.types import EnumLabel, UserRange
+from storage.catalog.types import BaseType, EnumLabel, UserRange
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
 
@@ -297,7 +297,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
     | Function | Membership | Extension | AuthenticationSecret | Acl | DefaultAcl | Policy | RowSecurity | ForeignServer
-    | UserRange
+    | UserRange | BaseType
 )  # fmt: skip
 
 
@@ -423,7 +423,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                 elif isinstance(record, Constraint):
                     constraints = _without_constraint(constraints, record)
                     called = _without(called, record.name, record.oid)
-                elif isinstance(record, (EnumType, DomainType, UserRange)):
+                elif isinstance(record, (EnumType, DomainType, UserRange, BaseType)):
                     types = types.delete((record.schema, record.name))
                 elif isinstance(record, Function):
                     functions = _without(functions, (record.schema, record.name), record.oid)
@@ -446,7 +446,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                 elif isinstance(record, Constraint):
                     constraints = _with_constraint(constraints, record)
                     called = _with(called, record.name, record.oid)
-                elif isinstance(record, (EnumType, DomainType, UserRange)):
+                elif isinstance(record, (EnumType, DomainType, UserRange, BaseType)):
                     if (record.schema, record.name) in types:
                         raise ValueError(f"type {record.name!r} exists in schema {record.schema}")
                     types = types.set((record.schema, record.name), record.oid)
@@ -541,7 +541,9 @@ def _database_of(
     match record:
         case Schema():
             return _database_of_schema(record)
-        case Relation() | Sequence() | Index() | EnumType() | DomainType() | UserRange() | Function() | Extension():
+        case Relation() | Sequence() | Index() | EnumType() | DomainType() | UserRange() | BaseType():
+            above = record.schema
+        case Function() | Extension():
             above = record.schema
         case Constraint() | Policy() | RowSecurity():
             above = record.relation

@@ -25,7 +25,7 @@ class Extension(Record, frozen=True, kw_only=True, tag="extension"):
     owner: int
     version: str
     members: tuple[int, ...] = ()
-    """Oids of the functions that its script made, in their order: they go with it, and not without it."""
+    """Oids of the types and functions that it has made, in their order: they go with it, and not without it."""
 
 
 class UserMapping(msgspec.Struct, frozen=True, kw_only=True):

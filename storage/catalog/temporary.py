@@ -31,7 +31,7 @@ from storage.catalog.model import (
     Sequence,
 )
 from storage.catalog.routines import Function
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 
 FIRST_TEMPORARY_OID = 300_000_000
 """Temporary objects have oids from here; those of other objects are below. Other processes may give out the same."""
@@ -129,7 +129,7 @@ def _needs(record: CatalogRecord, gone: set[int]) -> bool:
     match record:
         case Relation():
             return record.schema in gone or not gone.isdisjoint(record.depends_on)
-        case EnumType() | DomainType() | UserRange():
+        case EnumType() | DomainType() | UserRange() | BaseType():
             return record.schema in gone
         case Function():
             return record.schema in gone or not gone.isdisjoint(record.depends_on)

@@ -1,4 +1,4 @@
-"""Parts of types of users, and range types, as the catalog has them."""
+"""Parts of types of users, range types and those that extensions make, as the catalog has them."""
 
 from __future__ import annotations
 
@@ -41,3 +41,13 @@ class UserRange(Record, frozen=True, kw_only=True, tag="range"):
     def is_multirange(self) -> bool:
         """Whether it is the multirange of the two."""
         return self.oid == self.multirange
+
+
+class BaseType(Record, frozen=True, kw_only=True, tag="base_type"):
+    """A type that an extension makes. Its type's oid follows from the record's, as an enum's does."""
+
+    name: str
+    schema: int
+    owner: int
+    kind: str
+    """Which it is (`planner.types.base_types`), whatever it is called."""

@@ -110,6 +110,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "lowering.scalars",
         "lowering.fragments",
         "functions",
+        "functions.families.extensions",
         "functions.families",
         "functions.families.datetime",
         "functions.families.opaque",

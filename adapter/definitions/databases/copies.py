@@ -34,11 +34,12 @@ from storage.catalog.model import (
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.routines import Function
-from storage.catalog.types import EnumLabel, UserRange
+from storage.catalog.types import BaseType, EnumLabel, UserRange
 from storage.ids import ShardId
 
-_BY_NUMBER = re.compile(r"""(?<=')\d+(?='::regclass)|(?<=\btidegate\.")\d+(?=")""")
-"""The oids in stored expressions: of sequences, and of types and functions of users (`planner.types.user_types`)."""
+_BY_NUMBER = re.compile(r"""(?<=')\d+(?='::regclass)|(?<=\btidegate\.")\d+(?=")|(?<="tidegate\.)\d+(?=")""")
+"""The oids in stored expressions: of sequences, and of types and functions of users, and of types whose operators are
+named (`planner.types.user_types`)."""
 
 
 def oids_for(records: Iterable[CatalogRecord]) -> int:
@@ -186,6 +187,8 @@ class Copies:
                     subtype=self._oid(record.subtype),
                     difference=self._some(record.difference),
                 )
+            case BaseType():
+                return replace(record, oid=oid, schema=self._oid(record.schema))
             case Function():
                 return replace(
                     record,

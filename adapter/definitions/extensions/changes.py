@@ -1,8 +1,9 @@
-"""CREATE, ALTER and DROP EXTENSION. The functions and views of one belong to it: they come, move and go with it."""
+"""CREATE, ALTER and DROP EXTENSION. The types, functions and views of one belong to it: they come, move and go with
+it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from adapter.access.membership import is_superuser
 from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.common.owners import require_owner
+from adapter.definitions.types.names import check_free_type
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, creation_schema
 from adapter.execution.statement import Running
@@ -31,6 +33,7 @@ from planner.types.table_indexes import is_taken
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Comment, Relation, Schema
 from storage.catalog.outside import Extension
 from storage.catalog.routines import Function
+from storage.catalog.types import BaseType
 
 
 def find(catalog: CatalogSnapshot, name: str) -> Extension | None:
@@ -48,10 +51,10 @@ def require(catalog: CatalogSnapshot, name: str) -> Extension:
     return found
 
 
-def members(catalog: CatalogSnapshot, extension: Extension) -> Sequence[Function | Relation]:
-    """The functions and views that belong to it."""
+def members(catalog: CatalogSnapshot, extension: Extension) -> Sequence[Function | Relation | BaseType]:
+    """The types, functions and views that belong to it."""
     found = (catalog.get(oid) for oid in extension.members)
-    return [record for record in found if isinstance(record, (Function, Relation))]
+    return [record for record in found if isinstance(record, (Function, Relation, BaseType))]
 
 
 @contextmanager
@@ -107,15 +110,27 @@ def begin(running: Running, statement: st.CreateExtension) -> tuple[Available, S
     return known, schema
 
 
-def finish(running: Running, known: Available, schema: Schema, made: Sequence[int]) -> None:
-    """Record the extension whose script has made the objects `made`."""
+def make_types(running: Running, known: Available, schema: Schema) -> None:
+    """Make the types that the extension has, which the first superuser owns. 42710."""
+    for name in known.types:
+        check_free_type(own_catalog(running), schema.oid, name)
+        oid = new_oid(running, schema.oid)
+        record = BaseType(oid=oid, name=name, schema=schema.oid, owner=BOOTSTRAP_SUPERUSER_OID, kind=name)
+        change(running, added=[record])
+
+
+def finish(running: Running, known: Available, schema: Schema, before: Collection[int]) -> None:
+    """Record the extension that has made what was not among the objects `before`."""
+    after = own_catalog(running).records
+    kinds = (Function, Relation, BaseType)
+    made = sorted([oid for oid, record in after.items() if isinstance(record, kinds) and oid not in before])
     record = Extension(
         oid=new_oid(running, schema.oid),
         name=known.name,
         schema=schema.oid,
         owner=owner_oid(running),
         version=known.version,
-        members=tuple(made),
+        members=tuple(sorted(made)),
     )
     change(running, added=[record])
     comment = Comment(
@@ -155,6 +170,9 @@ def _move(running: Running, catalog: CatalogSnapshot, record: Extension, name: s
     running.transaction.rely_on([schema])
     parts = members(catalog, record)
     for part in parts:
+        if isinstance(part, BaseType):
+            check_free_type(catalog, schema.oid, part.name)
+            continue
         if isinstance(part, Relation):
             if is_taken(catalog, schema.oid, part.name):
                 raise DuplicateTable(f'relation "{part.name}" already exists in schema "{name}"')

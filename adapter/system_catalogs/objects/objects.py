@@ -38,7 +38,7 @@ from storage.catalog.model import (
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
 from storage.catalog.routines import Function
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 
 PG_CLASS = 1259
 PG_TYPE = 1247
@@ -210,6 +210,11 @@ class CatalogObjects:
         """Ranges of users and their multiranges."""
         return self._of(UserRange)
 
+    @property
+    def base_types(self) -> Sequence[BaseType]:
+        """Types that extensions have made."""
+        return self._of(BaseType)
+
     @cached_property
     def domain_checks(self) -> Mapping[int, tuple[DomainConstraint, DomainType]]:
         """The checks of domains by oid, with the domain that each is of."""
@@ -301,7 +306,7 @@ class CatalogObjects:
                 return PG_DATABASE
             case Constraint():
                 return PG_CONSTRAINT
-            case EnumType() | DomainType() | UserRange() | Relation(kind="c"):
+            case EnumType() | DomainType() | UserRange() | BaseType() | Relation(kind="c"):
                 return PG_TYPE
             case Function():
                 return PG_PROC
@@ -347,13 +352,13 @@ class CatalogObjects:
         owner = derived_oids.owner_of_row_type(oid)
         if owner is not None:
             record = self.snapshot.get(owner)
-            if isinstance(record, (Relation, EnumType, DomainType, UserRange)):
+            if isinstance(record, (Relation, EnumType, DomainType, UserRange, BaseType)):
                 kind = type_row_of(record).type
                 return Named(oid, record.schema, record.name, record.owner, kind)
         owner = derived_oids.owner_of_array_type(oid)
         if owner is not None:
             record = self.snapshot.get(owner)
-            if isinstance(record, (Relation, EnumType, DomainType, UserRange)):
+            if isinstance(record, (Relation, EnumType, DomainType, UserRange, BaseType)):
                 return Named(oid, record.schema, array_name(record.name), record.owner, "b")
         return None
 

@@ -33,6 +33,7 @@ from planner.types.table_indexes import constraint_of_index
 from planner.types.user_types import is_user_type, mentioned
 from storage.catalog.model import COMPOSITE, Relation
 from storage.catalog.outside import LAKE_WRAPPER_OID
+from storage.catalog.types import BaseType
 
 UTF8 = 6
 PG_DEFAULT_TABLESPACE = 1663
@@ -206,7 +207,10 @@ def pg_depend(objects: CatalogObjects) -> Content:
     for extension in objects.extensions:
         self = (PG_EXTENSION, extension.oid, 0)
         rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))
-        rows.extend(_depends((objects.class_of(oid), oid, 0), self, "e") for oid in extension.members)
+        for oid in extension.members:
+            of_type = isinstance(objects.snapshot.get(oid), BaseType)
+            member = (PG_TYPE, derived_oids.row_type_oid(oid)) if of_type else (objects.class_of(oid), oid)
+            rows.append(_depends((*member, 0), self, "e"))
     # Dumps leave out what an extension has brought, and this one is in every database.
     rows.append(_depends((PG_FOREIGN_DATA_WRAPPER, LAKE_WRAPPER_OID, 0), (PG_EXTENSION, PLPGSQL_OID, 0), "e"))
     for server in objects.foreign_servers:
@@ -217,6 +221,10 @@ def pg_depend(objects: CatalogObjects) -> Content:
         of_enum = (PG_TYPE, derived_oids.row_type_oid(enum.oid), 0)
         rows.append(_depends(of_enum, (PG_NAMESPACE, enum.schema, 0), "n"))
         rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(enum.oid), 0), of_enum, "i"))
+    for base in objects.base_types:
+        of_base = (PG_TYPE, derived_oids.row_type_oid(base.oid), 0)
+        rows.append(_depends(of_base, (PG_NAMESPACE, base.schema, 0), "n"))
+        rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(base.oid), 0), of_base, "i"))
     for domain in objects.domains:
         of_domain = (PG_TYPE, derived_oids.row_type_oid(domain.oid), 0)
         rows.append(_depends(of_domain, (PG_NAMESPACE, domain.schema, 0), "n"))

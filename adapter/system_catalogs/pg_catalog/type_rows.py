@@ -14,9 +14,9 @@ from planner.types import derived_oids
 from planner.types.type_names import type_row
 from planner.types.type_scope import UserType
 from planner.types.types import column_type
-from planner.types.user_types import array_name
+from planner.types.user_types import array_name, type_row_of
 from storage.catalog.model import DomainType, EnumType, Relation
-from storage.catalog.types import ENUM_SPACING, UserRange
+from storage.catalog.types import ENUM_SPACING, BaseType, UserRange
 
 _ENUM_FUNCTIONS = {"typinput": 3506, "typoutput": 3507, "typreceive": 3532, "typsend": 3533}
 
@@ -26,7 +26,13 @@ _COMPOSITE_FUNCTIONS = {"typinput": 2290, "typoutput": 2291, "typreceive": 2402,
 def pg_type(objects: CatalogObjects) -> Content:
     """The built-in types, and those of users with the arrays over them."""
     rows: list[Row] = []
-    records: list[UserType] = [*objects.relations, *objects.enums, *objects.domains, *objects.ranges]
+    records: list[UserType] = [
+        *objects.relations,
+        *objects.enums,
+        *objects.domains,
+        *objects.ranges,
+        *objects.base_types,
+    ]
     for record in records:
         rows.append(_domain_row(objects, record) if isinstance(record, DomainType) else _type_row(record))
         rows.append(_array_row(record))
@@ -50,6 +56,15 @@ def _type_row(record: UserType) -> Row:
         like = "nummultirange" if record.is_multirange else "numrange"
         align = "d" if _alignment(record.subtype) == "d" else "i"
         return {**template("pg_type", "typname", like), **own, "typalign": align}
+    if isinstance(record, BaseType):
+        layout = type_row_of(record)
+        return {
+            **template("pg_type", "typname", "text"),
+            **own,
+            "typcategory": layout.category,
+            "typispreferred": False,
+            "typcollation": layout.collation,
+        }
     return {
         **template("pg_type", "typname", "int4"),
         **own,
@@ -111,7 +126,7 @@ def _array_row(record: UserType) -> Row:
         "typname": array_name(record.name),
         "typelem": derived_oids.row_type_oid(record.oid),
         "typalign": _array_alignment(record),
-        "typcollation": record.collation if isinstance(record, DomainType) else 0,
+        "typcollation": type_row_of(record).collation,
     }
 
 
@@ -119,7 +134,7 @@ def _array_alignment(record: UserType) -> str:
     if isinstance(record, (DomainType, UserRange)):
         of = record.base_oid if isinstance(record, DomainType) else record.subtype
         return "d" if _alignment(of) == "d" else "i"
-    return "i" if isinstance(record, EnumType) else "d"
+    return "i" if isinstance(record, (EnumType, BaseType)) else "d"
 
 
 def _alignment(oid: int) -> str | None:

@@ -10,6 +10,7 @@ from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.numeric_division import quotient
 from planner.ir.physical import element_type
+from planner.types.base_types import kind_of
 from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of
 from planner.types.types import CIDR, INET, INTERVAL, NUMERIC, NumericShape, SqlType
 
@@ -104,7 +105,9 @@ def _sum_numeric(site: CallSite) -> str:
     return "sum({d}{0}){f}" if site.engine == "local" else "CAST(sum({d}{0}){f} AS {t})"
 
 
-def _extreme(name: str) -> Callable[[CallSite], str]:
+def extreme(name: str) -> Callable[[CallSite], str]:
+    """min or max."""
+
     def template(site: CallSite) -> str | None:
         if site.arg_types[0].oid == INTERVAL:
             if site.engine == "local":
@@ -114,7 +117,8 @@ def _extreme(name: str) -> Callable[[CallSite], str]:
             if site.engine == "local":
                 return f"arg_{name}({{0}}, tg_inet_key({{0}})){{f}}"
             return f"{name}_by({{0}}, {portable('tg_inet_key({0})')}){{f}}"
-        if site.type.oid == NUMERIC and not shape_of(site.type).exact_scale:
+        wide = site.type.oid == NUMERIC and not shape_of(site.type).exact_scale
+        if wide or kind_of(site.arg_types[0].oid) is not None:
             key = order_key(site.arg_types[0], site.dialect)
             if site.engine == "local":
                 return f"arg_{name}({{0}}, {key}){{f}}"
@@ -310,7 +314,7 @@ def forms() -> Mapping[str, Form]:
         given[f"{name}(float8,float8)"] = both(_of_pairs(name))
     for name in ("min", "max"):
         for type in (*_ORDERED, "bpchar", "interval", "inet", "anyarray"):
-            given[f"{name}({type})"] = both(_extreme(name))
+            given[f"{name}({type})"] = both(extreme(name))
     for name, kind in {
         "stddev": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop", "variance": "var_samp",
         "var_samp": "var_samp", "var_pop": "var_pop",

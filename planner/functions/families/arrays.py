@@ -11,7 +11,8 @@ from planner.dialects.comparison_keys import equality_key, order_key
 from planner.functions.families.array_dimensions import dimension_forms, with_dimensions
 from planner.functions.forms.form import CallSite, Form, Template, both
 from planner.ir.physical import element_type
-from planner.types.types import BOOL, INT2VECTOR, INT4, OIDVECTOR, is_wide
+from planner.types.base_types import kind_of
+from planner.types.types import BOOL, INT2VECTOR, INT4, OIDVECTOR, SqlType, is_wide
 
 
 def _array_length(site: CallSite) -> str:
@@ -107,19 +108,24 @@ def _replace(site: CallSite) -> str:
     return f"transform({{0}}, e -> CASE WHEN {element} <=> {wanted} THEN {{2}} ELSE e END)"
 
 
+def _is_keyed(type: SqlType) -> bool:
+    """Whether values are compared by keys here: numerics that are held as text, and what extensions make."""
+    return is_wide(type) or kind_of(type.oid) is not None
+
+
 def _element_keys(site: CallSite) -> tuple[str, str]:
     """What the element ``e`` and the second argument are compared by."""
-    key = f"({equality_key(site.arg_types[1], site.dialect)})" if is_wide(site.arg_types[1]) else "{0}"
+    key = f"({equality_key(site.arg_types[1], site.dialect)})" if _is_keyed(site.arg_types[1]) else "{0}"
     return key.replace("{0}", "e"), key.replace("{0}", "{1}")
 
 
 def _by_value(template: Template) -> Callable[[CallSite], str]:
-    """A template that compares elements, with numerics that are held as text compared by their values."""
+    """A template that compares elements, with those compared by their keys that have one."""
 
     def keyed(site: CallSite) -> str:
         sql = template if isinstance(template, str) else template(site) or ""
         for index, type in enumerate(site.arg_types):
-            if is_wide(element_type(type) or type):
+            if _is_keyed(element_type(type) or type):
                 place = f"{{{index}}}"
                 sql = sql.replace(place, f"({equality_key(type, site.dialect).replace('{0}', place)})")
         return sql
@@ -136,7 +142,7 @@ def _dims(site: CallSite) -> str:
 def _bucket(site: CallSite) -> str:
     dialect = site.dialect
     null = dialect.raise_sql("22004", "thresholds array must not contain NULLs")
-    key = f"({order_key(site.arg_types[0], dialect)})" if is_wide(site.arg_types[0]) else "{0}"
+    key = f"({order_key(site.arg_types[0], dialect)})" if _is_keyed(site.arg_types[0]) else "{0}"
     found = dialect.length(dialect.filter("{1}", "b", f"{key.replace('{0}', 'b')} <= {key}"))
     without = dialect.length(dialect.filter("{1}", "b", "b IS NOT NULL"))
     return (

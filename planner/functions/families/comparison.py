@@ -77,7 +77,7 @@ def _moment(symbol: str) -> Callable[[CallSite], str]:
     return template
 
 
-def _keyed(symbol: str) -> Callable[[CallSite], str]:
+def keyed(symbol: str) -> Callable[[CallSite], str]:
     """A comparison of values that an engine holds in another form than PostgreSQL compares."""
     key = equality_key if symbol in _EQUALITY else order_key
 
@@ -175,9 +175,9 @@ def forms() -> Mapping[str, Form]:
         for pair in _MOMENTS:
             given[f"{symbol}({pair})"] = both(_moment(symbol))
         for name in ("bpchar", "interval", "anyarray"):
-            given[f"{symbol}({name},{name})"] = both(_keyed(symbol))
+            given[f"{symbol}({name},{name})"] = both(keyed(symbol))
         # What orders jsonb is a function in Python, which Spark has from the local engine's form.
-        given[f"{symbol}(jsonb,jsonb)"] = (both if symbol in _EQUALITY else local_only)(_keyed(symbol))
+        given[f"{symbol}(jsonb,jsonb)"] = (both if symbol in _EQUALITY else local_only)(keyed(symbol))
         given[f"{symbol}(oidvector,oidvector)"] = Form(local=f"({{0}} {symbol} {{1}})")
         given[f"{symbol}(record,record)"] = plain if symbol in _EQUALITY else Form()
     given["=(xid,xid)"] = given["<>(xid,xid)"] = both("({0} = {1})")

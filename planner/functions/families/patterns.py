@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.dialects.quoting import quoted
-from planner.functions.forms.form import CallSite, Form, local_only
+from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.udfs.regex import compiled, first_is_longest
 from planner.functions.udfs.regular_expressions import like_with_escape, similar_to_regex, translate
 
@@ -15,7 +15,8 @@ def literal(site: CallSite, text: str) -> str:
     return quoted(site.dialect.string(text))
 
 
-def _like(negated: bool, insensitive: bool) -> Callable[[CallSite], str]:
+def like(*, negated: bool, insensitive: bool) -> Callable[[CallSite], str]:
+    """LIKE, or (`insensitive`) ILIKE."""
     word = ("NOT " if negated else "") + ("ILIKE" if insensitive else "LIKE")
 
     def template(site: CallSite) -> str:
@@ -29,7 +30,8 @@ def _like(negated: bool, insensitive: bool) -> Callable[[CallSite], str]:
     return template
 
 
-def _match(negated: bool, insensitive: bool) -> Callable[[CallSite], str | None]:
+def match(*, negated: bool, insensitive: bool) -> Callable[[CallSite], str | None]:
+    """Whether a regular expression matches."""
     word = "NOT " if negated else ""
 
     def template(site: CallSite) -> str | None:
@@ -87,15 +89,13 @@ def forms() -> Mapping[str, Form]:
         for symbol, negated, insensitive in (
             ("~~", False, False), ("!~~", True, False), ("~~*", False, True), ("!~~*", True, True),
         ):  # fmt: skip
-            like = _like(negated, insensitive)
-            given[f"{symbol}({type},text)"] = Form(local=like, spark=like)
+            given[f"{symbol}({type},text)"] = both(like(negated=negated, insensitive=insensitive))
         for symbol, negated, insensitive in (
             ("~", False, False), ("!~", True, False), ("~*", False, True), ("!~*", True, True),
         ):  # fmt: skip
-            match = _match(negated, insensitive)
-            given[f"{symbol}({type},text)"] = Form(local=match, spark=match)
-    given["like(text,text)"] = Form(local=_like(False, False), spark=_like(False, False))
-    given["notlike(text,text)"] = Form(local=_like(True, False), spark=_like(True, False))
+            given[f"{symbol}({type},text)"] = both(match(negated=negated, insensitive=insensitive))
+    given["like(text,text)"] = both(like(negated=False, insensitive=False))
+    given["notlike(text,text)"] = both(like(negated=True, insensitive=False))
     given["like_escape(text,text)"] = Form(local=_like_escape, spark=_like_escape)
     given["similar_to_escape(text)"] = Form(local=_similar, spark=_similar)
     given["similar_to_escape(text,text)"] = Form(local=_similar, spark=_similar)

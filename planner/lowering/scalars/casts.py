@@ -19,6 +19,7 @@ from planner.lowering.fragments.fragment import Fragment, simple
 from planner.lowering.fragments.templates import calls_python, fill
 from planner.lowering.scalars.texts import text_settings, text_template
 from planner.types import types
+from planner.types.base_types import like_text
 from planner.types.ranges import range_name, range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
@@ -50,6 +51,7 @@ def cast(ctx: Context, value: Fragment, source: SqlType, target: SqlType, *, exp
 
 def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     """The template of a cast; of the type modifiers only those of numeric are in it."""
+    source, target = like_text(source), like_text(target)
     if source.dimensioned or target.dimensioned:
         between = _between_arrays(ctx, source, target)
         if between is not None:

@@ -11,6 +11,7 @@ from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.fragments.templates import fill
 from planner.types import types
+from planner.types.base_types import kind_of
 from planner.types.ranges import range_name, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide
@@ -60,6 +61,8 @@ def text_template(ctx: Context, source: SqlType) -> str:
     enum = enum_of(oid)
     if enum is not None:
         return enum_text(ctx, enum)
+    if kind_of(oid) is not None:
+        return "{0}"
     fields = attributes(oid)
     if fields is not None:
         shown = record_text(ctx, [(simple(f"({{0}}).{field.physical}"), field.type) for field in fields])
