@@ -33,10 +33,9 @@ commit of which nobody knows whether it happened ends *in doubt* (`end`); one th
 until then (`doubt`).
 
 A savepoint is the old `Pending`, which never changes, and a mark in the storage transaction, so it costs the same
-whatever has been done before it. NOTIFY, LISTEN and SET CONSTRAINTS are allowed where
-a savepoint is, claims and deferred checks where rows are written. Going back to a savepoint (also out of *failed*)
-gives the state that the old `Pending` makes of the snapshot, which stays: *defining* when it defines something,
-otherwise *reading*, *provisional* or *new*.
+whatever has been done before it. NOTIFY, LISTEN and SET CONSTRAINTS are allowed where a savepoint is, claims and
+deferred checks where rows are written. Going back to a savepoint (also out of *failed*) gives the state that the old
+`Pending` makes of the snapshot, which stays: *defining* when it defines something, otherwise *reading* and so on.
 
 What is read is recorded (`record_read`), because a SERIALIZABLE transaction that also wrote commits only if none of
 it has changed since (see `adapter.transactions.validation`). The catalog records that statements relied on are kept

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.errors import GroupingError, StatementTooComplex, TooManyColumns
+from planner.expressions.alike import has_own, is_alike
 from planner.ir.nodes import (
     ArraySubquery,
     ColumnRef,
@@ -20,7 +21,6 @@ from planner.ir.nodes import (
     ScalarSubquery,
 )
 from planner.ir.rewrite import transform
-from planner.queries.alike import has_own, is_alike
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
@@ -39,7 +39,7 @@ class Grouping:
         self.level = level
         self.keys: list[Scalar] = []
         self.own: list[bool] = []
-        """Of each key, whether it defines something inside itself: `planner.queries.alike`."""
+        """Of each key, whether it defines something inside itself: `planner.expressions.alike`."""
         self.fields: list[Field] = []
         self.sets: tuple[tuple[int, ...], ...] | None = None
         self.by_type: dict[type, list[int]] = {}

@@ -21,6 +21,7 @@ from planner.errors import (
     SqlSyntaxError,
     WindowingError,
 )
+from planner.expressions.alike import has_own, is_alike
 from planner.expressions.bind import bind_clause
 from planner.ir.nodes import (
     Aggregate,
@@ -43,7 +44,6 @@ from planner.ir.nodes import (
 )
 from planner.ir.rewrite import column_ids
 from planner.ir.row_marks import RowMark
-from planner.queries.alike import has_own, is_alike
 from planner.queries.from_clause import bind_from
 from planner.queries.grouping import Grouping, expand_sets
 from planner.queries.query_tail import bind_limit, limited

@@ -17,7 +17,7 @@ from planner.definitions.index_expressions import key_texts
 from planner.definitions.row_expressions import generation_expression, value_of
 from planner.definitions.row_expressions import shown_expression as stored_expression_text
 from planner.definitions.shown.queries import query_shown
-from planner.definitions.view_layout import layout
+from planner.definitions.shown.view_layout import layout
 from planner.errors import SqlError
 from planner.resolution.statement import BindContext
 from planner.syntax.identifiers import quote_identifier

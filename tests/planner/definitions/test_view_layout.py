@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.definitions.view_layout import layout
+from planner.definitions.shown.view_layout import layout
 
 
 def shown(schema: str, name: str) -> str:
