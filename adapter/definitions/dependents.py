@@ -34,12 +34,12 @@ from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 
 MAX_LISTED = 100
 """PostgreSQL's MAX_REPORTED_DEPS."""
 
-_TYPES = (EnumType, DomainType, UserRange, Relation)
+_TYPES = (EnumType, DomainType, UserRange, BaseType, Relation)
 """What types of users are recorded as, those of the rows of relations among them."""
 
 

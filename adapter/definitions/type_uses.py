@@ -36,7 +36,7 @@ from storage.catalog.model import (
 )
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
-from storage.catalog.types import UserRange
+from storage.catalog.types import BaseType, UserRange
 
 
 class ColumnUse(Struct, frozen=True, kw_only=True):
@@ -162,7 +162,7 @@ def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[in
     found: list[TypeUse] = []
     seen = set(doomed)
     for oid, record in doomed.items():
-        if not isinstance(record, (EnumType, DomainType, UserRange, Relation, Function)):
+        if not isinstance(record, (EnumType, DomainType, UserRange, BaseType, Relation, Function)):
             continue
         for use in _uses(catalog, oid, doomed):
             found.append(use)
