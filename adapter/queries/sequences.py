@@ -13,6 +13,7 @@ from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from planner.common_errors import missing_relation
 from planner.errors import (
+    InsufficientPrivilege,
     NumericValueOutOfRange,
     ObjectNotInPrerequisiteState,
     SequenceGeneratorLimitExceeded,
@@ -31,6 +32,9 @@ def find_sequence(running: Running, name: str | int, *, to_number: bool = False)
     catalog = running.transaction.planning_catalog(running.services.env)
     found = catalog.get(name) if isinstance(name, int) else _named(running, catalog, name)
     if not isinstance(found, Sequence):
+        other = running.engines.catalogs.objects(catalog, running.session.database).relation(int(name))
+        if other is not None:
+            raise WrongObjectType(f'"{other.name}" is not a sequence')
         raise UndefinedTable(f"relation with OID {name} does not exist")
     if to_number:
         # NOTE: each number of each session comes by here.
@@ -131,6 +135,17 @@ async def position(running: Running, oid: int) -> tuple[int, bool]:
     """What `SELECT last_value, is_called FROM sequence` shows."""
     sequence = find_sequence(running, oid)
     return await positions_of(running, sequence).last_value(sequence)
+
+
+async def given_last(running: Running, name: str | int) -> int | None:
+    """pg_sequence_last_value(regclass): the number given out last by anybody; None before the first. 42501 without
+    SELECT or USAGE."""
+    sequence = find_sequence(running, name)
+    rights = _rights(running)
+    if not any(rights.may("s", sequence.oid, letter) for letter in "rU"):
+        raise InsufficientPrivilege(f"permission denied for sequence {sequence.name}")
+    last_value, is_called = await positions_of(running, sequence).last_value(sequence)
+    return last_value if is_called else None
 
 
 async def with_last_values(running: Running, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

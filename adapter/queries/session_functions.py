@@ -20,7 +20,7 @@ from adapter.plans.plan_cache import has_acting_calls
 from adapter.procedures.bodies import call_function
 from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.cursor_rows import CURRENT_ROW, current_row
-from adapter.queries.sequences import currval, lastval, nextval, position, setval
+from adapter.queries.sequences import currval, given_last, lastval, nextval, position, setval
 from adapter.transactions.past.moments import csn_at, time_of
 from adapter.transactions.snapshots import exported
 from adapter.transactions.transaction import NeedsSnapshot
@@ -393,6 +393,10 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "csn_at": lambda running, time: csn_at(time),
     "csn_time": lambda running, csn: time_of(csn),
     "reset_statement_statistics": _reset_statement_statistics,
+    # What is counted is read anew by each statement: there is nothing older to forget, nothing held back to write.
+    "pg_stat_clear_snapshot": lambda running: "",
+    "pg_stat_force_next_flush": lambda running: "",
+    "pg_sequence_last_value": given_last,
     "nextval": nextval,
     "currval": currval,
     "setval": setval,

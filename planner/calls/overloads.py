@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from msgspec import Struct
@@ -19,9 +20,10 @@ from planner.calls.user_functions import (
 )
 from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
-from planner.errors import AmbiguousFunction, DatatypeMismatch, UndefinedFunction
+from planner.errors import AmbiguousFunction, DatatypeMismatch, FeatureNotSupported, UndefinedFunction
 from planner.functions import of_extensions, own, registry
 from planner.functions.behind import CAST
+from planner.functions.routines import routines
 from planner.ir.nodes import ArrayConstructor, Literal, Param, RowConstructor, Scalar
 from planner.ir.written import FunctionCall
 from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown, with_like_arrays
@@ -161,6 +163,8 @@ def resolve_call(
         row = args[0]
         if isinstance(row, RowConstructor) and names[0] in row.names:
             return row.items[row.names.index(names[0])]
+    if chosen is None and not found and (refused := _refused(level, names, len(args))) is not None:
+        raise FeatureNotSupported(refused, position=statement.position(location))
     if chosen is None:
         raise UndefinedFunction(
             f"function {_signature_text(names, inputs, arg_names)} does not exist",
@@ -168,6 +172,20 @@ def resolve_call(
             position=statement.position(location),
         )
     return _apply(level, chosen, args, location)
+
+
+def _refused(level: Level, names: tuple[str, ...], count: int) -> str | None:
+    """What to say of a function that PostgreSQL has with as many arguments, and that does not exist here; None where
+    PostgreSQL has none either."""
+    schema = qualifier(names, level.statement.context.database, None)
+    if schema not in (None, "pg_catalog") or not candidates(_of_postgresql(names[-1]), count):
+        return None
+    return f"function {names[-1]}() is not supported"
+
+
+@cache
+def _of_postgresql(name: str) -> tuple[Signature, ...]:
+    return tuple(routine.signature for routine in routines().values() if routine.signature.name == name)
 
 
 def _is_output(arg: Scalar) -> bool:

@@ -138,6 +138,14 @@ def relations() -> Mapping[tuple[str, str], RelationRow]:
 
 
 @cache
+def system_indexes() -> Mapping[str, int]:
+    """The oids of the indexes of pg_catalog by name; `relations` has what they are on."""
+    data = columns("pg_class")
+    rows = zip(data["relkind"], data["relname"], data["oid"], strict=True)
+    return {name: oid for kind, name, oid in rows if kind == "i"}
+
+
+@cache
 def keywords() -> Mapping[str, str]:
     """PostgreSQL's key words with their category: U unreserved, C cannot be a function or type name, T can only be a
     function or type name, R reserved."""

@@ -298,6 +298,11 @@ def main(conninfo: str) -> None:
         tokens = connection.execute("select * from ts_token_type('default') order by tokid").fetchall()
         names = ["tokid", "alias", "description"]
         _write(folder, "ts_token_types", {name: [row[i] for row in tokens] for i, name in enumerate(names)})
+        flags = connection.execute(
+            "select name, pg_settings_get_flags(name) from pg_settings where pg_settings_get_flags(name) <> '{}' "
+            "order by 1"
+        ).fetchall()
+        _write(folder, "setting_flags", {"name": [row[0] for row in flags], "flags": [row[1] for row in flags]})
         keywords = connection.execute("select * from pg_get_keywords() order by word").fetchall()
         names = ["word", "catcode", "barelabel", "catdesc", "baredesc"]
         _write(folder, "keywords", {name: [row[i] for row in keywords] for i, name in enumerate(names)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.catalog_data.content import columns
+from planner.catalog_data.content import columns, system_indexes
 from planner.common_errors import (
     improper_relation_name,
     invalid_name,
@@ -164,6 +164,8 @@ def find_relation_oid(context: BindContext, schema: str | None, name: str) -> in
         system = context.system_relations.lookup(candidate, name)
         if system is not None:
             return system.oid
+        if candidate == "pg_catalog" and name in system_indexes():
+            return system_indexes()[name]
         record = context.catalog.schema(candidate)
         if record is not None:
             oid = context.catalog.relation_names.get((record.oid, name))

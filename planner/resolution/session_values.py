@@ -34,6 +34,9 @@ VALUES: Mapping[str, str] = {
     "current_schemas": "current_schemas",
     "current_setting": "setting",
     "current_query": "current_query",
+    "current_user": "current_user",
+    "getpgusername": "current_user",
+    "session_user": "session_user",
     "version": "version",
     "pg_backend_pid": "backend_pid",
     "pg_client_encoding": "client_encoding",
@@ -57,7 +60,8 @@ ACTS = frozenset({
     "pg_try_advisory_xact_lock_shared", "txid_current", "txid_current_if_assigned", "pg_current_xact_id",
     "pg_current_xact_id_if_assigned", "pg_export_snapshot", "pg_reload_conf", "setseed", "timeofday",
     "txid_status", "pg_xact_status", "pg_xact_commit_timestamp", "pg_notification_queue_usage", "current_csn",
-    "csn_at", "csn_time", "reset_statement_statistics",
+    "csn_at", "csn_time", "reset_statement_statistics", "pg_sequence_last_value", "pg_stat_clear_snapshot",
+    "pg_stat_force_next_flush",
 })  # fmt: skip
 """Functions that act on the session or ask for what changes with every call."""
 

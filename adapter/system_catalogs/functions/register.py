@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from adapter.access.row_security import is_subject
-from adapter.system_catalogs.functions import descriptions, privileges, reg_names
+from adapter.system_catalogs.functions import descriptions, privileges, properties, reg_names
 from adapter.system_catalogs.functions.contexts import Entered, current
 from adapter.system_catalogs.functions.function_text import function_definition, rule_definition
 from adapter.system_catalogs.objects import definitions
@@ -32,7 +32,6 @@ from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, unknown_setting
 from planner.errors import SqlError, UndefinedObject
 from planner.syntax.identifiers import quote_identifier
-from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.type_scope import types_of
 from planner.types.types import REG_TYPES
 from planner.types.user_types import type_in
@@ -45,6 +44,7 @@ OID = "BIGINT"
 TEXT = "VARCHAR"
 BOOL = "BOOLEAN"
 INT4 = "INTEGER"
+_DEFAULT_TABLESPACE = 1663
 
 
 class Udf(Struct, frozen=True, kw_only=True):
@@ -218,36 +218,6 @@ def _has_column_privilege(context: Entered, role: str, table: str, column: str, 
     return privileges.has_column_privilege(context, user, _target(table), _target(column), wanted)
 
 
-def _index_property(context: Entered, index: int, column: int, name: str) -> bool | None:
-    """pg_index_column_has_property."""
-    record = find_index(context.objects.snapshot, index)
-    included, ordered = 0, True
-    if record is not None:
-        options: Sequence[int] = record.options
-        included, ordered = len(record.include), record.method == "btree"
-    else:
-        data = catalog_data.columns("pg_index")
-        if index not in data["indexrelid"]:
-            return None
-        options = data["indoption"][data["indexrelid"].index(index)]
-    if not 1 <= column <= len(options) + included:
-        return None
-    is_key = column <= len(options)
-    option = options[column - 1] if is_key else 0
-    sorts = is_key and ordered
-    return {
-        "asc": sorts and not option & DESCENDING,
-        "desc": sorts and bool(option & DESCENDING),
-        "nulls_first": sorts and bool(option & NULLS_FIRST),
-        "nulls_last": sorts and not option & NULLS_FIRST,
-        "orderable": sorts,
-        "distance_orderable": False,
-        "returnable": ordered,
-        "search_array": sorts,
-        "search_nulls": sorts,
-    }.get(name.lower())
-
-
 def _updatable(context: Entered, oid: int) -> int:
     """pg_relation_is_updatable: the bits for INSERT, UPDATE and DELETE."""
     return definitions.updatable_events(context.objects, oid)
@@ -314,7 +284,18 @@ def _zone_names(context: Entered) -> list[Mapping[str, Any]]:
 
 def _settings(context: Entered) -> list[Mapping[str, Any]]:
     rows = [] if context.facts is None else context.facts.rows("pg_settings")
-    return list(pg_settings(rows).rows)
+    names = catalog_data.columns("pg_settings")
+    return [{name: row.get(name) for name in names} for row in pg_settings(rows).rows]
+
+
+def _relation_of_filenode(context: Entered, tablespace: int, filenode: int) -> int | None:
+    """pg_filenode_relation: a relation's file number is its oid here, in the default tablespace (0, or by its oid)."""
+    return _filenode(context, filenode) if tablespace in (0, _DEFAULT_TABLESPACE) else None
+
+
+def _databases_in(context: Entered, tablespace: int) -> list[int]:
+    """pg_tablespace_databases: all of them lie in the default tablespace."""
+    return [known.oid for known in context.objects.databases] if tablespace == _DEFAULT_TABLESPACE else []
 
 
 _ACL_ROW = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR, is_grantable BOOLEAN)[]"
@@ -325,6 +306,10 @@ _SETTING_ROW = (
     'STRUCT("name" VARCHAR, setting VARCHAR, unit VARCHAR, category VARCHAR, short_desc VARCHAR, extra_desc VARCHAR, '
     '"context" VARCHAR, vartype VARCHAR, "source" VARCHAR, min_val VARCHAR, max_val VARCHAR, enumvals VARCHAR[], '
     "boot_val VARCHAR, reset_val VARCHAR, sourcefile VARCHAR, sourceline INTEGER, pending_restart BOOLEAN)[]"
+)
+_SEQUENCE_ROW = (
+    "STRUCT(start_value BIGINT, minimum_value BIGINT, maximum_value BIGINT, increment BIGINT, cycle_option BOOLEAN, "
+    "cache_size BIGINT, data_type BIGINT)"
 )
 _KEYWORD_ROW = "STRUCT(word VARCHAR, catcode VARCHAR, barelabel BOOLEAN, catdesc VARCHAR, baredesc VARCHAR)[]"
 _TOKEN_TYPE_ROW = "STRUCT(tokid INTEGER, alias VARCHAR, description VARCHAR)[]"
@@ -392,7 +377,16 @@ UDFS: Mapping[str, Udf] = {
     "tg_relation_is_updatable": Udf(args=(OID,), result=INT4, call=_updatable),
     "tg_column_is_updatable": Udf(args=(OID, INT4), result=BOOL, call=_column_updatable),
     "tg_relation_is_publishable": Udf(args=(OID,), result=BOOL, call=_publishable),
-    "tg_index_column_has_property": Udf(args=(OID, INT4, TEXT), result=BOOL, call=_index_property),
+    "tg_index_column_has_property": Udf(args=(OID, INT4, TEXT), result=BOOL, call=properties.index_column_property),
+    "tg_index_has_property": Udf(args=(OID, TEXT), result=BOOL, call=properties.index_property),
+    "tg_indexam_has_property": Udf(args=(OID, TEXT), result=BOOL, call=properties.method_property),
+    "tg_replica_identity_index": Udf(args=(OID,), result=OID, call=properties.replica_identity_index),
+    "tg_sequence_parameters": Udf(args=(OID,), result=_SEQUENCE_ROW, call=properties.sequence_parameters),
+    "tg_setting_flags": Udf(args=(TEXT,), result="VARCHAR[]", call=properties.setting_flags),
+    "tg_collation_version": Udf(args=(OID,), result=TEXT, call=properties.collation_version),
+    "tg_current_logfile": Udf(args=(TEXT,), result=TEXT, call=properties.current_log_file),
+    "tg_filenode_relation": Udf(args=(OID, OID), result=OID, call=_relation_of_filenode),
+    "tg_tablespace_databases": Udf(args=(OID,), result="BIGINT[]", call=_databases_in),
     "tg_blocking_pids": Udf(args=(INT4,), result="INTEGER[]", call=_blocking_pids),
     "tg_current_setting": Udf(args=(TEXT, BOOL), result=TEXT, call=_current_setting),
     "tg_options_to_table": Udf(

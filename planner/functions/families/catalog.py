@@ -2,9 +2,9 @@
 
 Those that need the catalog or the session are functions of the local engine called ``tg_<name>``
 (adapter.system_catalogs.functions.register), which get the execution's token, ``{token}`` in a template, as their
-first argument. What cannot exist here (triggers, partitions, extended statistics, recovery, temporary schemas) has the
-answer that PostgreSQL gives where there is none. A set-returning function's form is a list, of structs where it has
-several columns.
+first argument. What cannot exist here (triggers, partitions, extended statistics, recovery, log files, temporary
+schemas) has the answer that PostgreSQL gives where there is none. A set-returning function's form is a list, of structs
+where it has several columns.
 """
 
 from __future__ import annotations
@@ -72,6 +72,15 @@ _SIMPLE = {
     "pg_column_is_updatable(regclass,int2,bool)": "tg_column_is_updatable({token}, {0}, {1})",
     "pg_relation_is_publishable(regclass)": "tg_relation_is_publishable({token}, {0})",
     "pg_index_column_has_property(regclass,int4,text)": "tg_index_column_has_property({token}, {0}, {1}, {2})",
+    "pg_index_has_property(regclass,text)": "tg_index_has_property({token}, {0}, {1})",
+    "pg_indexam_has_property(oid,text)": "tg_indexam_has_property({token}, {0}, {1})",
+    "pg_get_replica_identity_index(regclass)": "tg_replica_identity_index({token}, {0})",
+    "pg_sequence_parameters(oid)": "tg_sequence_parameters({token}, {0})",
+    "pg_settings_get_flags(text)": "tg_setting_flags({token}, {0})",
+    "pg_collation_actual_version(oid)": "tg_collation_version({token}, {0})",
+    "pg_current_logfile(text)": "tg_current_logfile({token}, {0})",
+    "pg_filenode_relation(oid,oid)": "tg_filenode_relation({token}, {0}, {1})",
+    "pg_tablespace_databases(oid)": "tg_tablespace_databases({token}, {0})",
     "_pg_expandarray(anyarray)": "list_transform({0}, lambda x, i: {'x': x, 'n': CAST(i AS INTEGER)})",
 }
 
@@ -96,6 +105,16 @@ _ABSENT = {
     "pg_relation_filepath(regclass)": _NULL_TEXT,
     "pg_tablespace_location(oid)": "''",
     "pg_is_in_recovery()": "FALSE",
+    "pg_last_wal_receive_lsn()": _NULL_TEXT,
+    "pg_last_wal_replay_lsn()": _NULL_TEXT,
+    "pg_last_xact_replay_timestamp()": "CAST(NULL AS TIMESTAMPTZ)",
+    "pg_current_logfile()": _NULL_TEXT,
+    "pg_extension_update_paths(name)": 'CAST([] AS STRUCT("source" VARCHAR, target VARCHAR, path VARCHAR)[])',
+    "pg_indexam_progress_phasename(oid,int8)": _NULL_TEXT,
+    "pg_get_publication_tables(text)": "CAST([] AS STRUCT(relid BIGINT, attrs VARCHAR, qual VARCHAR)[])",
+    "pg_show_replication_origin_status()": (
+        "CAST([] AS STRUCT(local_id BIGINT, external_id VARCHAR, remote_lsn VARCHAR, local_lsn VARCHAR)[])"
+    ),
     "pg_is_other_temp_schema(oid)": "FALSE",
     "pg_jit_available()": "FALSE",
     "age(xid)": "CASE WHEN {0} < 3 THEN CAST(2147483647 AS INTEGER) ELSE CAST(0 AS INTEGER) END",
