@@ -14,6 +14,7 @@ from planner.errors import (
     DuplicateTable,
     FeatureNotSupported,
     InvalidCatalogName,
+    InvalidColumnReference,
     InvalidName,
     InvalidParameterValue,
     InvalidRowCountInLimitClause,
@@ -99,6 +100,10 @@ def missing_operator(text: str, *, hint: str | None = None, position: int | None
 
 def missing_parameter(number: int, position: int | None = None) -> UndefinedParameter:
     return UndefinedParameter(f"there is no parameter ${number}", position=position)
+
+
+def no_such_key() -> InvalidColumnReference:
+    return InvalidColumnReference("there is no unique or exclusion constraint matching the ON CONFLICT specification")
 
 
 def unknown_setting(name: str) -> UndefinedObject:

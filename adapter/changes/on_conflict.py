@@ -49,9 +49,12 @@ from adapter.transactions.locks.lock import Follows
 from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_NO_KEY_UPDATE, FOR_UPDATE
 from adapter.transactions.overlaps import OverlapIndex, Taken
 from adapter.transactions.transaction import BeginAgain
+from planner.common_errors import no_such_key
 from planner.errors import CardinalityViolation, SqlError
 from planner.ir.bound import BoundInsert, BoundQuery, OnConflict
-from planner.ir.nodes import RETURNING_ROWS
+from planner.ir.nodes import RETURNING_ROWS, Literal, Param
+from planner.ir.rewrite import transform
+from planner.queries.changes.implication import implied
 from storage.catalog.model import Index, Relation
 from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.indexes.definition import StoredColumn
@@ -88,7 +91,8 @@ class ConflictResolution:
         at_hand: Mapping[int, Any],
     ) -> None:
         keys = () if target.keys is None else target.keys.unique
-        self.arbiters = tuple(key for key in keys if not clause.arbiters or key.constraint.oid in clause.arbiters)
+        decide = _arbiters(clause, running.params)
+        self.arbiters = tuple(key for key in keys if not decide or key.constraint.oid in decide)
         self._running = running
         self._target = target
         self._statement = statement
@@ -365,6 +369,22 @@ def _twice() -> CardinalityViolation:
         "ON CONFLICT DO UPDATE command cannot affect row a second time",
         hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
     )
+
+
+def _arbiters(clause: OnConflict, params: Sequence[Literal]) -> frozenset[int]:
+    """The oids of the keys that decide, those among them that do for these values of parameters; none if all keys of
+    the table do. Raises 42P10."""
+    if not clause.conditional:
+        return frozenset(clause.arbiters)
+
+    def given(node: object) -> Literal | None:
+        return params[node.index - 1] if isinstance(node, Param) else None
+
+    follow = [key.oid for key in clause.conditional if implied(key.predicate, [transform(key.given, given)])]
+    decide = frozenset((*clause.arbiters, *follow))
+    if not decide:
+        raise no_such_key()
+    return decide
 
 
 def _overlap(relation: Relation, key: UniqueKey) -> OverlapIndex | None:

@@ -67,6 +67,8 @@ def _upserts(catalog: CatalogSnapshot, insert: BoundInsert, clause: OnConflict) 
     relation = catalog.get(insert.relation_oid)
     if clause.existing is not None or clause.updated is not None or not isinstance(relation, Relation):
         return None
+    if clause.conditional:
+        return None
     if any(index.enforced and not is_key(index) for index in catalog.indexes(relation.oid)):
         return None
     attnums = [column.attnum for column in relation.live_columns()]

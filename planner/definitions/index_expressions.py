@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from planner.definitions.expression_text import ObjectNames
 from planner.definitions.mutability import is_immutable
-from planner.definitions.row_expressions import StoredExpression, shown_expression, stored_expression, with_lists
+from planner.definitions.row_expressions import StoredExpression, shown_expression, stored_expression
 from planner.errors import FeatureNotSupported, InvalidObjectDefinition
 from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
@@ -20,7 +20,7 @@ from planner.ir.rewrite import column_ids
 from planner.queries.changes.column_values import bound_query, row_scope
 from planner.queries.column_names import NO_NAME, column_name
 from planner.queries.grammar import new_statement
-from planner.queries.stored_expressions import bind_stored, parse_expression
+from planner.queries.stored_expressions import bind_stored, parse_expression, with_lists
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import BindContext, Level
 from planner.syntax.identifiers import quote_identifier

@@ -22,33 +22,29 @@ from planner.ir.bound import BoundQuery
 from planner.ir.domain_faults import DomainFault
 from planner.ir.nodes import (
     RETURNING_ROWS,
-    ArrayConstructor,
     BoolOp,
     Case,
-    Cast,
     ColumnRef,
     CteScan,
     Distinct,
     DomainValue,
     Field,
     Filter,
-    InList,
     IsNull,
     Limit,
     Literal,
     Project,
-    QuantifiedArray,
     Scalar,
     Scan,
 )
-from planner.ir.rewrite import column_ids, transform
+from planner.ir.rewrite import column_ids
 from planner.queries.changes.column_values import assign, bind_generation, bound_query, computing, row_scope
 from planner.queries.grammar import new_statement
 from planner.queries.relations import bind_in_view
-from planner.queries.stored_expressions import VALUE, bind_stored, parse_expression
+from planner.queries.stored_expressions import VALUE, bind_stored, parse_expression, with_lists
 from planner.resolution.casting import to_boolean
 from planner.resolution.domains import domain_rules, domains_over, has_rules, held_against_rules, own_conditions
-from planner.resolution.operators import BOOLEAN, build_call, find_operator
+from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, Tree, split_and_parse, subtrees
@@ -151,33 +147,6 @@ def _row_conditions(statement: Statement, scan: Scan, conditions: Sequence[Scala
         failing=_failing(statement, scan, number),
         violated=_violated(statement, scan, conditions, number),
     )
-
-
-def with_lists(level: Level, condition: Scalar) -> Scalar:
-    """`condition` with comparisons with written-out arrays, as which IN is kept, as IN again: that can be evaluated
-    without an engine."""
-
-    def in_list(node: Scalar) -> Scalar | None:
-        if not isinstance(node, QuantifiedArray):
-            return None
-        array, negated = node.array, node.quantifier == "all"
-        if node.operator.name != ("<>" if negated else "="):
-            return None
-        items = array.arg.items if isinstance(array, Cast) and isinstance(array.arg, ArrayConstructor) else ()
-        items = array.items if isinstance(array, ArrayConstructor) else items
-        if not items or not all(isinstance(item, (Literal, Cast)) for item in items):
-            return None
-        equals = find_operator(level, "=", node.operator.args[0], node.operator.args[1], -1)
-        calls = [build_call(level, equals, [node.arg, item], -1) for item in items]
-        return InList(
-            arg=calls[0].args[0],
-            items=tuple(call.args[1] for call in calls),
-            equals=calls[0].signature,
-            negated=negated,
-            type=BOOLEAN,
-        )
-
-    return transform(condition, in_list)
 
 
 def _number(value: int) -> Literal:

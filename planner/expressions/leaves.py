@@ -82,7 +82,7 @@ def _number(level: Level, text: str, location: int) -> Literal:
 
 def _param(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
-    if level.clause in DEFINITION_CLAUSES:
+    if level.clause in DEFINITION_CLAUSES and not level.takes_parameters:
         raise missing_parameter(tree.number, statement.position(tree.location))
     return statement.param(tree.number, tree.location)
 

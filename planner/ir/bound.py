@@ -86,9 +86,20 @@ class OnConflict(Struct, frozen=True, kw_only=True):
 
     arbiters: tuple[int, ...]
     update: BoundQuery | None
+    conditional: tuple[ConditionalKey, ...] = ()
+    """Further ones, which decide for some values of the statement's parameters: if none of either kind does, 42P10."""
     assigned: frozenset[int] = frozenset()
     existing: PolicyChecks | None = None
     updated: PolicyChecks | None = None
+
+
+class ConditionalKey(Struct, frozen=True, kw_only=True):
+    """A partial index whose `predicate` has to follow from the condition `given` in a conflict target, which has
+    parameters."""
+
+    oid: int
+    predicate: Scalar
+    given: Scalar
 
 
 class BoundUpdate(Struct, frozen=True, kw_only=True):

@@ -7,10 +7,20 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from planner.expressions.bind import CHECK_CLAUSE, POLICY_CLAUSE, bind_clause
-from planner.ir.nodes import ColumnRef, Field, Scalar
+from planner.ir.nodes import (
+    ArrayConstructor,
+    Cast,
+    ColumnRef,
+    Field,
+    InList,
+    Literal,
+    QuantifiedArray,
+    Scalar,
+)
 from planner.ir.rewrite import transform
 from planner.queries.relations import bind_in_view, scan_table
 from planner.resolution.casting import to_boolean
+from planner.resolution.operators import BOOLEAN, build_call, find_operator
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.types import SqlType, column_type
@@ -85,3 +95,30 @@ def bind_policy(statement: Statement, relation: Relation, text: str, fields: Seq
 
     result: Scalar = transform(condition, of_row)
     return result
+
+
+def with_lists(level: Level, condition: Scalar) -> Scalar:
+    """`condition` with comparisons with written-out arrays, as which IN is kept, as IN again: that can be evaluated
+    without an engine."""
+
+    def in_list(node: Scalar) -> Scalar | None:
+        if not isinstance(node, QuantifiedArray):
+            return None
+        array, negated = node.array, node.quantifier == "all"
+        if node.operator.name != ("<>" if negated else "="):
+            return None
+        items = array.arg.items if isinstance(array, Cast) and isinstance(array.arg, ArrayConstructor) else ()
+        items = array.items if isinstance(array, ArrayConstructor) else items
+        if not items or not all(isinstance(item, (Literal, Cast)) for item in items):
+            return None
+        equals = find_operator(level, "=", node.operator.args[0], node.operator.args[1], -1)
+        calls = [build_call(level, equals, [node.arg, item], -1) for item in items]
+        return InList(
+            arg=calls[0].args[0],
+            items=tuple(call.args[1] for call in calls),
+            equals=calls[0].signature,
+            negated=negated,
+            type=BOOLEAN,
+        )
+
+    return transform(condition, in_list)

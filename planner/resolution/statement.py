@@ -192,7 +192,7 @@ class Level:
     __slots__ = (
         "aggregates", "clause", "ctes", "from_ids", "grouping_refs", "lateral_active", "namespace", "parent",
         "reads_itself", "references", "rtes", "srf_barrier", "srf_depth", "srf_locations", "srfs", "statement",
-        "window_definitions", "windows",
+        "takes_parameters", "window_definitions", "windows",
     )  # fmt: skip
 
     def __init__(self, statement: Statement, parent: Level | None) -> None:
@@ -202,6 +202,8 @@ class Level:
         self.rtes: list[NsItem] = []
         self.ctes: dict[str, Any] = {}
         self.clause: str | None = None
+        self.takes_parameters = False
+        """Whether parameters may stand even in clauses of definitions: in a conflict target."""
         self.lateral_active = False
         self.reads_itself = False
         self.from_ids: dict[int, tuple[str | None, str]] = {}

@@ -10,7 +10,7 @@ from planner.errors import DatatypeMismatch, InvalidParameterValue, UndefinedObj
 from planner.types import types as t
 from planner.types.base_types import kind_of, operator_class_called, operator_classes
 from planner.types.ranges import range_or_multirange
-from planner.types.type_names import check_collation, format_type, type_row
+from planner.types.type_names import check_collation, collation_oid, format_type, type_row
 
 METHODS = {"btree": 403, "hash": 405}
 """The access methods that indexes have here, with their oids."""
@@ -102,6 +102,26 @@ def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has
     return found[0]
 
 
+def named_operator_class(given: Sequence[str], method: str = "btree") -> int:
+    """The operator class that is `given` by its name, whatever it is for. Raises 42704."""
+    found = _named(method).get(given[-1]) if len(given) == 1 or given[-2] == "pg_catalog" else None
+    if found is None:
+        raise UndefinedObject(f'operator class "{".".join(given)}" does not exist for access method "{method}"')
+    return found[0]
+
+
+def are_alike(first: int, second: int) -> bool:
+    """Whether two operator classes, by their oids, say the same of the same values: are of one family and type."""
+    if first == second:
+        return True
+    if operator_class_called(first) is not None or operator_class_called(second) is not None:
+        return False
+    data = columns("pg_opclass")
+    places = [data["oid"].index(oid) for oid in (first, second)]
+    ours, theirs = [(data["opcfamily"][place], data["opcintype"][place]) for place in places]
+    return bool(ours == theirs)
+
+
 def accepts(oid: int, type_oid: int) -> bool:
     """Whether the operator class is one for keys of this type."""
     type_oid = t.under_domain(type_oid)
@@ -145,8 +165,7 @@ def key_collation(type_oid: int, given: Sequence[str] = ()) -> int:
     check_collation(tuple(given), None)
     if not own:
         raise DatatypeMismatch(f"collations are not supported by type {format_type(type_oid)}")
-    data = columns("pg_collation")
-    return int(data["oid"][data["collname"].index(given[-1])])
+    return collation_oid(given[-1])
 
 
 def collation_name(oid: int) -> str:

@@ -269,6 +269,12 @@ def check_collation(names: tuple[str, ...], position: int | None) -> None:
         raise UnknownName(f'collation "{".".join(names)}" for encoding "UTF8" does not exist', names, position)
 
 
+def collation_oid(name: str) -> int:
+    """The oid of the collation `name`, which there is."""
+    data = columns("pg_collation")
+    return int(data["oid"][data["collname"].index(name)])
+
+
 def check_collatable(type: SqlType, position: int | None) -> None:
     """Raises 42804 for a type whose values are not sorted by a collation."""
     row = type_row(type.oid)

@@ -46,7 +46,7 @@ from planner.queries.changes.column_values import (
     with_computed,
     without_acting_columns,
 )
-from planner.queries.changes.on_conflict import bind_on_conflict
+from planner.queries.changes.on_conflict import BoundConflict, bind_on_conflict
 from planner.queries.changes.part_values import JSONB_ASSIGN, assign_part, part_type, with_json
 from planner.queries.changes.policy_checks import conflicting_checks, found_rows, inserted_checks, updated_checks
 from planner.queries.changes.returning import inserted_returning, joined_returning
@@ -100,7 +100,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         conflict = bind_on_conflict(level, target, tree, partial(assignments, verb="insert"))
     returning = inserted_returning(level, target, tree, tables)
     checks = updated = None
-    if conflict is not None and conflict[1] is not None and statement.context.policies is not None:
+    if conflict is not None and conflict.update is not None and statement.context.policies is not None:
         checks, updated = conflicting_checks(statement, target), updated_checks(statement, target)
     return BoundInsert(
         relation_oid=relation.oid,
@@ -119,14 +119,15 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
 
 def _finish_conflict(
     statement: Statement,
-    conflict: tuple[tuple[int, ...], Rel | None],
+    conflict: BoundConflict,
     tables: Sequence[CommonTable],
     existing: PolicyChecks | None,
     updated: PolicyChecks | None,
 ) -> OnConflict:
-    arbiters, update = conflict
+    update = conflict.update
     return OnConflict(
-        arbiters=arbiters,
+        arbiters=conflict.arbiters,
+        conditional=conflict.conditional,
         update=None if update is None else bound_query(statement, with_tables(tables, update)),
         assigned=frozenset() if update is None else _assigned(update),
         existing=existing,

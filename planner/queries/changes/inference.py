@@ -1,44 +1,69 @@
 """Which keys a conflict target means: by columns, expressions and the condition of partial indexes.
 
-Source of the rules: PostgreSQL's infer_arbiter_indexes and predicate_implied_by. Expressions are compared as they are
-bound, over the same row.
+Source of the rules: PostgreSQL's infer_arbiter_indexes. Expressions are compared as they are bound, over the same row.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
+
+from msgspec import Struct
 
 from planner.common_errors import unknown_column
 from planner.errors import InvalidColumnReference
 from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
-from planner.ir.nodes import BoolOp, Call, Cast, Collate, ColumnRef, InList, IsNull, Literal, Scalar
+from planner.ir.bound import ConditionalKey
+from planner.ir.nodes import Collate, ColumnRef, Param, Scalar
+from planner.ir.rewrite import walk
 from planner.queries.changes.column_values import row_scope
+from planner.queries.changes.implication import implied
 from planner.queries.changes.targets import ChangeTarget, through_views
-from planner.queries.stored_expressions import bind_stored
+from planner.queries.stored_expressions import bind_stored, with_lists
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
+from planner.syntax.names import strings
 from planner.syntax.parse import Tree
-from storage.catalog.model import Constraint, Index
+from planner.types.operator_classes import are_alike, named_operator_class
+from planner.types.table_indexes import index_of_constraint
+from planner.types.type_names import check_collation, collation_oid
+from storage.catalog.model import Constraint, Index, Relation
 
 _DEFAULT_ORDERS = (pb.SORTBY_DEFAULT, pb.SORTBY_NULLS_DEFAULT)
+_DEFAULT_COLLATION, _C_COLLATION = 100, 950
+
+
+class Inferred(Struct, frozen=True, kw_only=True):
+    """The keys that a conflict target means: `keys` whatever the parameters are, `conditional` for some of them."""
+
+    keys: list[Constraint | Index]
+    conditional: list[ConditionalKey]
+
+
+class _Element(Struct, frozen=True, kw_only=True):
+    """One element of a conflict target: a column (its attnum) or an expression, compared in the order that the
+    collation and the operator class say where they are given (their oids, or 0)."""
+
+    attnum: int = 0
+    expression: Scalar | None = None
+    collation: int = 0
+    operator_class: int = 0
 
 
 def inferred(
     statement: Statement, target: ChangeTarget, infer: Tree, unique: Sequence[Constraint | Index], alias: str | None
-) -> list[Constraint | Index]:
+) -> Inferred:
     """Those of the `unique` keys that the conflict target `infer` means, in a statement that gives the table the name
-    `alias`. Raises 42703, 42P10 and what binding raises."""
+    `alias`. Raises 42703, 42704, 42P10 and what binding raises."""
     level, scan = row_scope(statement, target.relation)
     named = Level(statement, None)
+    named.takes_parameters = True
     """Where the names of the statement are found, which through a view are not those of the table."""
     item, _ = through_views(level, target.views, level.namespace[0])
     item.alias = alias or target.named.name
     named.namespace.append(item)
     named.rtes.append(item)
-    attnums: set[int] = set()
-    expressions: list[Scalar] = []
+    elements: list[_Element] = []
     by_field = {field.id: field.origin.attnum for field in scan.fields if field.origin is not None}
     for node in infer.index_elems:
         element = node.index_elem
@@ -54,42 +79,79 @@ def inferred(
             scalar = _plain(columns[0].expr)
         else:
             scalar = _plain(bind_clause(named, element.expr, INDEX_CLAUSE))
-        if isinstance(scalar, ColumnRef) and scalar.id in by_field:
-            attnums.add(by_field[scalar.id])
-        else:
-            expressions.append(scalar)
-    condition: list[Scalar] = []
+        attnum = by_field.get(scalar.id, 0) if isinstance(scalar, ColumnRef) else 0
+        elements.append(
+            _Element(
+                attnum=attnum,
+                expression=None if attnum else scalar,
+                collation=_collation(statement, element, infer),
+                operator_class=named_operator_class(strings(element.opclass)) if element.opclass else 0,
+            )
+        )
+    given: list[Scalar] = []
     if infer.HasField("where_clause"):
-        condition = [_condition(named, infer.where_clause)]
-    return [key for key in unique if _matches(statement, level, key, attnums, expressions, condition)]
+        given = [_condition(named, infer.where_clause)]
+    keys: list[Constraint | Index] = []
+    conditional: list[ConditionalKey] = []
+    for key in unique:
+        if not _matches(statement, level, target.relation, key, elements):
+            continue
+        predicate = None if isinstance(key, Constraint) else key.predicate
+        if predicate is None:
+            keys.append(key)
+            continue
+        wanted = bind_stored(statement, predicate, lambda tree: _condition(level, tree))
+        if implied(wanted, given):
+            keys.append(key)
+        elif any(isinstance(node, Param) for node in walk(tuple(given))):
+            conditional.append(ConditionalKey(oid=key.oid, predicate=wanted, given=given[0]))
+    return Inferred(keys=keys, conditional=conditional)
+
+
+def _collation(statement: Statement, element: Tree, infer: Tree) -> int:
+    if not element.collation:
+        return 0
+    check_collation(strings(element.collation), statement.position(infer.location))
+    return collation_oid(strings(element.collation)[-1])
 
 
 def _matches(
-    statement: Statement,
-    level: Level,
-    key: Constraint | Index,
-    attnums: set[int],
-    expressions: Sequence[Scalar],
-    condition: Sequence[Scalar],
+    statement: Statement, level: Level, relation: Relation, key: Constraint | Index, elements: Sequence[_Element]
 ) -> bool:
-    if {attnum for attnum in key.columns if attnum} != attnums:
+    """Whether `elements` are the keys of `key`, but for its condition."""
+    if {attnum for attnum in key.columns if attnum} != {element.attnum for element in elements if element.attnum}:
         return False
-    if isinstance(key, Constraint):
-        return not expressions
+    index = index_of_constraint(relation, key) if isinstance(key, Constraint) else key
     own = [
         _plain(bind_stored(statement, text, lambda tree: bind_clause(level, tree, INDEX_CLAUSE)))
-        for text in key.expressions
+        for text in index.expressions
     ]
+    expressions = [element.expression for element in elements if element.expression is not None]
     if any(expression not in own for expression in expressions) or any(kept not in expressions for kept in own):
         return False
-    if key.predicate is None:
-        return True
-    predicate = bind_stored(statement, key.predicate, lambda tree: _condition(level, tree))
-    return implied(predicate, condition)
+    rest = iter(own)
+    keys: list[int | Scalar] = [attnum or next(rest) for attnum in index.columns]
+    return all(_orders_alike(element, index, keys) for element in elements)
+
+
+def _orders_alike(element: _Element, index: Index, keys: Sequence[int | Scalar]) -> bool:
+    """Whether one of the `keys` of `index` that `element` is has the collation and the operator class that it says.
+
+    All texts are kept in the order of "C", and a column's own collation is not recorded: a key of the default one may
+    be meant by either.
+    """
+    wanted = element.attnum or element.expression
+    for key, own_class, own_collation in zip(keys, index.operator_classes, index.collations, strict=True):
+        if key != wanted or (element.operator_class and not are_alike(element.operator_class, own_class)):
+            continue
+        meant = (own_collation, _C_COLLATION) if own_collation == _DEFAULT_COLLATION else (own_collation,)
+        if not element.collation or element.collation in meant:
+            return True
+    return False
 
 
 def _condition(level: Level, tree: Tree) -> Scalar:
-    return to_boolean(level.statement, bind_clause(level, tree, PREDICATE_CLAUSE), "WHERE")
+    return with_lists(level, to_boolean(level.statement, bind_clause(level, tree, PREDICATE_CLAUSE), "WHERE"))
 
 
 def _plain(scalar: Scalar) -> Scalar:
@@ -97,102 +159,3 @@ def _plain(scalar: Scalar) -> Scalar:
     while isinstance(scalar, Collate):
         scalar = scalar.arg
     return scalar
-
-
-# ---------------------------------------------------------------- implication
-
-
-def implied(predicate: Scalar, known: Sequence[Scalar]) -> bool:
-    """Whether `predicate` is true of every row for which all of `known` are. False where that is not seen."""
-    given = [clause for condition in known for clause in _clauses(condition)]
-    return all(any(_follows(clause, each) for each in given) for clause in _clauses(predicate))
-
-
-def _clauses(condition: Scalar) -> Iterator[Scalar]:
-    """The conditions that `condition` is the conjunction of."""
-    if isinstance(condition, BoolOp) and condition.op == "and":
-        for arg in condition.args:
-            yield from _clauses(arg)
-    else:
-        yield condition
-
-
-def _follows(clause: Scalar, given: Scalar) -> bool:
-    """Whether `clause` holds where `given` does."""
-    if clause == given:
-        return True
-    if isinstance(given, BoolOp) and given.op == "or":
-        return all(implied(clause, [arm]) for arm in given.args)
-    if isinstance(clause, BoolOp) and clause.op == "or":
-        return any(implied(arm, [given]) for arm in clause.args)
-    if isinstance(clause, IsNull) and clause.negated:
-        return _is_strict_in(given, clause.arg)
-    if isinstance(clause, Call) and isinstance(given, Call):
-        return _follows_in_order(clause, given)
-    return False
-
-
-def _is_strict_in(given: Scalar, arg: Scalar) -> bool:
-    """Whether `given` is not true when `arg` is NULL."""
-    if given == arg:
-        return True
-    if isinstance(given, Call) and given.signature.name in _COMPARISONS:
-        return any(_is_strict_in(operand, arg) for operand in given.args)
-    if isinstance(given, (Cast, Collate)):
-        return _is_strict_in(given.arg, arg)
-    return isinstance(given, InList) and not given.negated and _is_strict_in(given.arg, arg)
-
-
-_COMPARISONS = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<>": "<>"}
-"""Operators of comparison with those that say the same with the operands the other way round."""
-
-
-def _compared(call: Call) -> tuple[Scalar, str, Literal] | None:
-    """A comparison with a constant: what, how, with which one."""
-    if call.signature.name not in _COMPARISONS or len(call.args) != 2:
-        return None
-    left, right = call.args
-    if isinstance(right, Literal) and not isinstance(left, Literal):
-        return left, call.signature.name, right
-    if isinstance(left, Literal) and not isinstance(right, Literal):
-        return right, _COMPARISONS[call.signature.name], left
-    return None
-
-
-def _follows_in_order(clause: Call, given: Call) -> bool:
-    """Whether a comparison follows from another one of the same value: ``a > 3`` from ``a > 5``."""
-    wanted, known = _compared(clause), _compared(given)
-    if wanted is None or known is None or wanted[0] != known[0] or wanted[2].type != known[2].type:
-        return False
-    (_, how, bound), (_, given_how, value) = wanted, known
-    limit, at = bound.value, value.value
-    if isinstance(limit, int) and isinstance(at, int):
-        return _is_within(given_how, at, how, limit)
-    # Of texts and the like only equality is known here; what comes first is for their type to say.
-    if isinstance(limit, str) and isinstance(at, str):
-        return how == given_how if limit == at else (how, given_how) == ("<>", "=")
-    return False
-
-
-def _is_within(given_how: str, at: int, how: str, limit: int) -> bool:
-    """Whether every number for which ``x given_how at`` holds is one for which ``x how limit`` does."""
-    if given_how in ("=", "<>"):
-        return _HOLDS[how](at, limit) if given_how == "=" else (how, limit) == ("<>", at)
-    upwards = given_how in (">", ">=")
-    if how == "<>":
-        beyond = at > limit if upwards else at < limit
-        return beyond or (at == limit and given_how in ("<", ">"))
-    if how == "=" or (how in (">", ">=")) != upwards:
-        return False
-    inside = at > limit if upwards else at < limit
-    return inside or (at == limit and (how.endswith("=") or not given_how.endswith("=")))
-
-
-_HOLDS: Mapping[str, Callable[[int, int], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}

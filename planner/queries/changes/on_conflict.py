@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
+from planner.common_errors import no_such_key
 from planner.errors import (
     InvalidColumnReference,
     ObjectNotInPrerequisiteState,
@@ -15,9 +18,10 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.expressions.bind import bind_clause
+from planner.ir.bound import ConditionalKey
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
 from planner.queries.changes.column_values import computing, refuse_updates, with_computed
-from planner.queries.changes.inference import inferred
+from planner.queries.changes.inference import Inferred, inferred
 from planner.queries.changes.targets import ChangeTarget, scan_target
 from planner.queries.relations import schema_name
 from planner.resolution.casting import to_boolean
@@ -30,12 +34,19 @@ from storage.catalog.model import Constraint, Index, Relation
 Assignments = Callable[[Level, ChangeTarget, Tree, Sequence[Scalar]], tuple[dict[int, Scalar], set[int]]]
 
 
-def bind_on_conflict(
-    outer: Level, target: ChangeTarget, insert: Tree, assignments: Assignments
-) -> tuple[tuple[int, ...], Rel | None]:
-    """The ON CONFLICT clause of `insert`: the oids of the keys that decide (none: all of the table), and with DO UPDATE
-    what reads the rows that are there, beside those that were to be inserted, and gives for each whether it changes and
-    its columns afterwards. `outer` has the statement's common tables; `assignments` binds a SET list.
+class BoundConflict(Struct, frozen=True, kw_only=True):
+    """An ON CONFLICT clause: the oids of the keys that decide (none: all of the table), those that decide for some
+    values of parameters, and with DO UPDATE what it reads and gives."""
+
+    arbiters: tuple[int, ...]
+    conditional: tuple[ConditionalKey, ...]
+    update: Rel | None
+
+
+def bind_on_conflict(outer: Level, target: ChangeTarget, insert: Tree, assignments: Assignments) -> BoundConflict:
+    """The ON CONFLICT clause of `insert`: the keys that decide, and with DO UPDATE what reads the rows that are there,
+    beside those that were to be inserted, and gives for each whether it changes and its columns afterwards. `outer` has
+    the statement's common tables; `assignments` binds a SET list.
 
     Raises 42P10, 42704, 42601, 55000, 42703, and what binding expressions raises.
     """
@@ -43,14 +54,17 @@ def bind_on_conflict(
     updates = tree.action == pb.ONCONFLICT_UPDATE
     arbiters = _arbiters(statement, target, insert, updates=updates)
     if tree.HasField("infer"):
-        target.read([attnum for arbiter in arbiters for attnum in arbiter.columns if attnum])
+        keys = [*arbiters.keys, *(statement.context.catalog.get(each.oid) for each in arbiters.conditional)]
+        read = [key.columns for key in keys if isinstance(key, (Constraint, Index))]
+        target.read([attnum for columns in read for attnum in columns if attnum])
     if updates:
         target.need("w")
     changed = _update(outer, target, insert, assignments) if updates else None
-    return tuple(constraint.oid for constraint in arbiters), changed
+    oids = tuple(constraint.oid for constraint in arbiters.keys)
+    return BoundConflict(arbiters=oids, conditional=tuple(arbiters.conditional), update=changed)
 
 
-def _arbiters(statement: Statement, target: ChangeTarget, insert: Tree, *, updates: bool) -> list[Constraint | Index]:
+def _arbiters(statement: Statement, target: ChangeTarget, insert: Tree, *, updates: bool) -> Inferred:
     """The keys that decide; none when all do."""
     relation, tree = target.relation, insert.on_conflict_clause
     constraints = statement.context.catalog.constraints(relation.oid)
@@ -65,7 +79,7 @@ def _arbiters(statement: Statement, target: ChangeTarget, insert: Tree, *, updat
                 position=statement.position(tree.location),
             )
         _refuse_deferrable(statement, relation, unique)
-        return []
+        return Inferred(keys=[], conditional=[])
     infer = tree.infer
     if infer.conname:
         named = next((constraint for constraint in constraints if constraint.name == infer.conname), None)
@@ -76,15 +90,13 @@ def _arbiters(statement: Statement, target: ChangeTarget, insert: Tree, *, updat
         if named.kind not in "pux":
             raise InvalidColumnReference("constraint in ON CONFLICT clause has no associated index")
         index = statement.context.catalog.get(named.index or 0) if named.kind == "x" else None
-        found: list[Constraint | Index] = [index if isinstance(index, Index) else named]
+        found = Inferred(keys=[index if isinstance(index, Index) else named], conditional=[])
     else:
         alias = insert.relation.alias.aliasname if insert.relation.HasField("alias") else None
         found = inferred(statement, target, infer, unique, alias)
-    if not found:
-        raise InvalidColumnReference(
-            "there is no unique or exclusion constraint matching the ON CONFLICT specification"
-        )
-    _refuse_deferrable(statement, relation, found)
+    if not found.keys and not found.conditional:
+        raise no_such_key()
+    _refuse_deferrable(statement, relation, found.keys)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.definitions.index_expressions import bind_row_value
-from planner.queries.changes.inference import implied
+from planner.queries.changes.implication import implied
 from planner.types import types as t
 from storage.catalog.model import Column, Relation
 
