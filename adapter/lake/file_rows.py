@@ -27,11 +27,10 @@ from planner.errors import FeatureNotSupported, SqlError
 from planner.ir.file_rows import FileTable
 from planner.ir.physical import arrow_type
 from planner.types.types import SqlType
-from storage.lake.formats import malformed
 from storage.lake.places import is_url
 from storage.lake.snapshots.tables import SnapshotTable
 from storage.lake.tables import LakeColumn, LakeTable, Piece
-from storage.lake.troubles import FileTrouble
+from storage.lake.troubles import FileTrouble, malformed
 
 _FIRST_DAY = date(1582, 10, 25)
 """From here on it is all the same in which calendar an ORC file counts its days, which files do not always say."""
@@ -89,7 +88,11 @@ class FileRows:
         table = self.table
         if not table.files or (isinstance(table, SnapshotTable) and not table.plain):
             return False
-        if not table.format.typed or any(is_url(file.path) or not file.size for file in table.files):
+        if (
+            not table.format.typed
+            or table.format.streamed
+            or any(is_url(file.path) or not file.size for file in table.files)
+        ):
             return False
         if any(column.partition for column in table.columns) and table.root is None:
             return False

@@ -16,7 +16,7 @@ from msgspec import Struct
 from adapter.lake.file_conditions import FilesNeeded
 from adapter.lake.file_tables import file_table
 from adapter.store_errors import sql_error
-from planner.errors import FeatureNotSupported, InvalidParameterValue
+from planner.errors import InvalidParameterValue
 from planner.ir.file_rows import FileTable, ForeignRead
 from planner.ir.physical import arrow_type
 from planner.syntax.file_names import table_format
@@ -191,8 +191,6 @@ def format_of_table(options: Options) -> FileFormat:
     """How the files of a table with these options are read. Raises 22023 and 0A000."""
     given = dict(options)
     name: Any = table_format(options)
-    if name == "avro":
-        raise FeatureNotSupported(f'foreign tables of format "{name}" are not supported')
     if name not in SUFFIXES:
         if "format" in given:
             raise InvalidParameterValue(f'invalid value for option "format": "{given["format"]}"')

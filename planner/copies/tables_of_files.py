@@ -8,7 +8,7 @@ from planner.syntax.file_names import format_of
 from planner.syntax.identifiers import quote_literal
 from planner.syntax.parse import split_and_parse
 
-FORMATS = ("parquet", "orc", "csv", "json")
+FORMATS = ("parquet", "orc", "avro", "csv", "json")
 _SOURCES = ("load_from", "definition_from")
 
 
@@ -33,7 +33,8 @@ def table_of_files(statement: st.CreateTable) -> st.CreateTableAs | None:
     format = given.get("format", format_of(path)).lower()
     if format not in FORMATS:
         raise InvalidParameterValue(
-            f'cannot tell the format of "{path}"', hint="Say it: WITH (..., format = 'parquet'), orc, csv or json."
+            f'cannot tell the format of "{path}"',
+            hint="Say it: WITH (..., format = 'parquet'), orc, avro, csv or json.",
         )
     (query,) = split_and_parse(f"SELECT * FROM pg_catalog.read_{format}({quote_literal(path)})")
     return st.CreateTableAs(

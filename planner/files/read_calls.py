@@ -1,4 +1,4 @@
-"""read_parquet, read_orc, read_csv and read_json in FROM.
+"""read_parquet, read_orc, read_avro, read_csv and read_json in FROM.
 
     SELECT * FROM read_csv('/lake/in/*.csv', delimiter => ';')
 
@@ -23,6 +23,7 @@ _COMMON: dict[str, type] = {"hive_partitioning": bool}
 OPTIONS: dict[str, dict[str, type]] = {
     "parquet": _COMMON,
     "orc": _COMMON,
+    "avro": _COMMON,
     "csv": {**_COMMON, "header": bool, "delimiter": str, "quote": str, "escape": str, "null": str},
     "json": _COMMON,
 }

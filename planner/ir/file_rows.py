@@ -17,8 +17,8 @@ FILE_ROWS = -500_000
 
 
 class FileRequest(Struct, frozen=True, kw_only=True):
-    """A call of read_parquet, read_orc, read_csv or read_json: the format, the patterns of the files, the options
-    given."""
+    """A call of read_parquet, read_orc, read_avro, read_csv or read_json: the format, the patterns of the files, the
+    options given."""
 
     format: str
     patterns: tuple[str, ...]

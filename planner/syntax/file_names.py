@@ -9,13 +9,14 @@ _PACKED = r"(?:\.(?:gz|zst|bz2|lz4))?"
 _SUFFIXES = {
     "parquet": re.compile(r"\.(?:parquet|parq|pq)$", re.IGNORECASE),
     "orc": re.compile(r"\.orc$", re.IGNORECASE),
+    "avro": re.compile(r"\.avro$", re.IGNORECASE),
     "json": re.compile(rf"\.(?:json|jsonl|ndjson){_PACKED}$", re.IGNORECASE),
     "csv": re.compile(rf"\.(?:csv|tsv){_PACKED}$", re.IGNORECASE),
 }
 
 
 def format_of(name: str) -> str:
-    """parquet, orc, json or csv; empty when the name says nothing."""
+    """parquet, orc, avro, json or csv; empty when the name says nothing."""
     return next((format for format, suffix in _SUFFIXES.items() if suffix.search(name)), "")
 
 

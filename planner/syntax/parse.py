@@ -37,7 +37,7 @@ BRIEF_TEXT_CHARS = 1000
 """Texts up to this length are parsed and planned in a few milliseconds at most; longer ones may hold up an event loop,
 and are worked on in a thread unless their plan is known."""
 
-_READS_FILES = re.compile(r"\bread_(?:parquet|orc|csv|json)\b", re.IGNORECASE)
+_READS_FILES = re.compile(r"\bread_(?:parquet|orc|avro|csv|json)\b", re.IGNORECASE)
 """Functions in FROM whose files are looked at before a statement is planned."""
 
 _READS_PAST = re.compile(r'\btidegate"?\s*\.\s*"?(?:as_of|changes)"?\s*\(', re.IGNORECASE)

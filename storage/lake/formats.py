@@ -5,7 +5,6 @@ Whatever a library says of a file that it cannot read becomes a FileTrouble that
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
@@ -13,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 from msgspec import Struct
 
-from storage.lake.troubles import FileTrouble, trouble_of
+from storage.lake.troubles import FileTrouble, malformed, trouble_of
 
-FormatName: TypeAlias = Literal["parquet", "orc", "csv", "json"]
+FormatName: TypeAlias = Literal["parquet", "orc", "avro", "csv", "json"]
 
 _CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 """By the end of a text file's name: how it is packed."""
@@ -28,6 +27,7 @@ _ARROW_NAMES = {".zst": ".zstd", ".lz4": ".lz4_frame"}
 SUFFIXES: dict[FormatName, tuple[str, ...]] = {
     "parquet": (".parquet", ".parq", ".pq"),
     "orc": (".orc",),
+    "avro": (".avro",),
     "csv": tuple(f".{name}{packed}" for name in ("csv", "tsv") for packed in _COMPRESSED),
     "json": tuple(f".{name}{packed}" for name in ("json", "jsonl", "ndjson") for packed in _COMPRESSED),
 }
@@ -54,7 +54,12 @@ class FileFormat(Struct, frozen=True, kw_only=True):
     @property
     def typed(self) -> bool:
         """Whether the files say what types their columns have."""
-        return self.name in ("parquet", "orc")
+        return self.name in ("parquet", "orc", "avro")
+
+    @property
+    def streamed(self) -> bool:
+        """Whether Arrow has no datasets of such files: they are read from beginning to end."""
+        return self.name == "avro"
 
     def schema(self, path: str, files: Any, size: int) -> pa.Schema | None:
         """The columns of a file of the `OpenedFiles`, None for a text file without any content. Raises
@@ -70,6 +75,10 @@ class FileFormat(Struct, frozen=True, kw_only=True):
                 import pyarrow.orc as po
 
                 return po.ORCFile(file).schema.remove_metadata()
+            if self.name == "avro":
+                from storage.lake.avro import schema_of
+
+                return schema_of(path, file)
             stream = _unpacked(path, file)
             if self.name == "csv":
                 return self._csv_schema(stream)
@@ -162,12 +171,6 @@ def reading(path: str) -> Iterator[None]:
         if error.errno is None:
             raise malformed(path, error) from error
         raise trouble_of(path, error) from error
-
-
-def malformed(path: str, error: Exception) -> FileTrouble:
-    """The content of the file at `path` is not what its format asks for, as `error` says."""
-    what = re.sub(r"\s+", " ", str(error)).strip().rstrip(".")
-    return FileTrouble("malformed", f'could not read file "{path}": {what}')
 
 
 def _unpacked(path: str, file: Any) -> Any:

@@ -25,9 +25,11 @@ from msgspec import Struct
 from pyarrow import fs
 
 from storage.bounded_map import BoundedMap
-from storage.lake.formats import HIVE_NULL, SUFFIXES, FileFormat, arrow_name
+from storage.lake.avro import batches_of
+from storage.lake.formats import HIVE_NULL, SUFFIXES, FileFormat, arrow_name, reading
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
+from storage.lake.streams import RowStream
 from storage.lake.troubles import FileTrouble
 
 LOOKING_THREADS = 8
@@ -93,14 +95,19 @@ class LakeTable:
 
     def pieces(self) -> tuple[Piece, ...]:
         """All rows, for who scans them by columns and conditions."""
-        return (Piece(source=self.dataset(), names=tuple(column.name for column in self.columns)),)
+        names = tuple(column.name for column in self.columns)
+        if self.format.streamed:
+            return (Piece(source=RowStream(self.schema, self.opened, self._rows), names=names),)
+        return (Piece(source=self.dataset(), names=names),)
 
     def _dataset_format(self) -> Any:
         own = [pa.field(column.name, column.type) for column in self.columns if not column.partition]
         return self.format.dataset_format(pa.schema(own))
 
     def fragments(self) -> Iterator[tuple[str, Any]]:
-        """The path of each file that is not empty, and the file as a part of the dataset."""
+        """The path of each file that is not empty, and the file as a part of the dataset, where there is one."""
+        if self.format.streamed:
+            return
         import pyarrow.dataset as ds
 
         types = {column.name: column.type for column in self.columns if column.partition}
@@ -120,7 +127,30 @@ class LakeTable:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows."""
+        if self.format.streamed:
+            for _, rows in self._rows():
+                yield from rows
+            return
         yield from self.dataset().to_batches(batch_size=1 << 14, batch_readahead=2, fragment_readahead=1)
+
+    def _rows(self) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
+        """The path and the rows of each file that is read from beginning to end."""
+        for file in self.files:
+            yield file.path, self._rows_of(file.path)
+
+    def _rows_of(self, path: str) -> Iterator[pa.RecordBatch]:
+        folders = dict(self._values.get(path, ()))
+        own = [(column.name, column.type) for column in self.columns if not column.partition]
+        with reading(path), self.opened.open(path) as file:
+            for batch in batches_of(path, file, own):
+                read = dict(zip((name for name, _ in own), batch.columns, strict=True))
+                arrays = [
+                    pa.repeat(pa.scalar(_value(folders[column.name], column.type), column.type), batch.num_rows)
+                    if column.partition
+                    else read[column.name]
+                    for column in self.columns
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     @cached_property
     def root(self) -> str | None:

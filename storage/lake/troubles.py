@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 from storage.errors import StorageError
@@ -43,3 +44,9 @@ def trouble_of(path: str, error: OSError) -> FileTrouble:
     if isinstance(error, PermissionError):
         return FileTrouble("forbidden", f'could not open file "{path}": {error.strerror}')
     return FileTrouble("unreadable", f'could not read file "{path}": {error.strerror or error}')
+
+
+def malformed(path: str, error: Exception) -> FileTrouble:
+    """The content of the file at `path` is not what its format asks for, as `error` says."""
+    what = re.sub(r"\s+", " ", str(error)).strip().rstrip(".")
+    return FileTrouble("malformed", f'could not read file "{path}": {what}')

@@ -1,13 +1,15 @@
-"""Foreign tables over files of ORC, on both engines: the same files, the same answers."""
+"""Foreign tables over files of ORC and Avro, on both engines: the same files, the same answers."""
 
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import psycopg
 import pyarrow as pa
 import pyarrow.orc as po
@@ -71,7 +73,7 @@ def server(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tid
 def client(server: TidegateServer, request: pytest.FixtureRequest) -> Iterator[Client]:
     """A session that runs everything on one engine."""
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
-        connection.execute(f"SET tidegate.engine = '{request.param}'")
+        connection.execute(f"SET engine = '{request.param}'")
         connection.execute("DROP SCHEMA IF EXISTS mine CASCADE")
         connection.execute("CREATE SCHEMA mine")
         connection.execute("SET search_path = mine, public")
@@ -156,3 +158,84 @@ def test_orc_tables_are_not_written(client: Client) -> None:
     assert refused(client, "INSERT INTO facts (id) VALUES (1)")[0] == "0A000"
     options = "(path 'small.orc', header 'true')"
     assert refused(client, f"CREATE FOREIGN TABLE t () SERVER files OPTIONS {options}")[0] == "22023"
+
+
+# ---------------------------------------------------------------- Avro
+
+AVRO = {
+    "type": "record",
+    "name": "Fact",
+    "fields": [
+        {"name": "id", "type": ["null", "int"]},
+        {"name": "name", "type": ["null", "string"]},
+        {"name": "price", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}]},
+        {"name": "tags", "type": ["null", {"type": "array", "items": "long"}]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "who", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
+        {"name": "attributes", "type": {"type": "map", "values": "string"}},
+    ],
+}
+WHO = uuid.UUID("12345678-1234-5678-1234-567812345678")
+
+
+def _write_avro(path: Path, rows: list[dict[str, Any]], schema: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, rows, codec="snappy")
+
+
+@pytest.fixture(scope="module")
+def avro(lake: Path) -> Path:
+    """The folder of the files, those of Avro among them."""
+    row = {"at": MOMENT(1969, 12, 31, 23, 59, 59, 1000, datetime.UTC), "day": DAY(1500, 3, 1), "who": WHO}
+    for region, number in (("east", 1), ("west", 2)):
+        rows = [
+            {**row, "id": number, "name": "a", "price": Decimal("1.50"), "tags": [1, 2], "kind": "A", "attributes": {}},
+            {**row, "id": None, "name": None, "price": None, "tags": None, "kind": "B", "attributes": {"k": "v"}},
+        ]
+        _write_avro(lake / f"avro/region={region}/x.avro", rows, AVRO)
+    flat = {"type": "record", "name": "Flat", "fields": [{"name": "id", "type": "int"}]}
+    _write_avro(lake / "flat/x.avro", [{"id": 7}], flat)
+    wider = {"type": "record", "name": "Flat", "fields": [{"name": "id", "type": "long"}, {"name": "x", "type": "int"}]}
+    _write_avro(lake / "flat/y.avro", [{"id": 2**40, "x": 1}], wider)
+    (lake / "cut.avro").write_bytes((lake / "avro/region=east/x.avro").read_bytes()[:-20])
+    return lake
+
+
+def test_avro_files_are_read_as_declared(client: Client, avro: Path) -> None:
+    client.execute(
+        "CREATE FOREIGN TABLE t (id bigint, name text, price numeric(12, 2), tags bigint[], at timestamptz, day date,"
+        " who uuid, kind text, region text) SERVER files OPTIONS (path 'avro', format 'avro')"
+    )
+    at, day = MOMENT(1969, 12, 31, 23, 59, 59, 1000, datetime.UTC), DAY(1500, 3, 1)
+    assert rows(client, "SELECT * FROM t WHERE region = 'west' ORDER BY id") == [
+        (2, "a", Decimal("1.50"), [1, 2], at, day, WHO, "A", "west"),
+        (None, None, None, None, at, day, WHO, "B", "west"),
+    ]
+    assert rows(client, "SELECT region, sum(price), count(*) FROM t GROUP BY 1 ORDER BY 1") == [
+        ("east", Decimal("1.50"), 2), ("west", Decimal("1.50"), 2),
+    ]  # fmt: skip
+    # Folders that a condition excludes are not opened.
+    ((plan,),) = rows(client, "EXPLAIN (FORMAT json) SELECT * FROM t WHERE region = 'west'")
+    assert "'Files': 1, 'Files Pruned': 1" in str(plan)
+
+
+def test_avro_files_are_loaded_and_imported(client: Client, avro: Path) -> None:
+    assert rows(client, f"SELECT * FROM read_avro('{avro}/flat') ORDER BY id") == [(7, None), (2**40, 1)]
+    client.execute(f"CREATE TABLE own () WITH (load_from = '{avro}/flat', format = 'avro')")
+    assert rows(client, "SELECT id, x FROM own ORDER BY id") == [(7, None), (2**40, 1)]
+    client.execute('IMPORT FOREIGN SCHEMA "." LIMIT TO (flat) FROM SERVER files INTO mine')
+    assert rows(client, "SELECT sum(id) FROM flat") == [(2**40 + 7,)]
+
+
+def test_avro_files_that_cannot_be_read_are_named(client: Client, avro: Path) -> None:
+    found = refused(client, f"SELECT * FROM read_avro('{avro}/avro')")
+    assert (found[0], "attributes" in found[1]) == ("0A000", True), found
+    client.execute("CREATE FOREIGN TABLE cut (id int) SERVER files OPTIONS (path 'cut.avro')")
+    found = refused(client, "SELECT * FROM cut")
+    assert (found[0], "cut.avro" in found[1]) == ("22P04", True), found
+    assert refused(client, "INSERT INTO cut VALUES (1)")[0] == "0A000"
+    client.execute("CREATE FOREIGN TABLE t (kind int) SERVER files OPTIONS (path 'avro', format 'avro')")
+    assert refused(client, "SELECT * FROM t")[0] == "42804"

@@ -19,11 +19,10 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from storage.lake.formats import malformed
 from storage.lake.places import LakeFile, Places, is_url, located
 from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, known_of, statistics
 from storage.lake.tables import plain_type
-from storage.lake.troubles import FileTrouble
+from storage.lake.troubles import FileTrouble, malformed
 from storage.shards.parts import stat_value
 
 _READ = frozenset(

@@ -26,12 +26,12 @@ from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.transforms import IdentityTransform
 
-from storage.lake.formats import malformed, reading
+from storage.lake.formats import reading
 from storage.lake.places import LakeFile, Places, located
 from storage.lake.snapshots.memory_files import MemoryInput
 from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, known_of, statistics
 from storage.lake.tables import plain_type
-from storage.lake.troubles import FileTrouble
+from storage.lake.troubles import FileTrouble, malformed
 from storage.shards.parts import stat_value
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ import pyarrow as pa
 from msgspec import Struct
 from pyarrow import fs
 
-from storage.lake.formats import FileFormat, malformed, reading
+from storage.lake.formats import FileFormat, reading
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
+from storage.lake.streams import RowStream
 from storage.lake.tables import LOOKING_THREADS, LakeColumn, Piece, fits
 from storage.lake.troubles import FileTrouble
 from storage.shards.field_ids import FIELD_ID
@@ -123,7 +124,9 @@ class SnapshotTable:
                 found.append(Piece(source=source, names=names))
             kept = [each for each in files if each.deleted is not None]
             if kept:
-                found.append(Piece(source=_KeptRows(self, kept, names), names=names))
+                found.append(
+                    Piece(source=RowStream(schema, self.opened, partial(self._rows, kept, names)), names=names)
+                )
         if not found:
             found = [Piece(source=ds.dataset(self.schema.empty_table()), names=self._names)]
         return tuple(found)
@@ -143,6 +146,12 @@ class SnapshotTable:
 
     def check_unchanged(self) -> None:
         """The files of a snapshot never change."""
+
+    def _rows(
+        self, files: Sequence[SnapshotFile], names: tuple[str, ...]
+    ) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
+        for each in files:
+            yield each.file.path, self.rows_of(each, names)
 
     def rows_of(self, each: SnapshotFile, names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are not deleted, with the columns called as in it."""
@@ -220,33 +229,6 @@ class SnapshotTable:
             return self._names
         # What the file lacks gets a name that no column has.
         return tuple(there.get(ids[name], f"no field {ids[name]}") for name in self._names)
-
-
-class _KeptRows:
-    """The rows of files that are not deleted, as an Arrow stream that begins anew each time."""
-
-    def __init__(self, table: SnapshotTable, files: Sequence[SnapshotFile], names: tuple[str, ...]) -> None:
-        self._table = table
-        self._files = files
-        self._names = names
-        self._schema = table._called(names)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        reader = pa.RecordBatchReader.from_batches(self._schema, self._batches())
-        return reader.__arrow_c_stream__(requested_schema)
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, up to the first trouble: see `storage.lake.opened`."""
-        opened = self._table.opened
-        for each in self._files:
-            try:
-                yield from self._table.rows_of(each, self._names)
-            except FileTrouble as trouble:
-                opened.trouble = opened.trouble or trouble
-                return
-            except (pa.ArrowException, OSError) as error:
-                opened.trouble = opened.trouble or malformed(each.file.path, error)
-                return
 
 
 def statistics(type: pa.DataType, low: Any, high: Any, nulls: int | None) -> ColumnStats:

@@ -144,7 +144,6 @@ async def test_dependencies(admin: Client) -> None:
         ("create foreign table t () server o options (path 'x')", "42704", 'server "o" does not exist'),
         ("create foreign table t () server s", "22023", None),
         ("create foreign table t () server s options (path 'x')", "22023", None),
-        ("create foreign table t () server s options (path 'x', format 'avro')", "0A000", None),
         ("create foreign table t () server s options (path 'x', format 'word')", "22023", None),
         ("create foreign table t () server s options (path 'x.parquet', delimiter ';')", "22023", None),
         ("create foreign table t () server s options (path 'x.csv', delimiter ';;')", "22023", None),
