@@ -26,7 +26,6 @@ from adapter.transactions.group_commit import GroupCommitter
 from bench.report import machine, print_json, print_table
 from storage.clock import SystemClock, SystemRandomness
 from storage.doubles.clock import SeededRandomness
-from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
@@ -36,6 +35,7 @@ from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus import Consensus, SeqNo, VersionedData
 from storage.stores.consensus_postgres import PostgresConsensus
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.stores.counting import CountingBlob, CountingConsensus
 from storage.timestamps.csn import Csn
 from storage.timestamps.oracle import acquired
 from storage.transactions.txn import Txn

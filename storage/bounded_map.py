@@ -8,7 +8,8 @@ predicate says so, and `trim` drops it once it says so no more; until then the m
 a map that nobody asks any more gives its memory back. `storage.cache_memory` calls it for the caches of a process.
 
 A look-up costs no call of this module: `get` and `touch` are the dictionary's own methods. `get` alone does not count
-as use, so that what is only asked for in passing changes nothing.
+as use, so that what is only asked for in passing changes nothing. So an owner who wants it known how good the cache is
+counts `hits` and `misses` itself.
 
 Not thread-safe, apart from `get`: callers with several threads hold their lock around the rest.
 """
@@ -39,8 +40,10 @@ class BoundedMap(Generic[K, V]):
         "_sizes",
         "bytes",
         "get",
+        "hits",
         "max_bytes",
         "max_entries",
+        "misses",
         "touch",
     )
 
@@ -59,6 +62,9 @@ class BoundedMap(Generic[K, V]):
         self._pinned = pinned
         self.bytes = 0
         """The sizes of all entries together."""
+        self.hits = 0
+        """Look-ups that found something, as far as the owner counts them."""
+        self.misses = 0
         self.get: Callable[[K], V | None] = self._entries.get
         """The value of a key, or None."""
         self.touch: Callable[[K], None] = self._entries.move_to_end

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
 
@@ -26,6 +28,17 @@ AT_ONCE = 256
 M = TypeVar("M", bound=BoundedMap[Any, Any])
 
 _aging: list[weakref.WeakMethod[Callable[[int], Sequence[object]]]] = []
+
+_watched: list[tuple[str, weakref.ref[BoundedMap[Any, Any]]]] = []
+
+
+class CacheUse(Struct):
+    """What the caches of one name hold, and how often they had what was looked for."""
+
+    entries: int = 0
+    bytes: int = 0
+    hits: int = 0
+    misses: int = 0
 
 
 class _Division:
@@ -58,6 +71,28 @@ def aging(cache: M) -> M:
     """`cache`, which ages from now on for as long as it lives."""
     ages(cache.age)
     return cache
+
+
+def watched(name: str, cache: M) -> M:
+    """`cache`, of whose use `uses` tells under `name` for as long as it lives. Its owner counts hits and misses."""
+    _watched.append((name, weakref.ref(cache)))
+    return cache
+
+
+def uses() -> Iterable[tuple[str, CacheUse]]:
+    """The caches of this process that are watched, those of one name together."""
+    found: dict[str, CacheUse] = {}
+    for name, reference in list(_watched):
+        cache = reference()
+        if cache is None:
+            _watched.remove((name, reference))
+            continue
+        use = found.setdefault(name, CacheUse())
+        use.entries += len(cache)
+        use.bytes += cache.bytes
+        use.hits += cache.hits
+        use.misses += cache.misses
+    return found.items()
 
 
 def ages(age: Callable[[int], Sequence[object]]) -> None:

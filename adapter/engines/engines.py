@@ -178,6 +178,10 @@ class Engines:
         except SqlError as error:
             log.warning("Spark could not be started", error=error.message)
 
+    def spilled_bytes(self) -> int:
+        """Bytes that statements of the local engine keep on disk at present, beyond their memory."""
+        return self._local_engine.spilled_bytes() if "_local_engine" in vars(self) else 0
+
     async def drop_unused(self) -> None:
         """Drop what the local engine keeps of tables that nobody reads now."""
         if "_local_engine" in vars(self):

@@ -7,6 +7,7 @@ One `Services` serves all sessions of a process. It knows no session: what needs
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -123,6 +124,11 @@ class Services:
         self.started_at = utc_now()
         self.reload: Callable[[], None] = lambda: None
         """Has the server read its configuration again."""
+        self.refreshes: Counter[str] = Counter()
+        """Refreshes of materialized views by what they did, and below how long they took together (seconds)."""
+        self.refresh_seconds: dict[str, float] = defaultdict(float)
+        self.statement_retries = 0
+        """Statements that were run again, because others had committed in between."""
         self.metric_rows: Callable[[], list[Mapping[str, Any]]] = list
         """What this process has counted, where anybody watches."""
         self.authentication_rows: Callable[[str], Sequence[Mapping[str, Any]]] = lambda relation: ()
@@ -131,6 +137,11 @@ class Services:
         self._temporary_spaces: set[int] = set()
         """The numbers of sessions that have temporary objects."""
         self._xids = XidMap()
+
+    def note_refresh(self, how: str, seconds: float) -> None:
+        """A materialized view has been refreshed; its transaction may still fail."""
+        self.refreshes[how] += 1
+        self.refresh_seconds[how] += seconds
 
     def catalog(self) -> CatalogSnapshot:
         """The newest catalog that this process knows of."""

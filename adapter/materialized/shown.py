@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from adapter.execution_context import Row
-from adapter.materialized.freshness import materialized_views, why_stale
+from adapter.materialized.freshness import digest_of_inputs, has_changed, inputs_of, materialized_views, why_stale
 from adapter.materialized.journal import UNKNOWN, last_refresh
-from storage.catalog.model import CatalogSnapshot, Schema
+from storage.catalog.model import CatalogSnapshot, Relation, Schema
 from storage.errors import AsOfNotReadable, UnknownShard
-from storage.timestamps.csn import csn_ms
+from storage.timestamps.csn import Csn, csn_ms
 
 if TYPE_CHECKING:
     from adapter.transactions.transaction import Transaction
@@ -55,3 +55,25 @@ async def view_rows(env: Environment, transaction: Transaction, catalog: Catalog
                 "lag": {"months": 0, "days": 0, "micros": behind_ms * 1000},
             }
     return rows
+
+
+async def lag_ms(env: Environment, catalog: CatalogSnapshot, view: Relation, at: Csn) -> int | None:
+    """How far the view's stored rows are behind at `at` (milliseconds): 0 when nothing that it reads has changed since
+    they were made; None when nobody can tell of which moment they are."""
+    how = view.materialized
+    if how is None or not how.populated:
+        return None
+    try:
+        found = await last_refresh(env, how.journal, at)
+        if found is None or found.inputs == UNKNOWN:
+            return None
+        is_behind = found.inputs != digest_of_inputs(catalog, view)
+        for table in inputs_of(catalog, view):
+            if is_behind:
+                break
+            shard = table.shard
+            if shard is not None and env.reader.last_write(shard) > found.frontier:
+                is_behind = await has_changed(env, shard, found.frontier, at)
+    except (AsOfNotReadable, UnknownShard):
+        return None
+    return max(0, csn_ms(at) - csn_ms(found.frontier)) if is_behind else 0

@@ -51,7 +51,7 @@ from planner.syntax.extensions import parse_statements
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
-from storage.cache_memory import aging
+from storage.cache_memory import aging, watched
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Relation
 
 _Given = ParamSpec("_Given")
@@ -381,12 +381,20 @@ class PlanCache:
     """The plans of a server process. Belongs to the event loop."""
 
     def __init__(self) -> None:
-        self._plans: BoundedMap[tuple[object, ...], Plan] = aging(BoundedMap(max_entries=MAX_PLANS))
+        self._plans: BoundedMap[tuple[object, ...], Plan] = watched("plans", aging(BoundedMap(max_entries=MAX_PLANS)))
         self._parsed: BoundedMap[str, tuple[Parsed, ...]] = aging(BoundedMap(max_entries=MAX_PLANS))
         self._readings: BoundedMap[tuple[str, str], Reading] = aging(BoundedMap(max_entries=MAX_PLANS))
         self._threads = Workers(MAX_THREADS, "planner")
-        self.hits = 0
-        self.misses = 0
+
+    @property
+    def hits(self) -> int:
+        """Plans that were at hand, of those looked for."""
+        return self._plans.hits
+
+    @property
+    def misses(self) -> int:
+        """Plans that had to be made."""
+        return self._plans.misses
 
     def knows(self, text: str) -> bool:
         """Whether `parse` has the statements of this query string at hand."""
@@ -440,9 +448,9 @@ class PlanCache:
         known = self._plans.get(key)
         if known is not None and known.catalog is context.catalog:
             self._plans.touch(key)
-            self.hits += 1
+            self._plans.hits += 1
             return known
-        self.misses += 1
+        self._plans.misses += 1
         plan = make(parsed, context, declared)
         if not parsed.is_long and not _holds_once(plan):
             self._plans.put(key, plan)

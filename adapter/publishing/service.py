@@ -42,6 +42,10 @@ class Publishing:
         self._env = env
         self._publisher: Publisher | None = None
         self._loading = asyncio.Lock()
+        self.publications = 0
+        """How often this process has published what a database has to publish."""
+        self.seconds = 0.0
+        """How long that took, all together."""
 
     async def _loaded(self) -> Publisher:
         """The publisher. NOTE: what it imports takes half a second, which servers without published tables save."""
@@ -95,7 +99,11 @@ class Publishing:
             found = await self.published(catalog.database)
             gone = frozenset(table.relation for table in found.tables) - shown
             try:
-                return await publisher.publish(catalog.database, tables, csn, gone=gone)
+                began = self._env.clock.monotonic()
+                made = await publisher.publish(catalog.database, tables, csn, gone=gone)
+                self.publications += 1
+                self.seconds += self._env.clock.monotonic() - began
+                return made
             except overtaken:
                 if attempt == TRIES - 1:
                     raise Determinate("could not publish: other processes were always faster") from None

@@ -449,6 +449,8 @@ async def _own_relations(
         rows["view_lineage"] = await running.services.plans.aside(lineage_rows, catalog, context)
     if names & STATISTICS:
         rows |= await statistics_rows(running, catalog)
+    if "columns" in names:
+        rows["columns"] = environment.column_rows()
     if names & _WATCHED:
         rows |= await _watched(running, catalog, names)
     if names & {"iceberg_tables", "iceberg_namespace_properties"}:

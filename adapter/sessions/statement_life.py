@@ -319,6 +319,7 @@ class StatementLife:
                 if not retry or attempt >= MAX_RETRIES:
                     raise
                 attempt += 1
+                self.state.services.statement_retries += 1
                 with self.aside():
                     await asyncio.sleep(min(RETRY_PAUSE_S, 0.0005 * attempt))
 

@@ -137,6 +137,7 @@ class GroupCommitter(Struct, eq=False):
     """Commits that were answered and are not durable."""
     in_flight: list[InFlight] = field(default_factory=list)
     groups: int = 0
+    retries: int = 0
     committed: int = 0
 
     def start(self) -> None:
@@ -449,12 +450,14 @@ class GroupCommitter(Struct, eq=False):
             try:
                 ts, result = await self._write(group, merged, ts, Csn(until + 1), recorded, known)
             except (CatalogConflict, UnknownShard):
+                self.retries += 1
                 env.oracle.abandon_write("user", ts)
                 continue
             except BaseException:
                 env.oracle.abandon_write("user", ts)
                 raise
             if isinstance(result, UpperMismatch):
+                self.retries += 1
                 env.oracle.abandon_write("user", ts)
                 env.oracle.observe(Csn(result.least_committable - 1))
                 continue

@@ -46,7 +46,7 @@ from storage.environment.named_stores import check_names
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from adapter.sessions.metrics import ServerMetrics
+    from adapter.metrics.server_metrics import ServerMetrics
     from frontend.server.http import HttpServer
 
 log = structlog.get_logger("frontend")
@@ -139,9 +139,9 @@ async def _serve(
     backend.services.authentication_rows = partial(shown_rules, authenticator.book, backend)
     metrics: ServerMetrics | None = None
     if configuration.http is not None:
-        from adapter.sessions.metrics import ServerMetrics
+        from adapter.metrics.server_metrics import ServerMetrics
 
-        metrics = ServerMetrics(backend.services, backend.sessions)
+        metrics = ServerMetrics(backend.services, backend.sessions, backend.engines)
         metrics.start()
     server = Server(
         backend,

@@ -26,6 +26,7 @@ from planner.functions import registry
 from planner.resolution.required import closed_schema
 from planner.syntax.names import qualifier
 from planner.syntax.parse import split_and_parse
+from planner.types.system_relations import OWN_SCHEMA
 from planner.types.table_indexes import index_called
 from planner.types.type_names import UnknownName, resolve_type_name
 from planner.types.types import (
@@ -150,7 +151,7 @@ def _relation(context: BindContext, text: str) -> int:
         if parts[0] != context.database:
             raise other_database(".".join(parts))
         parts = parts[1:]
-    if len(parts) == 2:
+    if len(parts) == 2 and parts[0] != OWN_SCHEMA:
         _open_schema(context, parts[0])
     found = find_relation_oid(context, parts[0] if len(parts) == 2 else None, parts[-1])
     if found is None:

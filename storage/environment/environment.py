@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 from storage.catalog.oids import OidBlocks
@@ -37,6 +37,7 @@ from storage.shards.indexes.reading.reader import KeyReader
 from storage.shards.part_store import PartStore
 from storage.stores.blob import Blob
 from storage.stores.consensus import Consensus
+from storage.stores.counting import OperationCounts
 from storage.timestamps.csn import Csn
 from storage.timestamps.switching import SwitchingOracle
 from storage.transactions.applier import Applier
@@ -51,6 +52,7 @@ from storage.upkeep.maintenance import Maintenance
 from storage.upkeep.pruning_audit import PruningAudit
 from storage.upkeep.retention import Retention
 from storage.upkeep.shared_files import SharedFiles
+from storage.upkeep.troubles import Troubles
 
 
 @dataclass(kw_only=True, eq=False)
@@ -82,8 +84,11 @@ class Environment:
     catalog: CatalogStore
     pruning: PruningAudit
     maintenance: Maintenance
+    troubles: Troubles
     committer: Committer
     background: Background
+    store_counts: Mapping[str, OperationCounts] = field(default_factory=dict)
+    """What was asked of the stores ("blob", "consensus"), where somebody counts."""
     _closers: list[contextlib.AsyncExitStack] = field(default_factory=list)
     _closed: bool = False
 

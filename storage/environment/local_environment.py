@@ -27,6 +27,7 @@ from storage.lake.linked import LinkedBlob, TargetFiles
 from storage.stores.blob import Blob
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.stores.counting import CountingBlob, CountingConsensus, OperationCounts
 from storage.upkeep.retention import DEFAULT_RETAIN_MS
 
 OWN_NAMES = frozenset({"blob", "server.lock", "servers", "lost+found"})
@@ -53,18 +54,22 @@ async def open_local_environment(
     """
     clock = clock or SystemClock()
     random = random or SystemRandomness()
+    counts: dict[str, OperationCounts] = {}
     stack = contextlib.AsyncExitStack()
     try:
         await asyncio.to_thread(_check_folder, data_dir)
         stack.enter_context(_directory_lock(data_dir, shared=peers))
         files = ProcessFiles(data_dir / "servers")
         stack.callback(files.close)
-        consensus = await SqliteConsensus.open(data_dir / "consensus.sqlite", clock=clock)
+        consensus = CountingConsensus(await SqliteConsensus.open(data_dir / "consensus.sqlite", clock=clock))
         stack.push_async_callback(consensus.close)
+        counts["consensus"] = consensus.counts
         if blob is None:
-            blob = local = LocalBlob(data_dir / "blob")
+            local = LocalBlob(data_dir / "blob")
             await local.clear_abandoned()
-            blob = local if linked is None else LinkedBlob(local, linked)
+            counted = CountingBlob(local)
+            counts["blob"] = counted.counts
+            blob = counted if linked is None else LinkedBlob(counted, linked)
         stack.push_async_callback(blob.close)
         env = await open_on_stores(
             blob=blob,
@@ -80,6 +85,7 @@ async def open_local_environment(
     except BaseException:
         await stack.aclose()
         raise
+    env.store_counts = counts
     env.on_close(stack)
     return env
 

@@ -35,6 +35,7 @@ from storage.stores.blob_local import LocalBlob
 from storage.stores.blob_object import ObjectBlob
 from storage.stores.consensus import Consensus
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.stores.counting import CountingBlob, CountingConsensus, OperationCounts
 from storage.stores.object_options import OBJECT_SCHEMES, store_options
 from storage.upkeep.retention import DEFAULT_RETAIN_MS
 
@@ -78,11 +79,16 @@ async def open_environment(
     """
     clock, random = SystemClock(), SystemRandomness()
     linked = PlaceFiles(places or Places())
-    blob: Blob | None = None if names.blob is None else LinkedBlob(_open_blob(names), linked)
+    counts: dict[str, OperationCounts] = {}
+    blob: Blob | None = None
+    if names.blob is not None or names.consensus is not None:
+        counted = CountingBlob(_open_blob(names))
+        counts["blob"] = counted.counts
+        blob = LinkedBlob(counted, linked)
     if blob is not None and files is not None and names.blob_folder is None:
         blob = BlobFiles(blob, files, limit_bytes=DEFAULT_LIMIT_BYTES // (1 if host is None else host.count))
     if names.consensus is None:
-        return await open_local_environment(
+        env = await open_local_environment(
             names.data_dir,
             clock=clock,
             random=random,
@@ -92,6 +98,8 @@ async def open_environment(
             blob=blob,
             linked=linked,
         )
+        env.store_counts = {**counts, **env.store_counts}
+        return env
     # Imported where they are used: a server of one host starts without PostgreSQL's client.
     from storage.membership.liveness_postgres import PostgresLiveness
     from storage.stores.consensus_postgres import PostgresConsensus
@@ -101,10 +109,10 @@ async def open_environment(
         dsn, schema = _postgres_address(names.consensus)
         liveness = PostgresLiveness(dsn, schema, clock)
         stack.push_async_callback(liveness.close)
-        consensus = await PostgresConsensus.open(dsn, schema, clock=clock)
+        consensus = CountingConsensus(await PostgresConsensus.open(dsn, schema, clock=clock))
+        counts["consensus"] = consensus.counts
         stack.push_async_callback(consensus.close)
-        if blob is None:
-            blob = LinkedBlob(LocalBlob(names.data_dir / "blob"), linked)
+        assert blob is not None
         stack.push_async_callback(blob.close)
         env = await open_on_stores(
             blob=blob,
@@ -119,6 +127,7 @@ async def open_environment(
     except BaseException:
         await stack.aclose()
         raise
+    env.store_counts = counts
     env.on_close(stack)
     return env
 

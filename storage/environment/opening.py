@@ -243,6 +243,7 @@ def _assemble(
         catalog=catalog,
         pruning=PruningAudit(partial(parts.read, keep=False), random, 1.0 if validate else SAMPLED_SHARE),
         maintenance=maintenance,
+        troubles=troubles,
         committer=Committer(
             txns_shard=txns_shard,
             staging=staging,

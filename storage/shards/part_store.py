@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.bounded_map import BoundedMap
-from storage.cache_memory import aging, share
+from storage.cache_memory import aging, share, watched
 from storage.clock import Clock, Randomness
 from storage.errors import (
     CorruptPart,
@@ -123,7 +123,7 @@ class PartStore:
         self.in_flight: set[str] = set()
         self.changes = 0
         """How often a key entered `in_flight` or left it."""
-        self._cache: BoundedMap[Slot, pa.Table] = aging(BoundedMap(max_bytes=CACHE_BYTES))
+        self._cache: BoundedMap[Slot, pa.Table] = watched("parts", aging(BoundedMap(max_bytes=CACHE_BYTES)))
         self._verified: BoundedMap[str, bool] = BoundedMap(max_entries=MAX_VERIFIED)
         self.run_makers: Callable[[ShardId], Sequence[RunMaker]] = lambda shard: ()
         """For each index of a shard, what makes the key runs of its new files."""
@@ -349,7 +349,9 @@ class PartStore:
         cached = self._cache.get(slot)
         if cached is not None:
             self._cache.touch(slot)
+            self._cache.hits += 1
             return cached
+        self._cache.misses += 1
         if part.inline is not None:
             data = part.inline
         else:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import watched
 from storage.errors import MissingBlob
 from storage.stores.blob import Blob, BlobEntry, ByteRange, check_key
 
@@ -33,8 +34,8 @@ class BlobFiles:
         self.inner = inner
         self.folder = folder
         self._held: Counter[str] = Counter()
-        self._copies: BoundedMap[str, None] = BoundedMap(
-            max_bytes=limit_bytes, pinned=lambda key, _: self._held[key] > 0
+        self._copies: BoundedMap[str, None] = watched(
+            "object_copies", BoundedMap(max_bytes=limit_bytes, pinned=lambda key, _: self._held[key] > 0)
         )
         self._fetching: dict[str, asyncio.Task[None]] = {}
         self._removing: dict[str, asyncio.Task[None]] = {}
@@ -110,7 +111,9 @@ class BlobFiles:
             await asyncio.shield(self._removing[key])
         if key in self._copies:
             self._copies.touch(key)
+            self._copies.hits += 1
             return
+        self._copies.misses += 1
         task = self._fetching.get(key)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._fetch(key))

@@ -53,6 +53,11 @@ class Compactor:
         self._merged_in_vain: dict[ShardId, dict[int, int]] = {}
         self._folded_in_vain: dict[ShardId, dict[int, int]] = {}
         """By part that was rewritten for nothing, how many deletions had seemed to hit it."""
+        self.swaps = 0
+        """Compactions so far that put parts in the place of others."""
+        self.parts_removed = 0
+        self.bytes_written = 0
+        """Of the parts that they wrote."""
 
     async def look(self, shard: ShardId) -> int:
         """Bring in what other processes have written to `shard`. Returns the number of its parts."""
@@ -220,7 +225,12 @@ class Compactor:
             return ShardDiff((Compact(removed=removed, added=added, archive=archive),))
 
         try:
-            return await handle.update(propose)
+            swapped = await handle.update(propose)
+            if swapped:
+                self.swaps += 1
+                self.parts_removed += len(removed)
+                self.bytes_written += sum(part.bytes for part in added)
+            return swapped
         finally:
             if archive is not None:
                 self._parts.release([archive.key])

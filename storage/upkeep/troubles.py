@@ -17,6 +17,11 @@ class Troubles:
         self._errors: dict[str, str] = {}
         """By work, what was told last."""
 
+    @property
+    def count(self) -> int:
+        """How much of the work fails at present."""
+        return len(self._errors)
+
     def failed(self, work: str, error: Exception) -> None:
         """Note that `work` has failed and will be tried again."""
         text = str(error)

@@ -33,6 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "adapter": (
         "sessions",
+        "metrics",
         "statements",
         "controllers",
         "subscriptions",

@@ -91,6 +91,58 @@ def test_what_is_done_is_counted(workers: int, tmp_path: Path) -> None:
             connection.close()
 
 
+def test_what_the_parts_of_a_server_do_is_told(tmp_path: Path) -> None:
+    port = free_port()
+    arguments = ("--spark-start", "lazy", "--http", f"127.0.0.1:{port}")
+    url = f"http://127.0.0.1:{port}"
+    with run_server(tmp_path / "data", arguments=arguments) as server:
+        with psycopg.connect(server.dsn(), autocommit=True) as one, psycopg.connect(server.dsn()) as other:
+            one.execute("CREATE TABLE t (a int PRIMARY KEY, b text)")
+            one.execute("CREATE MATERIALIZED VIEW seen AS SELECT count(*) FROM t")
+            before = samples(url)
+            assert before["tidegate_view_lag_seconds", labels(database="postgres", schema="public", view="seen")] == 0
+            for number in range(20):
+                one.execute("INSERT INTO t VALUES (%s, 'x')", (number,))
+            one.execute("INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(100, 5000) n")
+            one.execute("SELECT count(*) FROM t")
+            one.execute("SELECT count(*) FROM t")
+            other.execute("UPDATE t SET b = 'y' WHERE a = 1")
+            one.execute("SET lock_timeout = 30")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                one.execute("UPDATE t SET b = 'z' WHERE a = 1")
+            other.rollback()
+            one.execute("CREATE MATERIALIZED VIEW made AS SELECT 1")
+            one.execute("REFRESH MATERIALIZED VIEW made")
+            time.sleep(3)
+            after = samples(url)
+
+        def more(name: str, **having: str) -> float:
+            key = (name, labels(**having))
+            return after.get(key, 0.0) - before.get(key, 0.0)
+
+        assert more("tidegate_store_operations_total", store="consensus", operation="compare_and_set") >= 21
+        assert more("tidegate_store_operations_total", store="blob", operation="put_if_absent") >= 1
+        assert more("tidegate_store_bytes_total", store="blob", direction="written") > 0
+        assert after["tidegate_store_failures_total", labels(store="consensus", operation="compare_and_set")] == 0
+        assert more("tidegate_lock_wait_seconds_count", kind="tuple") == 1
+        assert 0.03 <= more("tidegate_lock_wait_seconds_sum", kind="tuple") < 10
+        assert more("tidegate_loop_delay_seconds_count") >= 20
+        assert more("tidegate_compactions_total") >= 1
+        assert more("tidegate_compacted_parts_total") >= 8
+        assert more("tidegate_compaction_written_bytes_total") > 0
+        assert after["tidegate_compaction_waiting_shards", ()] >= 0
+        assert after["tidegate_upkeep_troubles", ()] == 0
+        assert more("tidegate_cache_lookups_total", cache="plans", result="hit") >= 1
+        assert after["tidegate_cache_bytes", labels(cache="parts")] >= 0
+        assert {("what", "statement")} in [set(of) for name, of in after if name == "tidegate_retries_total"]
+        assert after["tidegate_servers", ()] == 1
+        assert after["tidegate_transactions_undone", labels(kind="staged")] == 0
+        assert sum(value for (name, _), value in after.items() if name == "tidegate_view_refreshes_total") == 3
+        assert after["tidegate_spilled_bytes", ()] == 0
+        assert after["tidegate_publications_total", ()] == 0
+        assert after["tidegate_view_lag_seconds", labels(database="postgres", schema="public", view="seen")] > 0
+
+
 def test_from_elsewhere_only_who_is_known_may_read(tmp_path: Path) -> None:
     address = socket.gethostbyname(socket.gethostname())
     if address.startswith("127."):

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from storage.clock import Clock, SystemClock
 from storage.doubles.clock import SeededRandomness
-from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
@@ -17,6 +16,7 @@ from storage.environment.opening import open_on_stores
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import ShardSnapshot
+from storage.stores.counting import CountingBlob, CountingConsensus
 from storage.timestamps.csn import Csn
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed, UpperMismatch

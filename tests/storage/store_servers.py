@@ -16,7 +16,6 @@ from moto.server import ThreadedMotoServer
 
 from storage.clock import SystemClock
 from storage.doubles.clock import ManualClock, SeededRandomness
-from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.doubles.unreliable import NO_FAULTS, FaultRates, Faults, UnreliableBlob, UnreliableConsensus
@@ -26,6 +25,7 @@ from storage.stores.blob_object import ObjectBlob
 from storage.stores.consensus import Consensus
 from storage.stores.consensus_postgres import PostgresConsensus
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.stores.counting import CountingBlob, CountingConsensus
 from tests.support.postgres import PostgresServer
 
 _numbers = itertools.count(1)

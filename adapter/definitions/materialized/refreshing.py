@@ -204,6 +204,7 @@ def _note(
         read_at=Csn(0) if own else read_at,
     )
     write_refresh(txn, view.materialized.journal, refresh, before)
+    running.services.note_refresh(how, refresh.cost_ms / 1000)
 
 
 async def _update(

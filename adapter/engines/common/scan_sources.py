@@ -31,7 +31,7 @@ from planner.types.types import SqlType, type_of_column
 from planner.types.user_types import held_as
 from planner.values.text_values import parse_text
 from storage.bounded_map import BoundedMap
-from storage.cache_memory import aging, share
+from storage.cache_memory import aging, share, watched
 from storage.catalog.model import Relation
 from storage.off_loop import computed
 from storage.shards.parts import ROW_ID, Part, RowIdRange
@@ -238,7 +238,9 @@ class DeletedRows:
 
     def __init__(self, reader: PartReader) -> None:
         self._reader = reader
-        self._sets: BoundedMap[tuple[PartIdentity, ...], Any] = aging(BoundedMap(max_bytes=DELETE_SETS_BYTES))
+        self._sets: BoundedMap[tuple[PartIdentity, ...], Any] = watched(
+            "deletions", aging(BoundedMap(max_bytes=DELETE_SETS_BYTES))
+        )
         self._parts: BoundedMap[PartIdentity, Any] = aging(BoundedMap(max_bytes=DELETE_PARTS_BYTES))
 
     async def ids(self, deletes: Sequence[Part]) -> Any:
@@ -249,8 +251,10 @@ class DeletedRows:
             pieces = [await self._ids_of(part, of) for part, of in zip(deletes, key, strict=True)]
             made: Any = await computed(sum(map(len, pieces)), lambda: np.unique(np.concatenate([_NONE, *pieces])))
             found = made
+            self._sets.misses += 1
             self._sets.put(key, found, made.nbytes + ENTRY_BYTES * len(key))
         else:
+            self._sets.hits += 1
             self._sets.touch(key)
         return found
 

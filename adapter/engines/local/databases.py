@@ -9,6 +9,7 @@ with the execution, and its folder removed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import shutil
 from collections.abc import Mapping, Sequence
@@ -100,6 +101,14 @@ class Databases:
     def workers(self, name: WorkloadClass) -> Workers:
         """The threads of a class."""
         return self._workers[name]
+
+    def spilled_bytes(self) -> int:
+        """Bytes of what executions keep on disk at present, beyond their memory: a look at the names of its files."""
+        sizes = 0
+        for path in self._directory.glob("*/*"):
+            with contextlib.suppress(OSError):  # It may be gone by now.
+                sizes += path.stat().st_size
+        return sizes
 
     def warm(self) -> None:
         """Opens the database for small reads before one needs it."""

@@ -339,6 +339,10 @@ class LocalEngine:
             if opened.pool.has_unused:
                 await workers.run(partial(_drop_unused, opened))
 
+    def spilled_bytes(self) -> int:
+        """Bytes that executions keep on disk at present, beyond their memory."""
+        return self._databases.spilled_bytes()
+
     async def close(self) -> None:
         """See `Engine.close`; running statements are interrupted."""
         for token in list(self._running):

@@ -30,7 +30,7 @@ from adapter.engines.common.scan_sources import (
     without_deleted,
 )
 from storage.bounded_map import BoundedMap
-from storage.cache_memory import aging, share
+from storage.cache_memory import aging, share, watched
 from storage.ids import ShardId
 from storage.off_loop import MANY_COLUMNS
 from storage.shards.parts import Part
@@ -68,7 +68,7 @@ class SmallTables:
         self._reader = reader
         self._deleted = deleted
         self._parts: BoundedMap[object, pa.Table] = aging(BoundedMap(max_bytes=MAX_BYTES))
-        self._tables: BoundedMap[object, pa.Table] = aging(BoundedMap(max_bytes=MAX_BYTES))
+        self._tables: BoundedMap[object, pa.Table] = watched("small_tables", aging(BoundedMap(max_bytes=MAX_BYTES)))
         self._names: BoundedMap[tuple[ShardId, tuple[ScanColumn, ...], int], str] = BoundedMap(max_entries=MAX_NAMES)
         self._numbers = itertools.count()
 
@@ -95,8 +95,10 @@ class SmallTables:
                 table = await asyncio.to_thread(_together, pieces, ids)
             else:
                 table = _together(pieces, ids)
+            self._tables.misses += 1
             self._tables.put(key, table, kept_bytes(table, len(parts) + len(deletes)))
         else:
+            self._tables.hits += 1
             self._tables.touch(key)
         return table
 

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from adapter.execution_context import Row
+from planner.types.own_relations import OWN_RELATIONS
+from planner.types.type_names import format_type
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.catalog.temporary import is_temporary
 from storage.environment.environment import Environment
@@ -141,3 +143,16 @@ def _moment(csn: Csn) -> datetime | None:
 def _interval(elapsed: timedelta) -> dict[str, int]:
     micros = int(max(elapsed, timedelta()).total_seconds() * 1_000_000)
     return {"months": 0, "days": 0, "micros": micros}
+
+
+def column_rows() -> list[Row]:
+    """tidegate.columns: the relations of the schema and their columns."""
+    rows: list[Row] = []
+    for relation, own in OWN_RELATIONS.items():
+        rows.append({"relation": relation, "position": 0, "comment": own.comment})
+        rows += [
+            {"relation": relation, "position": position, "name": name, "type": format_type(column.type_oid),
+             "comment": column.comment}
+            for position, (name, column) in enumerate(own.columns.items(), 1)
+        ]  # fmt: skip
+    return rows

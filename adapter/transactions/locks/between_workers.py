@@ -78,6 +78,8 @@ class BetweenWorkers:
         """Who holds these locks at this worker; the lock table sets it."""
         self.catch_up: Callable[[], Awaitable[object]]
         """Brings this worker up to all that was committed; the server sets it."""
+        self.waited: Callable[[str, float], None] = lambda kind, seconds: None
+        """Hears of each wait for a row that is over."""
         self._locks = locks
         self._rows = rows
         self.row_waits: dict[Owner, Waiting] = {}
@@ -252,7 +254,8 @@ class BetweenWorkers:
                         raise found
                 blocked = self._take_run(owner, relation_oid, first, count, mode)
         finally:
-            del self.row_waits[owner]
+            if self.row_waits.pop(owner, None) is not None:
+                self.waited("tuple", clock() - began)
             self._want()
         return True
 

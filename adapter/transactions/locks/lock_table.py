@@ -51,6 +51,7 @@ class LockTable:
         """Returns when they hold up no lock on a row that can be seen; the committer's."""
         self.let_go_of: Callable[[Tag], None] = lambda tag: None
         """Hears which advisory locks somebody has let go of; those who tell other servers."""
+        self.waited: Callable[[str, float], None] = lambda kind, seconds: None  # Hears of each wait that is over.
         self._locks: dict[Tag, Lock] = {}
         self._rows: dict[int, RowLocks] = {}
         self._waiting: dict[Request, None] = {}
@@ -335,6 +336,7 @@ class LockTable:
         self._waiting[request] = None
         if self.between_workers is not None and is_shared(lock.tag):
             self._go_on(lock)  # It may be that only other workers have it.
+        began = self._clock.monotonic()
         timers = [self._each(patience.deadlock_timeout_ms, lambda: self._look_for_deadlock(request))]
         if patience.lock_timeout_ms:
             timers.append(self._each(patience.lock_timeout_ms, lambda: self._expire(request)))
@@ -348,6 +350,7 @@ class LockTable:
             for timer in timers:
                 timer.cancel()
             self._withdraw(request)
+            self.waited(lock.tag.kind, self._clock.monotonic() - began)
 
     def _each(self, milliseconds: int, act: Callable[[], None]) -> asyncio.Task[None]:
         async def repeat() -> None:

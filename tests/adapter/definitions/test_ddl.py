@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from storage.catalog.model import Relation
-from storage.doubles.counting import CountingBlob
 from storage.doubles.memory_blob import MemoryBlob
+from storage.stores.counting import CountingBlob
 from tests.adapter.harness import Client, connect, open_server
 
 

@@ -22,7 +22,6 @@ from planner.types import types as t
 from planner.types.types import SqlType
 from storage.clock import SystemClock
 from storage.doubles.clock import SeededRandomness
-from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.doubles.unreliable import NO_FAULTS, Faults, UnreliableBlob, UnreliableConsensus
@@ -35,6 +34,7 @@ from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus import Consensus
 from storage.stores.consensus_postgres import PostgresConsensus
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.stores.counting import CountingBlob, CountingConsensus
 from tests.adapter.harness import Client, connect
 from tests.storage.store_servers import postgres_url
 from tests.support.postgres import PostgresServer

@@ -9,11 +9,11 @@ import pytest
 from storage.catalog.model import FIRST_USER_OID
 from storage.catalog.oids import BLOCK_OIDS, MIN_OIDS, OID_KEY, OidBlocks
 from storage.doubles.clock import SeededRandomness
-from storage.doubles.counting import CountingConsensus
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.doubles.unreliable import FaultRates, Faults, UnreliableConsensus
 from storage.errors import CorruptState
 from storage.stores.consensus import SeqNo, VersionedData
+from storage.stores.counting import CountingConsensus
 from tests.storage.store_servers import Impatient
 
 

@@ -11,7 +11,6 @@ import pytest
 from storage.catalog.model import Sequence
 from storage.catalog.sequences import SequenceStore
 from storage.doubles.clock import SeededRandomness
-from storage.doubles.counting import CountingConsensus
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.doubles.unreliable import NO_FAULTS, FaultRates, Faults, UnreliableConsensus
 from storage.durable.registers import MAX_ATTEMPTS, TRUNCATE_EVERY, Register, decode_register
@@ -25,6 +24,7 @@ from storage.errors import (
     StoreUnavailable,
 )
 from storage.stores.consensus import Consensus, SeqNo, VersionedData
+from storage.stores.counting import CountingConsensus
 from storage.transactions.xid_blocks import XidBlocks
 from tests.storage.store_servers import Impatient
 

@@ -17,7 +17,6 @@ import pytest
 
 from storage.clock import SystemClock
 from storage.doubles.clock import SeededRandomness
-from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
@@ -26,6 +25,7 @@ from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus import Consensus
 from storage.stores.consensus_postgres import PostgresConsensus
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.stores.counting import CountingBlob, CountingConsensus
 from storage.timestamps.shared import TxnsOracle
 from storage.transactions.txns_shard import Committed
 from tests.storage.environments import SCHEMA, commit, create, deletion, insert, read, rows

@@ -14,12 +14,12 @@ import pytest
 from adapter.transactions.commit_request import CommitRequest, Isolation
 from adapter.transactions.group_commit import GroupCommitter
 from storage.doubles.clock import SeededRandomness
-from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.background import KEEP_ALIVE_S
 from storage.environment.environment import Environment
 from storage.environment.opening import open_on_stores
+from storage.stores.counting import CountingBlob, CountingConsensus
 from storage.transactions.txn import Txn
 from tests.simulation import loop as loop_module
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, simulate

@@ -11,13 +11,13 @@ import pytest
 
 from storage.clock import SystemClock
 from storage.doubles.clock import SeededRandomness
-from storage.doubles.counting import CountingBlob
 from storage.doubles.memory_blob import MemoryBlob
 from storage.errors import CorruptPart, MissingBlob
 from storage.ids import ShardId
 from storage.shards.part_store import PartStore
 from storage.shards.parts import UploadedPart, checksum
 from storage.stores.blob_files import BlobFiles
+from storage.stores.counting import CountingBlob
 
 
 def content(files: BlobFiles, key: str) -> bytes | None:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import pytest
 
 from storage.doubles.clock import ManualClock, SeededRandomness
-from storage.doubles.counting import CountingConsensus
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.doubles.unreliable import NO_FAULTS, FaultRates, Faults, UnreliableConsensus
 from storage.errors import Determinate, Indeterminate
 from storage.stores.consensus import Consensus
+from storage.stores.counting import CountingConsensus
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import InProcessOracle
 from storage.timestamps.oracle import TIMELINES, Oracle, Timeline

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from storage.doubles.clock import ManualClock, SeededRandomness
-from storage.doubles.counting import CountingConsensus
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.doubles.unreliable import FaultRates, Faults, UnreliableConsensus
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.stores.consensus import SeqNo
+from storage.stores.counting import CountingConsensus
 from storage.timestamps.csn import Csn, csn_from_ms
 from storage.timestamps.in_process import WINDOW_KEY, WINDOW_MS, InProcessOracle
 from storage.timestamps.oracle import acquired

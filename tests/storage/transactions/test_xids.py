@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from storage.doubles.clock import ManualClock, SeededRandomness
-from storage.doubles.counting import CountingConsensus
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.doubles.unreliable import FaultRates, Faults, UnreliableConsensus
 from storage.errors import CorruptState
 from storage.stores.consensus import SeqNo, VersionedData
+from storage.stores.counting import CountingConsensus
 from storage.timestamps.csn import Csn
 from storage.transactions.xid_blocks import BLOCK_XIDS, XID_KEY, XidBlocks
 from storage.transactions.xids import Finished, Xid, XidMap

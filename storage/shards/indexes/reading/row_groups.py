@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
-from storage.cache_memory import aging, share
+from storage.cache_memory import aging, share, watched
 from storage.shards.indexes.keys import Ints
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part, arrow_bytes, read_table
@@ -75,8 +75,8 @@ class RowGroups:
         self._parts = parts
         self._scratch: Path | None = None
         self._layouts: BoundedMap[str, Layout] = BoundedMap(max_entries=MAX_LAYOUTS)
-        self._mapped: BoundedMap[GroupName, RowGroup] = BoundedMap(max_bytes=MAPPED_BYTES)
-        self._held: BoundedMap[GroupName, RowGroup] = aging(BoundedMap(max_bytes=MEMORY_BYTES))
+        self._mapped: BoundedMap[GroupName, RowGroup] = watched("mapped_row_groups", BoundedMap(max_bytes=MAPPED_BYTES))
+        self._held: BoundedMap[GroupName, RowGroup] = watched("row_groups", aging(BoundedMap(max_bytes=MEMORY_BYTES)))
         self._loading: dict[GroupName, asyncio.Task[RowGroup]] = {}
         self.loaded = 0
         """Row groups of files that were read and decoded so far."""
@@ -118,6 +118,7 @@ class RowGroups:
             found = kept.get(name)
             if found is not None:
                 kept.touch(name)
+                kept.hits += 1
                 return found
         return None
 
@@ -141,9 +142,11 @@ class RowGroups:
         name = (part.inline, 0)
         found = self._held.get(name)
         if found is None:
+            self._held.misses += 1
             found = decode_inline(part)
             self.keep_inline(part, found)
         else:
+            self._held.hits += 1
             self._held.touch(name)
         return found
 
@@ -162,9 +165,11 @@ class RowGroups:
         if self._scratch is None:
             group = _row_group(first, table)
             self._held.put((part.key, number), group, group.nbytes)
+            self._held.misses += 1
         else:
             group = await asyncio.to_thread(_mapped_row_group, self._scratch, first, table)
             self._mapped.put((part.key, number), group, group.nbytes)
+            self._mapped.misses += 1
         return group
 
 

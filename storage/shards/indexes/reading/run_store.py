@@ -23,7 +23,7 @@ import structlog
 from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
-from storage.cache_memory import aging, share
+from storage.cache_memory import aging, share, watched
 from storage.errors import CorruptData, NewerFormat
 from storage.shards.indexes import filters, runs
 from storage.shards.indexes.definition import IndexDefinition
@@ -76,9 +76,9 @@ class RunStore:
         self._rows = rows
         self._validate = validate
         self._scratch: Path | None = None
-        self._runs: BoundedMap[RunName, KeyRun] = BoundedMap(max_bytes=MEMORY_BYTES)
-        self._heads: BoundedMap[str, StoredHead] = aging(BoundedMap(max_bytes=HEAD_BYTES))
-        self._pages: BoundedMap[PageName, Section] = aging(BoundedMap(max_bytes=PAGES_BYTES))
+        self._runs: BoundedMap[RunName, KeyRun] = watched("key_runs", BoundedMap(max_bytes=MEMORY_BYTES))
+        self._heads: BoundedMap[str, StoredHead] = watched("run_heads", aging(BoundedMap(max_bytes=HEAD_BYTES)))
+        self._pages: BoundedMap[PageName, Section] = watched("run_pages", aging(BoundedMap(max_bytes=PAGES_BYTES)))
         self._loading: dict[RunName, asyncio.Task[KeyRun]] = {}
         self.made = 0
         """Runs that were made from their parts so far."""
@@ -104,11 +104,14 @@ class RunStore:
         found = self._runs.get(name)
         if found is not None:
             self._runs.touch(name)
+            self._runs.hits += 1
         return found
 
     def head(self, ref: RunRef) -> StoredHead | None:
         """The head of a stored run, when it is at hand."""
-        return self._heads.get(ref.key)
+        found = self._heads.get(ref.key)
+        self._heads.hits += found is not None
+        return found
 
     async def load_head(self, part: Part, definition: IndexDefinition, ref: RunRef) -> StoredHead | None:
         """The head of a stored run; None when that cannot be used."""
@@ -138,6 +141,7 @@ class RunStore:
     def _keep_head(self, ref: RunRef, held: StoredHead) -> StoredHead:
         size = held.head.filter_start + (0 if held.filter is None else len(held.filter))
         self._heads.put(ref.key, held, size)
+        self._heads.misses += 1
         return held
 
     def is_worth_whole(self, held: StoredHead, pages: int) -> bool:
@@ -154,6 +158,7 @@ class RunStore:
             if page is not None:
                 self._pages.touch(name)
                 found[number] = page
+        self._pages.hits += len(found)
         return found
 
     async def load_pages(
@@ -182,6 +187,7 @@ class RunStore:
         self.read += not held.read
         held.read += len(found)
         self.pages_read += len(found)
+        self._pages.misses += len(found)
         if self._validate:
             again = runs.decode(
                 definition.fingerprint,

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.doubles.counting import CountingBlob, CountingConsensus, OperationCounts
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.shards.indexes.reading.reader import KeyReader
 from storage.shards.indexes.runs import PAGE_BYTES
 from storage.stores.blob import ByteRange
+from storage.stores.counting import CountingBlob, CountingConsensus, OperationCounts
 from tests.adapter.harness import Client, connect, open_server
 
 SIZES = (1_000, 100_000, 600_000)

@@ -8,18 +8,20 @@ conventions: a unit at the end, `_total` for what only grows.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from adapter.engines.engines import Engines
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
-from adapter.queries.session_facts import METRICS, own_rows
+from adapter.metrics.environment import environment_families
+from adapter.metrics.families import families
+from adapter.queries.session_facts import METRICS
 
 _BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -29,6 +31,8 @@ _KINDS = frozenset(
 )  # fmt: skip
 """First words of command tags that have a label of their own; the others are OTHER."""
 
+_DELAY_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+
 BEAT_S = 0.05
 """Between two looks at how late the event loop is."""
 
@@ -36,9 +40,10 @@ BEAT_S = 0.05
 class ServerMetrics:
     """See the module's contract. Belongs to the event loop of one process."""
 
-    def __init__(self, services: Services, sessions: SessionRegistry) -> None:
+    def __init__(self, services: Services, sessions: SessionRegistry, engines: Engines) -> None:
         self._services = services
         self._sessions = sessions
+        self._engines = engines
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
             "tidegate_statement_seconds",
@@ -51,10 +56,26 @@ class ServerMetrics:
             "tidegate_errors", "Errors that clients were told of.", ["sqlstate"], registry=self._registry
         )
         self._connections = Counter("tidegate_connections", "Sessions that have begun.", registry=self._registry)
+        self._late = Histogram(
+            "tidegate_loop_delay_seconds",
+            "How late the event loop comes to what is due, looked at twenty times a second.",
+            buckets=_DELAY_BUCKETS_S,
+            registry=self._registry,
+        )
+        self._lock_waits = Histogram(
+            "tidegate_lock_wait_seconds",
+            "Waits for locks that are over, however they ended, by what was locked.",
+            ["kind"],
+            buckets=_BUCKETS_S,
+            registry=self._registry,
+        )
         self._stall_s = 0.0
         self._beating: asyncio.TimerHandle | None = None
         self._registry.register(_Asked(self))
         services.metric_rows = self.rows
+        services.locks.waited = self._waited
+        if services.locks.between_workers is not None:
+            services.locks.between_workers.waited = self._waited
         ProcessCollector(namespace="tidegate", registry=self._registry)
 
     # ------------------------------------------------------------ what is told
@@ -72,6 +93,9 @@ class ServerMetrics:
         """A session has begun."""
         self._connections.inc()
 
+    def _waited(self, kind: str, seconds: float) -> None:
+        self._lock_waits.labels(kind).observe(seconds)
+
     # ------------------------------------------------------------ the event loop
 
     def start(self) -> None:
@@ -87,38 +111,14 @@ class ServerMetrics:
     def _beat(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         now = loop.time()
         self._stall_s = max(self._stall_s, now - due)
+        self._late.observe(max(0.0, now - due))
         self._beating = loop.call_later(BEAT_S, self._beat, loop, now + BEAT_S)
 
     # ------------------------------------------------------------ what is asked
 
-    def families(self) -> Iterator[Metric]:
+    def families(self) -> Iterable[Metric]:
         """What the owners know now."""
-        services = self._services
-        states = GaugeMetricFamily("tidegate_sessions", "Sessions by state.", labels=["state"])
-        activity = own_rows("pg_stat_activity", self._sessions, services)
-        for state, count in Tally(str(row["state"]) for row in activity).items():
-            states.add_metric([state], count)
-        yield states
-        committer, plans = services.committer, services.plans
-        yield CounterMetricFamily(
-            "tidegate_transactions_committed", "Transactions that have committed.", value=committer.committed
-        )
-        yield CounterMetricFamily(
-            "tidegate_commit_groups", "Writes of the log, each of one or more transactions.", value=committer.groups
-        )
-        found = CounterMetricFamily("tidegate_plan_cache_lookups", "Plans that were looked for.", labels=["result"])
-        found.add_metric(["hit"], plans.hits)
-        found.add_metric(["miss"], plans.misses)
-        yield found
-        waiting = [each for each in self._sessions.all() if each.state.locks.owner.waiting is not None]
-        yield GaugeMetricFamily("tidegate_lock_waiters", "Sessions that wait for a lock.", value=len(waiting))
-        files = services.temporary_file_counts.rows()
-        yield CounterMetricFamily(
-            "tidegate_temporary_files", "Temporary files written.", value=sum(row["temp_files"] for row in files)
-        )
-        yield CounterMetricFamily(
-            "tidegate_temporary_bytes", "Bytes of temporary files.", value=sum(row["temp_bytes"] for row in files)
-        )
+        yield from families(self._services, self._sessions, self._engines)
         yield GaugeMetricFamily(
             "tidegate_loop_stall_seconds",
             "The longest time since the last look for which the event loop was busy with one thing.",
@@ -128,18 +128,24 @@ class ServerMetrics:
 
     def rows(self) -> list[Mapping[str, Any]]:
         """All samples of this process, for another worker."""
-        return [
-            {"family": family.name, "help": family.documentation, "type": family.type,
-             "name": sample.name, "labels": dict(sample.labels), "value": sample.value}
-            for family in self._registry.collect()
-            for sample in family.samples
-            if not sample.name.endswith("_created")
-        ]  # fmt: skip
+        return _rows(self._registry.collect())
 
     async def text(self) -> bytes:
         """The metrics of all workers in Prometheus' text format."""
-        rows = [*self.rows(), *await self._services.colleagues.rows(METRICS, of_servers=False)]
+        services = self._services
+        common = await environment_families(services.env, services.publishing)
+        rows = [*self.rows(), *_rows(common), *await services.colleagues.rows(METRICS, of_servers=False)]
         return await asyncio.to_thread(_exposition, rows)
+
+
+def _rows(families: Iterable[Metric]) -> list[Mapping[str, Any]]:
+    return [
+        {"family": family.name, "help": family.documentation, "type": family.type,
+         "name": sample.name, "labels": dict(sample.labels), "value": sample.value}
+        for family in families
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    ]  # fmt: skip
 
 
 class _Asked(Collector):

@@ -1,4 +1,4 @@
-"""Wrappers of both primitives that count operations and bytes.
+"""Wrappers of both primitives that count operations, bytes and failures.
 
 The costs that the storage layer promises per statement are counted, not timed; tests hold them exactly, and
 the metrics read the same counters. An operation is counted when it is asked for, whether it succeeds or not.
@@ -11,14 +11,18 @@ the metrics read the same counters. An operation is counted when it is asked for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from typing import TypeVar
 
+from storage.errors import StorageError
 from storage.stores.blob import Blob, BlobEntry, ByteRange
 from storage.stores.consensus import Consensus, SeqNo, VersionedData
 
+T = TypeVar("T")
+
 
 class OperationCounts:
-    """How often each operation was called, and how many bytes went each way."""
+    """How often each operation was called and how often it failed, and how many bytes went each way."""
 
     WRITES = ("put", "put_if_absent", "make_durable", "delete", "compare_and_set", "truncate")
     READS = ("get", "size", "list", "head", "scan", "list_keys")
@@ -27,6 +31,16 @@ class OperationCounts:
         self.calls: Counter[str] = Counter() if calls is None else calls
         self.bytes_read = bytes_read
         self.bytes_written = bytes_written
+        self.failures: Counter[str] = Counter()
+
+    async def counted(self, name: str, operation: Awaitable[T]) -> T:
+        """What `operation`, of the kind `name`, gives."""
+        self.calls[name] += 1
+        try:
+            return await operation
+        except StorageError:
+            self.failures[name] += 1
+            raise
 
     @property
     def writes(self) -> int:
@@ -70,43 +84,41 @@ class CountingBlob:
 
     async def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         """See `Blob.get`."""
-        self.counts.calls["get"] += 1
-        data = await self.inner.get(key, byte_range)
+        data = await self.counts.counted("get", self.inner.get(key, byte_range))
         self.counts.bytes_read += 0 if data is None else len(data)
         return data
 
     async def size(self, key: str) -> int | None:
         """See `Blob.size`."""
-        self.counts.calls["size"] += 1
-        return await self.inner.size(key)
+        return await self.counts.counted("size", self.inner.size(key))
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Blob.put`."""
-        self.counts.calls["put"] += 1
         self.counts.bytes_written += len(data)
-        await self.inner.put(key, data)
+        await self.counts.counted("put", self.inner.put(key, data))
 
     async def put_if_absent(self, key: str, data: bytes) -> bool:
         """See `Blob.put_if_absent`."""
-        self.counts.calls["put_if_absent"] += 1
         self.counts.bytes_written += len(data)
-        return await self.inner.put_if_absent(key, data)
+        return await self.counts.counted("put_if_absent", self.inner.put_if_absent(key, data))
 
     async def make_durable(self, key: str) -> int | None:
         """See `Blob.make_durable`."""
-        self.counts.calls["make_durable"] += 1
-        return await self.inner.make_durable(key)
+        return await self.counts.counted("make_durable", self.inner.make_durable(key))
 
     async def delete(self, key: str) -> bool:
         """See `Blob.delete`."""
-        self.counts.calls["delete"] += 1
-        return await self.inner.delete(key)
+        return await self.counts.counted("delete", self.inner.delete(key))
 
     async def list(self, prefix: str = "") -> AsyncIterator[BlobEntry]:
         """See `Blob.list`."""
         self.counts.calls["list"] += 1
-        async for entry in self.inner.list(prefix):
-            yield entry
+        try:
+            async for entry in self.inner.list(prefix):
+                yield entry
+        except StorageError:
+            self.counts.failures["list"] += 1
+            raise
 
     def uri(self, key: str) -> str:
         """See `Blob.uri`; not counted, since it asks nothing of the store."""
@@ -126,33 +138,28 @@ class CountingConsensus:
 
     async def head(self, key: str) -> VersionedData | None:
         """See `Consensus.head`."""
-        self.counts.calls["head"] += 1
-        found = await self.inner.head(key)
+        found = await self.counts.counted("head", self.inner.head(key))
         self.counts.bytes_read += 0 if found is None else len(found.data)
         return found
 
     async def compare_and_set(self, key: str, expected_seqno: SeqNo | None, new: VersionedData) -> bool:
         """See `Consensus.compare_and_set`."""
-        self.counts.calls["compare_and_set"] += 1
         self.counts.bytes_written += len(new.data)
-        return await self.inner.compare_and_set(key, expected_seqno, new)
+        return await self.counts.counted("compare_and_set", self.inner.compare_and_set(key, expected_seqno, new))
 
     async def scan(self, key: str, from_seqno: SeqNo, limit: int | None = None) -> list[VersionedData]:
         """See `Consensus.scan`."""
-        self.counts.calls["scan"] += 1
-        diffs = await self.inner.scan(key, from_seqno, limit)
+        diffs = await self.counts.counted("scan", self.inner.scan(key, from_seqno, limit))
         self.counts.bytes_read += sum(len(diff.data) for diff in diffs)
         return diffs
 
     async def truncate(self, key: str, seqno: SeqNo) -> int:
         """See `Consensus.truncate`."""
-        self.counts.calls["truncate"] += 1
-        return await self.inner.truncate(key, seqno)
+        return await self.counts.counted("truncate", self.inner.truncate(key, seqno))
 
     async def list_keys(self) -> list[str]:
         """See `Consensus.list_keys`."""
-        self.counts.calls["list_keys"] += 1
-        return await self.inner.list_keys()
+        return await self.counts.counted("list_keys", self.inner.list_keys())
 
     @property
     def is_low(self) -> bool:
@@ -161,8 +168,7 @@ class CountingConsensus:
 
     async def watch(self, key: str, seqno: SeqNo) -> None:
         """See `Consensus.watch`."""
-        self.counts.calls["watch"] += 1
-        await self.inner.watch(key, seqno)
+        await self.counts.counted("watch", self.inner.watch(key, seqno))
 
     async def close(self) -> None:
         """See `Consensus.close`."""
