@@ -15,7 +15,8 @@ async def test_each_relation_and_each_column_has_a_comment() -> None:
             assert await client.value(f"select obj_description('tidegate.{name}'::regclass, 'pg_class')") == own.comment
             for number, column in enumerate(own.columns.values(), 1):
                 shown = await client.value(f"select col_description('tidegate.{name}'::regclass, {number})")
-                assert shown == column.comment and shown
+                assert shown == column.comment
+                assert shown
             assert len({column.comment for column in own.columns.values()}) > len(own.columns) / 2
             assert await client.value(f"select col_description({own.oid}, {len(own.columns) + 1})") is None
             # It can be read, too, with the columns that it says.
