@@ -100,10 +100,9 @@ def _stores(env: Environment) -> Iterator[Metric]:
         "tidegate_store_bytes", "Bytes read from the stores and written to them.", labels=["store", "direction"]
     )
     for store, counts in env.store_counts.items():
-        for operation in (*counts.READS, *counts.WRITES):
-            if operation in counts.calls:
-                asked.add_metric([store, operation], counts.calls[operation])
-                failed.add_metric([store, operation], counts.failures[operation])
+        for operation, calls in counts.calls.items():
+            asked.add_metric([store, operation], calls)
+            failed.add_metric([store, operation], counts.failures[operation])
         moved.add_metric([store, "read"], counts.bytes_read)
         moved.add_metric([store, "written"], counts.bytes_written)
     yield from (asked, failed, moved)

@@ -27,7 +27,7 @@ from storage.lake.linked import LinkedBlob, TargetFiles
 from storage.stores.blob import Blob
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus_sqlite import SqliteConsensus
-from storage.stores.counting import CountingBlob, CountingConsensus, OperationCounts
+from storage.stores.counting import CountingBlob, OperationCounts
 from storage.upkeep.retention import DEFAULT_RETAIN_MS
 
 OWN_NAMES = frozenset({"blob", "server.lock", "servers", "lost+found"})
@@ -61,7 +61,7 @@ async def open_local_environment(
         stack.enter_context(_directory_lock(data_dir, shared=peers))
         files = ProcessFiles(data_dir / "servers")
         stack.callback(files.close)
-        consensus = CountingConsensus(await SqliteConsensus.open(data_dir / "consensus.sqlite", clock=clock))
+        consensus = await SqliteConsensus.open(data_dir / "consensus.sqlite", clock=clock)
         stack.push_async_callback(consensus.close)
         counts["consensus"] = consensus.counts
         if blob is None:

@@ -45,6 +45,7 @@ from storage.errors import (
 )
 from storage.stores.answering import answered
 from storage.stores.consensus import SeqNo, VersionedData, check_key, check_set, check_truncate
+from storage.stores.counting import OperationCounts
 from storage.stores.disk_reserve import DiskReserve
 from storage.stores.watchers import Watchers
 
@@ -92,6 +93,8 @@ class SqliteConsensus:
         """Transactions committed by this process."""
         self.grouped_writes = 0
         """Writes in those transactions; `grouped_writes / groups` is the mean size of a group."""
+        self.counts = OperationCounts()
+        """What was asked of it. NOTE: counted here and by no `CountingConsensus`, since commits go through."""
         self._clock = clock
         self._reserve = DiskReserve(path.with_name(f"{path.name}.reserve"))
         self.is_low = False
@@ -125,7 +128,9 @@ class SqliteConsensus:
     async def head(self, key: str) -> VersionedData | None:
         """See `Consensus.head`."""
         check_key(key)
-        return await self._read(lambda connection: _head(connection, key))
+        found = await self._read("head", lambda connection: _head(connection, key))
+        self.counts.bytes_read += 0 if found is None else len(found.data)
+        return found
 
     async def compare_and_set(self, key: str, expected_seqno: SeqNo | None, new: VersionedData) -> bool:
         """See `Consensus.compare_and_set`."""
@@ -137,7 +142,8 @@ class SqliteConsensus:
             connection.execute("INSERT INTO diff VALUES (?, ?, ?)", (key, new.seqno, new.data))
             return True
 
-        stored: bool = await self._write(work, moved=(key, new.seqno))
+        self.counts.bytes_written += len(new.data)
+        stored: bool = await self._write("compare_and_set", work, moved=(key, new.seqno))
         return stored
 
     async def scan(self, key: str, from_seqno: SeqNo, limit: int | None = None) -> list[VersionedData]:
@@ -151,7 +157,9 @@ class SqliteConsensus:
             )
             return [VersionedData(seqno=SeqNo(seqno), data=data) for seqno, data in rows]
 
-        return await self._read(work)
+        diffs = await self._read("scan", work)
+        self.counts.bytes_read += sum([len(diff.data) for diff in diffs])
+        return diffs
 
     async def truncate(self, key: str, seqno: SeqNo) -> int:
         """See `Consensus.truncate`."""
@@ -162,7 +170,7 @@ class SqliteConsensus:
             connection.execute("DELETE FROM diff WHERE key = ? AND seqno < ?", (key, seqno))
             return int(connection.changes())
 
-        removed: int = await self._write(work)
+        removed: int = await self._write("truncate", work)
         return removed
 
     async def list_keys(self) -> list[str]:
@@ -177,7 +185,7 @@ class SqliteConsensus:
             )
             return [key for (key,) in rows]
 
-        return await self._read(work)
+        return await self._read("list_keys", work)
 
     async def watch(self, key: str, seqno: SeqNo) -> None:
         """See `Consensus.watch`."""
@@ -214,7 +222,7 @@ class SqliteConsensus:
 
     # Reading
 
-    async def _read(self, work: Callable[[Any], _T]) -> _T:
+    async def _read(self, name: str, work: Callable[[Any], _T]) -> _T:
         if self._closed:
             raise store_closed("consensus")
 
@@ -225,7 +233,12 @@ class SqliteConsensus:
                 raise _read_error(self.path, error) from error
 
         reading = asyncio.get_running_loop().run_in_executor(self._readers, run)
-        return await answered(reading, store=f"consensus store {self.path}", limit_s=ANSWER_LIMIT_S, writes=False)
+        self.counts.calls[name] += 1
+        try:
+            return await answered(reading, store=f"consensus store {self.path}", limit_s=ANSWER_LIMIT_S, writes=False)
+        except StorageError:
+            self.counts.failures[name] += 1
+            raise
 
     def _read_connection(self) -> Any:
         connection = getattr(self._local, "connection", None)
@@ -242,13 +255,18 @@ class SqliteConsensus:
 
     # Writing
 
-    async def _write(self, work: Callable[[Any], bool | int], moved: tuple[str, SeqNo] | None = None) -> Any:
+    async def _write(self, name: str, work: Callable[[Any], bool | int], moved: tuple[str, SeqNo] | None = None) -> Any:
         if self._closed:
             raise store_closed("consensus")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         self._queue.put(_Write(work, loop, done, moved))
-        return await answered(done, store=f"consensus store {self.path}", limit_s=ANSWER_LIMIT_S, writes=True)
+        self.counts.calls[name] += 1
+        try:
+            return await answered(done, store=f"consensus store {self.path}", limit_s=ANSWER_LIMIT_S, writes=True)
+        except StorageError:
+            self.counts.failures[name] += 1
+            raise
 
     def _write_loop(self) -> None:
         connection: Any = None
@@ -349,7 +367,7 @@ class SqliteConsensus:
         while True:
             fresh, self._watchers.unseen = self._watchers.unseen, False
             try:
-                heads = await self._read(partial(self._changed_heads, self._watchers.keys, fresh))
+                heads = await self._read("poll", partial(self._changed_heads, self._watchers.keys, fresh))
             except Determinate:
                 heads = {}
                 self._watchers.unseen = True

@@ -25,7 +25,6 @@ from storage.stores.blob import ByteRange
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus import SeqNo, VersionedData
 from storage.stores.consensus_sqlite import SqliteConsensus
-from storage.stores.counting import CountingConsensus
 from storage.timestamps.csn import Csn
 from storage.transactions.txns_shard import Committed
 from tests.storage.environments import Stores, commit, create, insert, read, rows
@@ -159,9 +158,8 @@ async def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 @contextlib.contextmanager
 def stuck(env: Environment) -> Iterator[None]:
     """The consensus store takes no write meanwhile: somebody else holds its lock."""
-    assert isinstance(env.consensus, CountingConsensus)
-    assert isinstance(env.consensus.inner, SqliteConsensus)
-    other = apsw.Connection(str(env.consensus.inner.path))
+    assert isinstance(env.consensus, SqliteConsensus)
+    other = apsw.Connection(str(env.consensus.path))
     other.execute("BEGIN IMMEDIATE")
     try:
         yield
