@@ -93,6 +93,13 @@ class Session:
         """Who counts statements; `count` while somebody wants to know."""
         return self.state.services.statistics
 
+    def logged_ids(self) -> tuple[int, int]:
+        """What the log says of the moment: the ids of the transaction and of the latest statement, 0 where there is
+        none."""
+        transaction = self.state.transaction
+        xid = None if transaction is None else transaction.id
+        return xid or 0, self.statistics.id_of(self.state.ran) or 0
+
     def count(self, tag: str, seconds: float) -> None:
         """The latest statement has been answered, or a part of its rows: with this command tag, after so long."""
         state = self.state

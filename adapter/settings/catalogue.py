@@ -236,6 +236,8 @@ log_error_verbosity|enum|superuser|default|-|-|terse,default,verbose|-|Reporting
     Sets the verbosity of logged messages.
 log_executor_stats|bool|superuser|off|-|-|-|-|Statistics / Monitoring
     Writes executor performance statistics to the server log.
+log_line_prefix|string|sighup||-|-|-|-|Reporting and Logging / What to Log
+    Controls information prefixed to each log line.
 log_lock_waits|bool|superuser|off|-|-|-|-|Reporting and Logging / What to Log
     Logs long lock waits.
 log_min_duration_sample|integer|superuser|-1|ms|-1..2147483647|-|-|Reporting and Logging / When to Log

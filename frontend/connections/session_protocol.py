@@ -98,6 +98,10 @@ class Session(Protocol):
         """Who counts statements."""
         ...
 
+    def logged_ids(self) -> tuple[int, int]:
+        """The ids of its transaction and of its latest statement, for the log; 0 where there is none."""
+        ...
+
     def count(self, tag: str, seconds: float) -> None:
         """The latest statement has been answered, or a part of its rows: with this command tag, after so long."""
         ...

@@ -227,7 +227,12 @@ class Server:
         assert task is not None
         parameters = negotiated.parameters
         client_log = ClientLog(
-            session.settings, session.backend_pid, parameters.user, parameters.database, parameters.remote_address
+            session.settings,
+            session.backend_pid,
+            parameters.user,
+            parameters.database,
+            parameters.remote_address,
+            session.logged_ids,
         )
         connection = Connection(client, session, client_log, self._metrics)
         if self._metrics is not None:

@@ -145,6 +145,41 @@ def test_the_log_says_what_the_settings_ask_for(name: str, logging_server: Tideg
     assert entries(logging_server, before) == wanted
 
 
+def test_lines_are_in_the_form_of_postgresql_with_a_prefix(tmp_path: Path) -> None:
+    pattern = r"<%-8u|%d|%a|%p|%c|%l|%e|%i|%5x|%q%m %%>"
+    arguments = ("--spark-start", "lazy", "--set", f"log_line_prefix={pattern}", "--set", "log_statement=mod")
+    with run_server(tmp_path / "data", arguments=arguments) as server:
+        dsn = f"{server.dsn()} application_name=test"
+        with psycopg.connect(dsn, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
+            pid = connection.info.backend_pid
+            connection.execute(b"CREATE TABLE t (a int)")
+            connection.execute(b"INSERT INTO t\n VALUES ($1)", [7])
+            connection.execute(b"SET log_duration = on")
+            connection.execute(b"BEGIN; SELECT txid_current() + 0")
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                connection.execute(b"SELECT 1 FROM nowhere")
+        deadline = time.monotonic() + 10
+        while "STATEMENT:" not in server.log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        text = server.log.read_text()
+    found = text[text.index("<") :]
+    stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC %>"
+    who = rf"<postgres\|postgres\|test\|{pid}\|[0-9a-f]+\.{pid:x}\|"
+    ms = r"duration: \d+\.\d{3} ms"
+    wanted = [
+        rf"{who}1\|00000\|idle\|    0\|{stamp}LOG:  statement: CREATE TABLE t \(a int\)",
+        rf"{who}2\|00000\|idle\|    0\|{stamp}LOG:  execute <unnamed>: INSERT INTO t",
+        r"\t VALUES \(\$1\)",
+        rf"{who}3\|00000\|idle\|    0\|{stamp}DETAIL:  parameters: \$1 = '7'",
+        rf"{who}4\|00000\|BEGIN\| *[1-9]\d*\|{stamp}LOG:  {ms}",
+        rf'{who}5\|42P01\|SELECT\| *\d+\|{stamp}ERROR:  relation "nowhere" does not exist at character 15',
+        rf"{who}6\|42P01\|SELECT\| *\d+\|{stamp}STATEMENT:  SELECT 1 FROM nowhere",
+    ]
+    for line, expected in zip(found.splitlines(), wanted, strict=False):
+        assert re.fullmatch(expected, line), (line, expected)
+    assert len(found.splitlines()) >= len(wanted)
+
+
 def test_who_is_no_superuser_does_not_choose_what_is_logged(logging_server: TidegateServer) -> None:
     with psycopg.connect(logging_server.dsn(), autocommit=True) as connection:
         connection.execute("ALTER ROLE told SET log_statement = 'all'")
