@@ -16,6 +16,7 @@ from storage.environment.identity import identify
 from storage.errors import AsOfNotReadable
 from storage.host_memory import HostMemory
 from storage.ids import CATALOG_SHARD, random_text
+from storage.layouts.shards import ShardLayouts
 from storage.membership.leases import Leases
 from storage.membership.liveness import Liveness
 from storage.membership.peers import Peers
@@ -195,7 +196,13 @@ def _assemble(
     troubles = Troubles()
     maintenance = Maintenance(
         compactor=Compactor(
-            cache=cache, handles=handles, parts=parts, archives=archives, leases=leases, retention=retention
+            cache=cache,
+            handles=handles,
+            parts=parts,
+            archives=archives,
+            leases=leases,
+            retention=retention,
+            layout_of=ShardLayouts(catalog).of,
         ),
         indexer=Indexer(handles=handles, parts=parts, keys=keys),
         garbage=GarbageCollector(

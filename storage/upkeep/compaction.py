@@ -9,6 +9,9 @@ holds, and a delete part whose entries are all folded goes away.
 
 Parts of different columns or types are never merged: a part that lacks a column says something (its rows predate
 the column, and have the column's missing value) that a NULL would not.
+
+Where the shard has a layout (`storage.layouts`) what is merged comes out in its order, and in files of its size. Rows
+whose order is not that of their ids have these in the column, as others have.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
+from storage.layouts.layout import TableLayout
+from storage.layouts.ordering import file_pieces, in_order
 from storage.shards.parts import INLINE_LIMIT_BYTES, ROW_ID, Part
 from storage.shards.shard_state import ShardState
 from storage.timestamps.csn import Csn
@@ -47,6 +52,9 @@ DELETED_SHARE = 0.1
 
 SIZE_CLASSES = (INLINE_LIMIT_BYTES, 1024 * 1024, SMALL_PART_BYTES)
 
+WHOLE_SHARE = 0.5
+"""A part of so much of the size that a layout wishes is not merged any more."""
+
 
 class CompactionPlan(Struct, frozen=True, kw_only=True):
     """Parts to rewrite together (all of one fingerprint), and the delete parts to fold into them."""
@@ -68,9 +76,12 @@ def deletions_due(state: ShardState) -> bool:
 
 
 def plan(
-    state: ShardState, deleted: Mapping[int, RowIds], in_vain: Mapping[int, int] = MappingProxyType({})
+    state: ShardState,
+    deleted: Mapping[int, RowIds],
+    in_vain: Mapping[int, int] = MappingProxyType({}),
+    layout: TableLayout | None = None,
 ) -> CompactionPlan | None:
-    """What to compact next; None when nothing is due.
+    """What to compact next; None when nothing is due. `layout` is that of the shard.
 
     `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. `in_vain`
     has parts that were rewritten for nothing, each with the number of deletions that seemed to hit it (a part whose ids
@@ -83,8 +94,11 @@ def plan(
     groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
     for part in inserts:
         groups.setdefault((part.fingerprint, part.columns), []).append(part)
+    whole_bytes = SMALL_PART_BYTES
+    if layout is not None and layout.target_bytes is not None:
+        whole_bytes = min(whole_bytes, round(WHOLE_SHARE * layout.target_bytes))
     for group in groups.values():
-        chosen = _choose(group, {i: n for i, n in hits.items() if in_vain.get(i) != n}, len(deletes))
+        chosen = _choose(group, {i: n for i, n in hits.items() if in_vain.get(i) != n}, len(deletes), whole_bytes)
         if chosen:
             return CompactionPlan(inserts=tuple(chosen), deletes=tuple(deletes))
     # Many delete parts that hit nothing eligible are merged among themselves.
@@ -93,7 +107,7 @@ def plan(
     return None
 
 
-def _choose(group: list[Part], hits: Mapping[int, int], delete_parts: int) -> list[Part]:
+def _choose(group: list[Part], hits: Mapping[int, int], delete_parts: int, whole_bytes: int) -> list[Part]:
     forced = [
         part
         for part in group
@@ -109,7 +123,7 @@ def _choose(group: list[Part], hits: Mapping[int, int], delete_parts: int) -> li
         size, rows = size + part.bytes, rows + part.rows
     floor = 0
     for limit in SIZE_CLASSES:
-        members = [p for p in group if floor <= p.bytes < limit and p.id not in chosen]
+        members = [p for p in group if floor <= p.bytes < min(limit, whole_bytes) and p.id not in chosen]
         floor = limit
         if len(members) >= MERGE_FACTOR:
             for part in members:
@@ -135,29 +149,37 @@ def joined(arrays: list[RowIds]) -> RowIds:
     return np.sort(np.concatenate(arrays)) if arrays else np.empty(0, np.int64)
 
 
-class Merged(Struct, frozen=True, kw_only=True):
-    """What a compaction produces: rows with their ids, and the delete entries that are left, by part id."""
+class MergedRows(Struct, frozen=True, kw_only=True):
+    """The rows of a new part. `first_row_id` is set, and `rows` has no id column, when each id is one above the one
+    before it."""
 
-    rows: pa.Table | None
-    folded: int
+    rows: pa.Table
     first_row_id: int | None
+
+
+class Merged(Struct, frozen=True, kw_only=True):
+    """What a compaction produces: the rows of new parts, and the delete entries that are left, by part id."""
+
+    pieces: tuple[MergedRows, ...]
+    folded: int
     left: tuple[tuple[int, pa.Table], ...]
     csn: Csn
     delete_csn: Csn
 
 
-def merge(chosen: CompactionPlan, inserts: list[pa.Table], deletes: list[pa.Table]) -> Merged:
-    """Merge the tables of the planned parts (in plan order, with ``_row_id``).
+def merge(
+    chosen: CompactionPlan, inserts: list[pa.Table], deletes: list[pa.Table], layout: TableLayout | None = None
+) -> Merged:
+    """Merge the tables of the planned parts (in plan order, with ``_row_id``), as `layout` wants them.
 
-    `first_row_id` is set, and `rows` has no id column, when the ids are consecutive. `left` names only delete
-    parts that change. Runs in a thread.
+    `left` names only delete parts that change. Runs in a thread.
     """
-    delete_ids = [_ids(table) for table in deletes]
+    delete_ids = [ids_of(table) for table in deletes]
     gone = joined(delete_ids)
     kept: list[pa.Table] = []
     seen: list[RowIds] = []
     for table in inserts:
-        ids = _ids(table)
+        ids = ids_of(table)
         seen.append(ids)
         kept.append(table.filter(pa.array(~np.isin(ids, gone))) if len(gone) else table)
     present = joined(seen)
@@ -166,29 +188,38 @@ def merge(chosen: CompactionPlan, inserts: list[pa.Table], deletes: list[pa.Tabl
         folded = np.isin(ids, present)
         if folded.any():
             left.append((part.id, table.filter(pa.array(~folded))))
-    rows = pa.concat_tables(kept).combine_chunks() if kept else None
-    first_row_id = None
-    if rows is not None and rows.num_rows:
-        ids = _ids(rows)
-        if len(ids) > 1 and not (np.diff(ids) > 0).all():
-            rows = rows.take(pa.array(np.argsort(ids)))
-            ids = np.sort(ids)
-        if ids[-1] - ids[0] == len(ids) - 1:
-            first_row_id = int(ids[0])
-            rows = rows.drop_columns([ROW_ID])
-    elif rows is not None:
-        rows = None
     return Merged(
-        rows=rows,
+        # NOTE: were there as many pieces as parts, they might be merged again, and so for ever.
+        pieces=tuple(_pieces(kept, layout, most=max(1, len(inserts) // 2))),
         folded=sum(table.num_rows for table in inserts) - sum(table.num_rows for table in kept),
-        first_row_id=first_row_id,
         left=tuple(left),
         csn=max((part.csn for part in chosen.inserts), default=Csn(0)),
         delete_csn=max((part.csn for part in chosen.deletes), default=Csn(0)),
     )
 
 
-def _ids(table: pa.Table) -> RowIds:
+def _pieces(kept: list[pa.Table], layout: TableLayout | None, most: int) -> list[MergedRows]:
+    rows = pa.concat_tables(kept).combine_chunks() if kept else None
+    if rows is None or not rows.num_rows:
+        return []
+    ids = ids_of(rows)
+    if not (np.diff(ids) > 0).all():
+        rows = rows.take(pa.array(np.argsort(ids)))
+    pieces = [rows] if layout is None else file_pieces(in_order(rows, layout), layout, most)
+    found: list[MergedRows] = []
+    for piece in pieces:
+        first = consecutive_from(ids_of(piece))
+        found.append(MergedRows(rows=piece if first is None else piece.drop_columns([ROW_ID]), first_row_id=first))
+    return found
+
+
+def consecutive_from(ids: RowIds) -> int | None:
+    """The first of `ids`, when each is one above the one before it: they follow from the rows' places then."""
+    return int(ids[0]) if ids[-1] - ids[0] == len(ids) - 1 and bool((np.diff(ids) == 1).all()) else None
+
+
+def ids_of(table: pa.Table) -> RowIds:
+    """The row ids of `table`, in its order."""
     column: Any = table.column(ROW_ID)
     values: RowIds = column.combine_chunks().to_numpy(zero_copy_only=False)
     return values

@@ -8,6 +8,7 @@ refers to, for `storage.upkeep.orphans`.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from storage.durable.state import Abandon
 from storage.ids import ShardId
+from storage.layouts.layout import TableLayout
 from storage.membership.leases import Leases
 from storage.shards.history import Archives
 from storage.shards.part_store import PartStore
@@ -32,7 +34,8 @@ MAX_ROUNDS = 32
 
 
 class Compactor:
-    """The compaction that one process does for its environment."""
+    """The compaction that one process does for its environment. `layout_of` says how the files of a shard are to be
+    laid out."""
 
     def __init__(
         self,
@@ -43,7 +46,9 @@ class Compactor:
         archives: Archives,
         leases: Leases,
         retention: Retention,
+        layout_of: Callable[[ShardId], TableLayout | None],
     ) -> None:
+        self.layout_of = layout_of
         self._cache = cache
         self._handles = handles
         self._parts = parts
@@ -131,12 +136,13 @@ class Compactor:
                     table = small[part.id] = await read(part, keep=False)
                 deleted[part.id] = np.asarray(table.column(ROW_ID).combine_chunks())
         in_vain = self._merged_in_vain.setdefault(handle.shard, {})
-        plan = compaction.plan(state, deleted, in_vain)
+        layout = self.layout_of(handle.shard)
+        plan = compaction.plan(state, deleted, in_vain, layout)
         if plan is None:
             return await self._fold_large(handle, state)
         inserts = [await read(part, [ROW_ID, *part.columns], keep=False) for part in plan.inserts]
         deletes = [small[part.id] if part.id in small else await read(part, keep=False) for part in plan.deletes]
-        merged = await asyncio.to_thread(compaction.merge, plan, inserts, deletes)
+        merged = await asyncio.to_thread(compaction.merge, plan, inserts, deletes, layout)
         if len(plan.inserts) == 1 and not merged.folded:
             ids = compaction.joined([deleted[part.id] for part in plan.deletes])
             in_vain[plan.inserts[0].id] = compaction.hits_of(plan.inserts[0], ids)
@@ -181,11 +187,11 @@ class Compactor:
         encode = self._parts.encode
         added: list[Part] = []
         replace = msgspec.structs.replace
-        if merged.rows is not None:
-            part = await encode("insert", shard, merged.rows)
+        for piece in merged.pieces:
+            part = await encode("insert", shard, piece.rows)
             version = max(part.schema_version for part in plan.inserts)
-            hidden = merged.first_row_id is None
-            first = -1 if merged.first_row_id is None else merged.first_row_id
+            hidden = piece.first_row_id is None
+            first = -1 if piece.first_row_id is None else piece.first_row_id
             added.append(
                 replace(
                     part,

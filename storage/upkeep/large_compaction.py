@@ -1,10 +1,10 @@
 """Folding deletions where a part is too large for memory: an insert part, or the parts that delete from it.
 
-The rows of the chosen insert parts are read a row group at a time, the deleted ones left out, and the rest written as
-parts of `MAX_INPUT_ROWS` rows at most. Then the delete parts that named any of their rows are rewritten without those
-entries, in the same way. Memory is bounded by one row group, one output part and eight bytes per deleted row of the
-parts that one folding chooses (`MAX_FOLDED_ROWS`), however large the parts are. `storage.upkeep.compactor` swaps the
-result in.
+The rows of the chosen insert parts are read a row group at a time, the deleted ones left out, and the rest written, in
+their order, as parts of `MAX_INPUT_ROWS` rows at most. Then the delete parts that named any of their rows are rewritten
+without those entries, in the same way. Memory is bounded by one row group, one output part and eight bytes per deleted
+row of the parts that one folding chooses (`MAX_FOLDED_ROWS`), however large the parts are. `storage.upkeep.compactor`
+swaps the result in.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class _Output(Struct):
         first_row_id = -1
         hidden = False
         if self.origin.kind == "insert":
-            ids = _ids(table)
-            hidden = bool(ids[-1] - ids[0] != len(ids) - 1)
-            if not hidden:
-                first_row_id = int(ids[0])
+            first = compaction.consecutive_from(compaction.ids_of(table))
+            hidden = first is None
+            if first is not None:
+                first_row_id = first
                 table = table.drop_columns([ROW_ID])
         part = await self.parts.encode(self.origin.kind, self.shard, table)
         self.added.append(
@@ -155,7 +155,7 @@ async def _count(parts: PartStore, deletes: list[Part], inserts: list[Part]) -> 
         if not near:
             continue
         async for piece in parts.pieces(delete, [ROW_ID]):
-            ids = np.sort(_ids(piece))
+            ids = np.sort(compaction.ids_of(piece))
             for part in near:
                 first, last = part.row_id_bounds
                 hits[part.id] += int(np.searchsorted(ids, last, "right") - np.searchsorted(ids, first, "left"))
@@ -170,13 +170,13 @@ async def _fold_into(parts: PartStore, shard: ShardId, part: Part, deletes: list
         low, high = delete.row_id_bounds
         if low <= last and first <= high:
             async for piece in parts.pieces(delete, [ROW_ID]):
-                ids = _ids(piece)
+                ids = compaction.ids_of(piece)
                 gone.append(ids[(ids >= first) & (ids <= last)])
     deleted = np.unique(np.concatenate(gone)) if gone else np.empty(0, np.int64)
     output = _Output(parts, shard, part, added)
     folded: list[RowIds] = []
     async for piece in parts.pieces(part, [ROW_ID, *part.columns]):
-        ids = _ids(piece)
+        ids = compaction.ids_of(piece)
         hit = np.isin(ids, deleted)
         folded.append(ids[hit])
         await output.write(piece.filter(pa.array(~hit)))
@@ -193,7 +193,7 @@ async def _drop_entries(parts: PartStore, shard: ShardId, part: Part, gone: RowI
     output = _Output(parts, shard, part, added)
     dropped = 0
     async for piece in parts.pieces(part, [ROW_ID, *part.columns]):
-        hit = np.isin(_ids(piece), gone)
+        hit = np.isin(compaction.ids_of(piece), gone)
         dropped += int(hit.sum())
         await output.write(piece.filter(pa.array(~hit)))
     await output.flush()
@@ -201,8 +201,3 @@ async def _drop_entries(parts: PartStore, shard: ShardId, part: Part, gone: RowI
         parts.discard(added[before:])
         del added[before:]
     return dropped > 0
-
-
-def _ids(table: pa.Table) -> RowIds:
-    values: RowIds = table.column(ROW_ID).combine_chunks().to_numpy(zero_copy_only=False)
-    return values

@@ -18,11 +18,13 @@ import pytest
 
 from storage.durable.state import DurableState
 from storage.errors import Determinate, Indeterminate, StoreUnavailable
+from storage.layouts import ordering
 from storage.membership.leases import Leases
 from storage.shards.indexes import filters, keys
 from storage.shards.indexes.durable_runs import IndexRunMaker
 from storage.shards.indexes.reading.sources import Sources
 from storage.shards.part_store import PartStore
+from storage.shards.parts import ROW_ID
 from storage.shards.shard import DataShard
 from storage.timestamps.csn import Csn
 from storage.timestamps.shared import TxnsOracle
@@ -30,6 +32,7 @@ from storage.transactions import rows_ahead, txn
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.txns_shard import ONE_PHASE, Phase, TxnsShard
 from storage.transactions.txns_state import Prepared
+from storage.upkeep import compaction
 from storage.upkeep.orphans import OrphanCollector
 from storage.upkeep.shared_files import SharedFiles
 from tests.simulation import network
@@ -66,14 +69,15 @@ def busy(seed: int) -> Plan:
     )
 
 
-def first_problem(pattern: str, *, keyed: bool = False, prepares: int = 0) -> str:
+def first_problem(pattern: str, *, keyed: bool = False, prepares: int = 0, laid_out: bool = False) -> str:
     """The first problem of some seed that matches `pattern`. `keyed`: tables have indexes, which not all seeds give;
-    so it is with the transactions that each process `prepares`."""
+    so it is with the transactions that each process `prepares`, and with tables that are `laid_out`."""
     others: set[str] = set()
     seeds = TWO_PHASES if prepares else range(MAX_SEEDS)
     for seed in seeds:
         plan = busy(seed)
         plan = replace(plan, keyed=keyed or plan.keyed, prepares=prepares or plan.prepares)
+        plan = replace(plan, laid_out=laid_out or plan.laid_out)
         for problem in run(seed, plan=plan).problems:
             if re.search(pattern, problem):
                 return problem
@@ -252,6 +256,31 @@ def ends_prepared_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TxnsShard, "_commit_diff", commit_diff)
 
 
+def forgets_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction leaves rows in the order of their ids."""
+    monkeypatch.setattr(compaction, "in_order", lambda rows, layout: rows)
+
+
+def sorts_rows_without_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction sorts rows, and gives them the ids of those that were in their places."""
+    real = ordering.in_order
+
+    def in_order(rows: Any, layout: Any) -> Any:
+        at = rows.schema.get_field_index(ROW_ID)
+        return real(rows, layout).set_column(at, ROW_ID, rows.column(at))
+
+    monkeypatch.setattr(compaction, "in_order", in_order)
+
+
+def looks_at_the_first_and_last_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted rows need no ids when the last row's is as far from the first's as the rows are."""
+
+    def consecutive_from(ids: Any) -> int | None:
+        return int(ids[0]) if ids[-1] - ids[0] == len(ids) - 1 else None
+
+    monkeypatch.setattr(compaction, "consecutive_from", consecutive_from)
+
+
 LOST = r"is lost|too many|missing|the bank holds|MissingBlob|is not in the blob store|not committed"
 
 MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
@@ -282,6 +311,13 @@ MISTAKES_OF_TWO_PHASES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] =
     (commits_beside_unknown_prepared, r"lost-update|G2|G-single|G-nonadjacent"),
     (takes_prepared_files_for_orphans, LOST + "|live blobs are gone"),
     (ends_prepared_twice, r"too many|duplicate|delivered|could not be ended|committed at|aborted"),
+]
+
+
+MISTAKES_OF_LAYOUTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
+    (forgets_the_order, r"is not in order"),
+    (sorts_rows_without_their_ids, r"is not immutable|delivered|exists twice|too many"),
+    (looks_at_the_first_and_last_id, r"is not immutable|row id \d+ twice|exists twice|too many"),
 ]
 
 
@@ -323,6 +359,20 @@ def test_a_mistake_of_two_phases_is_found(
 ) -> None:
     mistake(monkeypatch)
     assert first_problem(pattern, prepares=8)
+
+
+def test_without_a_mistake_compaction_keeps_the_layout() -> None:
+    assert [p for seed in range(MAX_SEEDS) for p in run(seed, plan=replace(busy(seed), laid_out=True)).problems] == []
+
+
+@pytest.mark.parametrize(
+    ("mistake", "pattern"), MISTAKES_OF_LAYOUTS, ids=[mistake.__name__ for mistake, _ in MISTAKES_OF_LAYOUTS]
+)
+def test_a_mistake_of_a_layout_is_found(
+    mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    assert first_problem(pattern, laid_out=True)
 
 
 def test_files_that_copies_refer_to_are_seen_to_go(monkeypatch: pytest.MonkeyPatch) -> None:

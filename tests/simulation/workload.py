@@ -35,6 +35,7 @@ from storage.transactions.rows_ahead import MAX_PLACES, row_ahead
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed, Phase
 from tests.simulation.keyed import check_keys
+from tests.simulation.layouts import check_part
 from tests.simulation.linked import add_file
 from tests.simulation.world import Attempt, Row, Server, World
 
@@ -77,6 +78,8 @@ async def read_table(world: World, server: Server, table: str, as_of: Csn) -> li
             if row_id in live:
                 world.problem(f"{table} at {as_of}: row id {row_id} twice")
             live[row_id] = (key, value)
+        if world.plan.laid_out:
+            check_part(world, table, part, data)
     deleted: set[int] = set()
     for part in snapshot.deletes:
         deleted.update((await env.reader.read_part(part, [ROW_ID])).column(0).to_pylist())

@@ -26,12 +26,14 @@ from storage.environment.opening import open_on_stores
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.ids import ShardId
 from storage.lake.linked import LinkedBlob
+from storage.layouts import ordering
 from storage.membership import leases
 from storage.shards import part_store
 from storage.timestamps.csn import Csn
 from storage.transactions import parallel_commit, txn
 from storage.transactions.xids import PgSnapshot
 from storage.upkeep import compaction
+from tests.simulation.layouts import provide_layouts
 from tests.simulation.linked import AddedFile, WorldFiles
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, spawn
 from tests.simulation.network import STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
@@ -83,6 +85,8 @@ class Plan:
     """Whether processes publish the tables for others."""
     linked: bool = False
     """Whether some transactions add files of others to tables."""
+    laid_out: bool = False
+    """Whether tables have a layout, which compaction keeps."""
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
@@ -123,7 +127,8 @@ class Plan:
         plan = replace(plan, old_readers=randomness.random() < 0.4)
         plan = replace(plan, published=randomness.random() < 0.25)
         plan = replace(plan, copies=2 + randomness.randrange(8) if randomness.random() < 0.4 else 0)
-        return replace(plan, linked=randomness.random() < 0.3)
+        plan = replace(plan, linked=randomness.random() < 0.3)
+        return replace(plan, laid_out=randomness.random() < 0.4)
 
 
 @dataclass(slots=True)
@@ -270,6 +275,8 @@ class World:
             if liveness is not None:
                 liveness.close()
             raise
+        if self.plan.laid_out:
+            provide_layouts(self, env)
         return Server(name, env, process, clock)
 
     async def _open(
@@ -322,6 +329,8 @@ SMALL_LIMITS: tuple[tuple[Any, str, object], ...] = (
     (durable, "INLINE_ROLLUP_BYTES", 500),
     (part_store, "INLINE_LIMIT_BYTES", 1),
     (compaction, "MERGE_FACTOR", 3),
+    (compaction, "WHOLE_SHARE", 100.0),
+    (ordering, "INLINE_LIMIT_BYTES", 1),
     (background, "ORPHAN_ROUNDS", 10),
     (leases, "HISTORY_MS", 200),
     (catalog_store, "KEPT_VERSIONS", 2),
