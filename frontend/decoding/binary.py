@@ -23,6 +23,7 @@ from planner.errors import (
     DatetimeFieldOverflow,
     FeatureNotSupported,
     InvalidBinaryRepresentation,
+    NullValueNotAllowed,
     ProgramLimitExceeded,
     ProtocolViolation,
     UndefinedFunction,
@@ -32,7 +33,7 @@ from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.ir.physical import element_type
 from planner.types import types
-from planner.types.base_types import like_text
+from planner.types.base_types import HSTORE, kind_of, like_text
 from planner.types.ranges import RangeType, range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
@@ -51,6 +52,7 @@ from planner.values.datetimes.calendar_days import (
 )
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
+from planner.values.opaque.hstore_text import ordered, show_hstore
 from planner.values.range_codecs import codec_of, plain_value
 from planner.values.range_sets import normalized
 from planner.values.text_values import apply_typmod
@@ -121,6 +123,27 @@ def _json(source: _Input) -> object:
 
 def _jsonpath(source: _Input) -> object:
     return show_jsonpath(parse_jsonpath(_versioned("jsonpath")(source)))
+
+
+MAX_PAIRS = 0x3FFFFFFF // 40
+"""Pairs of an hstore: what PostgreSQL has room for in one allocation."""
+
+
+def _hstore(source: _Input) -> object:
+    """hstore_recv: how many pairs there are, then each text behind its length, which for NULL is negative. Raises 54000
+    and 22004."""
+    (count,) = source.unpack(">i")
+    if not 0 <= count <= MAX_PAIRS:
+        raise ProgramLimitExceeded(f"number of pairs ({count}) exceeds the maximum allowed ({MAX_PAIRS})")
+    pairs: list[tuple[str, str | None]] = []
+    for _ in range(count):
+        (length,) = source.unpack(">i")
+        if length < 0:
+            raise NullValueNotAllowed("null value not allowed for hstore key")
+        key = decode_text(source.raw(length))
+        (length,) = source.unpack(">i")
+        pairs.append((key, None if length < 0 else decode_text(source.raw(length))))
+    return show_hstore(ordered(pairs))
 
 
 def _void(source: _Input) -> object:
@@ -405,7 +428,7 @@ for _oid in (
 def has_binary_input(sql_type: SqlType) -> bool:
     """Whether `parse_binary` knows the type."""
     oid = like_text(sql_type).oid
-    if oid in _READERS or range_or_multirange(oid) is not None:
+    if oid in _READERS or kind_of(oid) is not None or range_or_multirange(oid) is not None:
         return True
     inner = element_of(oid)
     if inner and has_binary_input(SqlType(inner)):
@@ -425,6 +448,8 @@ def parse_binary(data: bytes, sql_type: SqlType) -> object:
     range_type = range_or_multirange(sql_type.oid)
     if range_type is not None:
         reader = _range(range_type) if range_type.oid == sql_type.oid else _multirange(range_type)
+    if reader is None and kind_of(sql_type.oid) == HSTORE:
+        reader = _hstore
     if reader is None:
         enum = enum_of(sql_type.oid)
         if enum is not None:

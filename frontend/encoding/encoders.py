@@ -26,6 +26,7 @@ from planner.errors import FeatureNotSupported, UndefinedFunction
 from planner.ir import physical
 from planner.ir.physical import ELEMENT_ARRAYS
 from planner.types import types
+from planner.types.base_types import HSTORE, kind_of
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import SqlType
@@ -246,6 +247,8 @@ def _binary(
         return range_binary_encoder(sql_type)
     if enum_of(oid) is not None:
         return transcoded(scalars.enum_encoder(oid), settings.encoding)
+    if kind_of(oid) == HSTORE:
+        return held_as_text.hstore_binary(settings.encoding)
     if oid == types.RECORD:
         if shape is None:
             return _record_without_shape

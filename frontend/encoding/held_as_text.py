@@ -7,15 +7,18 @@ is the way back.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable
 
 import pyarrow as pa
 
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
+from planner.catalog_data.encodings import encoded
 from planner.types import types
 from planner.values.bytea_text import char_byte
 from planner.values.opaque.address_text import lsn_of, octets_of
+from planner.values.opaque.hstore_text import pairs_of
 from planner.values.opaque.money_text import cents_of
 from planner.values.opaque.network_text import Network, parse_cidr, parse_inet
 from planner.values.opaque.timetz import fields_of
@@ -45,6 +48,20 @@ def _snapshot(text: str) -> bytes:
     xmin, xmax, running = text.split(":")
     xids = [int(xid) for xid in running.split(",")] if running else []
     return struct.pack(f">i{2 + len(xids)}Q", len(xids), int(xmin), int(xmax), *xids)
+
+
+def hstore_binary(encoding: str) -> ColumnEncoder:
+    """hstore: how many pairs there are, then each text behind its length, which for NULL is -1."""
+
+    def packed(text: str) -> bytes:
+        pairs = pairs_of(text)
+        parts = [struct.pack(">i", len(pairs))]
+        for item in itertools.chain.from_iterable(pairs.items()):
+            data = b"" if item is None else encoded(item, encoding)
+            parts.append(struct.pack(">i", -1 if item is None else len(data)) + data)
+        return b"".join(parts)
+
+    return _encoder(packed)
 
 
 def _encoder(value: Callable[[str], bytes]) -> ColumnEncoder:

@@ -102,11 +102,14 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
     return (*before, *_built_in(name), *after)
 
 
-def _made_aggregates(level: Level, names: tuple[str, ...], inputs: tuple[int, ...]) -> Iterator[Signature]:
-    """The aggregates of extensions over the types of the arguments, where their schema is searched."""
+def _made_routines(level: Level, names: tuple[str, ...], inputs: tuple[int, ...]) -> Iterator[Signature]:
+    """The aggregates of extensions over the types of the arguments, where their schema is searched, and the functions
+    that their scripts call."""
     for oid in dict.fromkeys(inputs):
         record = base_type(oid)
-        if record is not None and is_searched(level, record, names[-2] if len(names) > 1 else ""):
+        if record is not None and names[:-1] == (own.SCHEMA,):
+            yield from of_extensions.functions(record, names[-1])
+        elif record is not None and is_searched(level, record, names[-2] if len(names) > 1 else ""):
             yield from of_extensions.aggregates(record, names[-1])
 
 
@@ -139,7 +142,7 @@ def resolve_call(
         found, args = _by_argument_names(statement, found, args, arg_names)
     inputs = tuple(arg.type.oid for arg in args)
     if max(inputs, default=0) > FIRST_USER_TYPE:
-        found = (*found, *_made_aggregates(level, names, inputs))
+        found = (*found, *_made_routines(level, names, inputs))
     possible = candidates(found, len(args), expand_variadic=not variadic)
     if variadic and any(candidate.args[-1:] == (ANY,) for candidate in possible):
         _check_spread(level, args[-1])

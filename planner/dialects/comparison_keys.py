@@ -12,8 +12,7 @@ from planner.dialects.dialect import Dialect
 from planner.dialects.engine_name import EngineName
 from planner.ir.physical import element_type, listed
 from planner.types import types
-from planner.types.base_types import CITEXT, kind_of
-from planner.types.derived_oids import FIRST_USER_TYPE
+from planner.types.base_types import CITEXT, HSTORE, kind_of
 from planner.types.ranges import range_or_multirange
 from planner.types.types import SqlType, is_wide
 
@@ -50,6 +49,9 @@ WIDE_ORDER: Mapping[EngineName, str] = {"local": _wide_order("VARCHAR"), "spark"
 It is the same for equal numbers."""
 
 
+_OF_EXTENSIONS = {CITEXT: "lower({0})", HSTORE: "tg_hstore_key({0})"}
+
+
 def order_key(type: SqlType, dialect: Dialect) -> str:
     """What values of `type` are ordered and compared by."""
     if type.oid == types.BPCHAR:
@@ -70,8 +72,9 @@ def order_key(type: SqlType, dialect: Dialect) -> str:
         return "tg_jsonb_key({0})"
     if is_wide(type):
         return WIDE_ORDER[dialect.name]
-    if type.oid > FIRST_USER_TYPE and kind_of(type.oid) == CITEXT:
-        return "lower({0})"
+    made = kind_of(type.oid)
+    if made is not None:
+        return _OF_EXTENSIONS[made]
     ranges = range_or_multirange(type.oid)
     if ranges is not None and ranges.subtype == types.NUMERIC:
         return "tg_range_key({0})"
@@ -95,6 +98,8 @@ def equality_key(type: SqlType, dialect: Dialect) -> str:
         return AS_IT_IS
     if is_wide(type):
         return WIDE_EQUALITY
+    if kind_of(type.oid) == HSTORE:
+        return AS_IT_IS
     element = element_type(type)
     if element is None:
         return order_key(type, dialect)

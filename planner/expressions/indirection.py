@@ -16,9 +16,10 @@ from planner.resolution.coercion import Context, can_coerce
 from planner.resolution.operators import make_operator
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
+from planner.types.base_types import HSTORE, base_type, kind_of
 from planner.types.type_names import array_of, format_type, subscript_element, type_row
 from planner.types.types import INT2VECTOR, INT4, JSONB, NAME, OIDVECTOR, TEXT, SqlType
-from planner.types.user_types import attributes, kept_field
+from planner.types.user_types import attributes, kept_field, kept_schema
 
 
 def _indirection(level: Level, tree: Tree) -> Scalar:
@@ -64,6 +65,8 @@ def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int)
     oid = scalar.type.oid
     if oid == JSONB:
         return _json_subscripts(level, scalar, indices, location)
+    if kind_of(oid) == HSTORE:
+        return _hstore_subscript(level, scalar, indices, location)
     element = subscript_element(oid)
     row = type_row(oid)
     if not element or row is None or (row.category != "A" and oid != NAME):
@@ -127,6 +130,27 @@ def json_subscript(level: Level, item: Tree) -> Scalar:
             position=statement.position_of(key),
         )
     return coerce(statement, key, SqlType(found[0]), Context.IMPLICIT)
+
+
+def _hstore_subscript(level: Level, scalar: Scalar, indices: list[Any], location: int) -> Scalar:
+    """The value of one key, whatever the search path is."""
+    key = hstore_key(level, indices)
+    made = base_type(scalar.type.oid)
+    assert made is not None
+    form = Subscript(arg=scalar, lower=(key,), upper=(), slice=False, type=key.type)
+    value = make_operator(level, (kept_schema(made.oid), "->"), scalar, key, location)
+    return level.statement.written_as(value, form)
+
+
+def hstore_key(level: Level, indices: Sequence[Any]) -> Scalar:
+    """The only subscript of an hstore, a text (PostgreSQL's hstore_subscript_transform). Raises 0A000, 42804."""
+    if len(indices) != 1 or indices[0].is_slice:
+        raise FeatureNotSupported("hstore allows only one subscript")
+    expr = bind(level, indices[0].uidx)
+    key = coerce_to_target(level.statement, expr, SqlType(TEXT), Context.ASSIGNMENT)
+    if key is None:
+        raise DatatypeMismatch("hstore subscript must have type text", position=level.statement.position_of(expr))
+    return key
 
 
 HANDLERS: Mapping[str, Handler] = {"a_indirection": _indirection}

@@ -58,6 +58,9 @@ AVAILABLE: Mapping[str, Available] = {
         ),
         Available(name="fuzzystrmatch", version="1.1", comment="determine similarities and distance between strings"),
         Available(
+            name="hstore", version="1.8", comment="data type for storing sets of (key, value) pairs", types=("hstore",)
+        ),
+        Available(
             name="pg_stat_statements",
             version="1.10",
             comment="track planning and execution statistics of all SQL statements executed",

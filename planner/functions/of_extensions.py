@@ -1,7 +1,8 @@
-"""Operators and aggregates over the types that extensions make (`planner.types.base_types`).
+"""Operators and aggregates over the types that extensions make (`planner.types.base_types`), and the functions that
+their scripts call.
 
-Which there are does not depend on a catalog, but the oids of their types do: `operators` and `aggregates` give them for
-the type of one. Their own oids are ones that PostgreSQL never gives out.
+Which there are does not depend on a catalog, but the oids of their types do: `operators`, `aggregates` and `functions`
+give them for the type of one. Their own oids are ones that PostgreSQL never gives out.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from planner.types.signature import Kind, Signature
 from storage.catalog.model import PG_CATALOG_OID
 from storage.catalog.types import BaseType
 
-_FIRST_OIDS: Mapping[str, int] = {base_types.CITEXT: 15610}
-"""By kind of type: the oid of its first operator. The operators have the oids from there, then the aggregates."""
+_FIRST_OIDS: Mapping[str, int] = {base_types.CITEXT: 15610, base_types.HSTORE: 15710}
+"""By kind of type: the oid of its first operator. The operators have the oids from there, then the aggregates, then the
+functions."""
 
 
 def _family(kind: str) -> ModuleType:
-    from planner.functions.families.extensions import citext
+    from planner.functions.families.extensions import citext, hstore
 
-    return {base_types.CITEXT: citext}[kind]
+    return {base_types.CITEXT: citext, base_types.HSTORE: hstore}[kind]
 
 
 class _Made(Struct, frozen=True, kw_only=True):
@@ -45,7 +47,12 @@ class _Made(Struct, frozen=True, kw_only=True):
 def _made(kind: str) -> tuple[_Made, ...]:
     family, oid = _family(kind), _FIRST_OIDS[kind]
     found: list[_Made] = []
-    for group, given in ((Kind.OPERATOR, family.operators()), (Kind.AGGREGATE, family.aggregates())):
+    groups = (
+        (Kind.OPERATOR, family.operators()),
+        (Kind.AGGREGATE, family.aggregates()),
+        (Kind.FUNCTION, family.functions()),
+    )
+    for group, given in groups:
         for key, (result, form) in given.items():
             name, _, args = key.rstrip(")").partition("(")
             found.append(
@@ -94,6 +101,11 @@ def aggregates(record: BaseType, name: str) -> tuple[Signature, ...]:
     return _signatures(record).get((Kind.AGGREGATE, name), ())
 
 
+def functions(record: BaseType, name: str) -> tuple[Signature, ...]:
+    """The overloads of a function over the type, of those that the extension's script calls."""
+    return _signatures(record).get((Kind.FUNCTION, name), ())
+
+
 def type_of(operator: Signature) -> BaseType | None:
     """The type that the operator is over; None for one of no extension."""
     if operator.oid not in _oids():
@@ -114,6 +126,16 @@ def all_operators(record: BaseType) -> tuple[Signature, ...]:
         if kind is Kind.OPERATOR
         for signature in signatures
     )
+
+
+@cache
+def dimensioned() -> Mapping[int, bool]:
+    """The oids of the routines that look at the dimensions of arrays, and whether each makes some whatever it gets."""
+    found: dict[int, bool] = {}
+    for kind in _FIRST_OIDS:
+        names = _family(kind).OF_DIMENSIONS
+        found |= {made.oid: names[made.name] for made in _made(kind) if made.name in names}
+    return found
 
 
 def forms() -> Mapping[tuple[bool, int], Form]:

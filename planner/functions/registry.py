@@ -82,6 +82,9 @@ def _dimensioned(signature: Signature, arg_types: Sequence[SqlType]) -> bool:
     """Whether the result is an array that may be no ordinary list: such a one itself, or made of one."""
     if not element_of(signature.result):
         return False
+    makes_some = of_extensions.dimensioned().get(signature.oid)
+    if makes_some is not None:
+        return makes_some or any(type.dimensioned for type in arg_types)
     if signature.name in _ANY_DIMENSIONS:
         return signature.name == "array_fill" or any(type.oid == signature.result for type in arg_types)
     chooses = signature.kind in (Kind.AGGREGATE, Kind.WINDOW) or signature.name in _KEEPING

@@ -1,7 +1,8 @@
 """The types that extensions make (`storage.catalog.types.BaseType`): what pg_type says of each kind, how its values are
 held, its casts and its operator classes. Their operators are `planner.functions.of_extensions`'.
 
-A citext is held as the text that it is, and compared by its lower case (`planner.dialects.comparison_keys`).
+A citext is held as the text that it is, and compared by its lower case (`planner.dialects.comparison_keys`). An hstore
+is held as its text too, which has one form (`planner.values.opaque.hstore_text`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from msgspec.structs import replace
 
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.type_scope import record_of
-from planner.types.types import BOOL, BPCHAR, INET, TEXT, VARCHAR, SqlType
+from planner.types.types import BOOL, BPCHAR, INET, JSON, JSONB, TEXT, VARCHAR, SqlType
 from storage.catalog.types import BaseType
 
-CITEXT = "citext"
+CITEXT, HSTORE = "citext", "hstore"
 
+_TEXT_ARRAY = 1009
 _DEFAULT_COLLATION = 100
 
 
@@ -65,6 +67,20 @@ KINDS: Mapping[str, BaseKind] = {
         operator_classes=(
             OperatorClass(oid=15601, name="citext_ops", method="btree", equality=15610),
             OperatorClass(oid=15602, name="citext_ops", method="hash", equality=15610),
+        ),
+    ),
+    HSTORE: BaseKind(
+        category="U",
+        casts={
+            (0, JSON): CastRule("e", function=True),
+            (0, JSONB): CastRule("e", function=True),
+            (_TEXT_ARRAY, 0): CastRule("e", function=True),
+        },
+        operator_classes=(
+            OperatorClass(oid=15701, name="btree_hstore_ops", method="btree", equality=15723),
+            OperatorClass(oid=15702, name="hash_hstore_ops", method="hash", equality=15723),
+            OperatorClass(oid=15703, name="gist_hstore_ops", method="gist"),
+            OperatorClass(oid=15704, name="gin_hstore_ops", method="gin"),
         ),
     ),
 }

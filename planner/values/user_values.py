@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from planner.errors import InvalidTextRepresentation
 from planner.ir.composite import Composite
-from planner.types.base_types import kind_of
+from planner.types.base_types import HSTORE, kind_of
 from planner.types.derived_oids import row_type_oid
 from planner.types.type_names import format_type
 from planner.types.types import SqlType
 from planner.types.user_types import attributes, enum_of
+from planner.values.opaque.hstore_text import parse_hstore
 from planner.values.record_text import record_items, record_text
 from storage.catalog.model import EnumType
 
@@ -22,8 +23,9 @@ def parse_user_value(text: str, type: SqlType, parse: Callable[[str, SqlType], o
     enum = enum_of(type.oid)
     if enum is not None:
         return enum_position(enum, text)
-    if kind_of(type.oid) is not None:
-        return text
+    made = kind_of(type.oid)
+    if made is not None:
+        return parse_hstore(text) if made == HSTORE else text
     fields = attributes(type.oid) or ()
     pairs = zip(record_items(text, len(fields)), fields, strict=True)
     return Composite(tuple(None if item is None else parse(item, field.type) for item, field in pairs))

@@ -19,7 +19,7 @@ from planner.lowering.fragments.fragment import Fragment, simple
 from planner.lowering.fragments.templates import calls_python, fill
 from planner.lowering.scalars.texts import text_settings, text_template
 from planner.types import types
-from planner.types.base_types import like_text
+from planner.types.base_types import HSTORE, kind_of, like_text
 from planner.types.ranges import range_name, range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
@@ -52,6 +52,13 @@ def cast(ctx: Context, value: Fragment, source: SqlType, target: SqlType, *, exp
 def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     """The template of a cast; of the type modifiers only those of numeric are in it."""
     source, target = like_text(source), like_text(target)
+    if kind_of(source.oid) == HSTORE and target.oid in (types.JSON, types.JSONB):
+        return ctx.python(f"tg_hstore_{format_type(target.oid)}({{0}}, FALSE)")
+    if kind_of(target.oid) == HSTORE and element_type(source) is not None:
+        items, dims = "{0}", f"CAST(NULL AS {ctx.dialect.dimensions})"
+        if source.dimensioned:
+            items, dims = "({0}).items", "({0}).dims"
+        return ctx.raising(f"tg_hstore_of_list({items}, {dims})")
     if source.dimensioned or target.dimensioned:
         between = _between_arrays(ctx, source, target)
         if between is not None:
@@ -309,6 +316,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         return _parsed(ctx, target, plain)
     if range_or_multirange(target.oid) is not None:
         return ctx.python(f"tg_range_in({{0}}, '{range_name(target.oid)}', {text_settings(ctx)})")
+    if kind_of(target.oid) == HSTORE:
+        return ctx.python("tg_hstore_in({0})")
     enum = enum_of(target.oid)
     if enum is not None:
         return _to_enum(ctx, enum, target)
@@ -319,6 +328,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
     if element is not None and (
         element.oid in _ARRAY_ITEMS or range_or_multirange(element.oid) is not None or is_user_type(element.oid)
     ):
+        if kind_of(element.oid) == HSTORE:
+            return ctx.python("tg_hstore_all_in(tg_array_items({0}))")
         template = cast_template(ctx, SqlType(types.TEXT), element)
         parsed = ctx.python("tg_array_items({0})")
         if template == "{0}":

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from planner.dialects.quoting import quoted
+from planner.functions import of_extensions
 from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
 from planner.functions.engines.spark import portable
 from planner.functions.families.array_dimensions import OF_DIMENSIONS
@@ -81,7 +82,7 @@ def apply(
     """A call by its template for `site`. `exprs` are the arguments where they are known: see `expand`."""
     ctx = scalars.ctx
     args, site = _complete(scalars, signature, args, site)
-    if any(type.dimensioned for type in site.arg_types) and (site.spread or signature.name not in _OF_DIMENSIONS):
+    if any(type.dimensioned for type in site.arg_types) and (site.spread or not _of_dimensions(signature)):
         args, site = _as_lists(scalars, args, site)
     template = template_of(scalars, signature, site)
     if "{t}" in template:
@@ -99,6 +100,10 @@ _OF_DIMENSIONS = OF_DIMENSIONS | frozenset(COMPARISONS) | frozenset({
     "num_nonnulls", "pg_column_size", "pg_collation_for",
 })  # fmt: skip
 """Routines that look at the dimensions of arrays, or take values of any type. The others see elements alone."""
+
+
+def _of_dimensions(signature: Signature) -> bool:
+    return signature.name in _OF_DIMENSIONS or signature.oid in of_extensions.dimensioned()
 
 
 def _as_lists(scalars: Scalars, args: Sequence[Fragment], site: CallSite) -> tuple[list[Fragment], CallSite]:

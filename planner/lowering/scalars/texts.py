@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from planner.dialects.quoting import quoted
 from planner.errors import FeatureNotSupported
 from planner.ir.physical import element_type, listed
@@ -11,7 +13,7 @@ from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.fragments.templates import fill
 from planner.types import types
-from planner.types.base_types import kind_of
+from planner.types.base_types import HSTORE, kind_of
 from planner.types.ranges import range_name, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide
@@ -125,12 +127,17 @@ def iso_template(ctx: Context, source: SqlType) -> str:
     return _iso_text(ctx, source.oid) if source.oid in _MOMENT_OIDS else output_template(ctx, source)
 
 
+_JSON_ARRAY = 199
+
+
 def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str:
     """A template that gives a value of type `source` as JSON text; SQL NULL stays NULL. `pretty` puts an array's
     elements on lines of their own."""
     oid = source.oid
     if oid in (types.JSON, types.JSONB):
         return "{0}"
+    if kind_of(oid) == HSTORE:
+        return ctx.python("tg_hstore_json({0}, FALSE)")
     if is_wide(source):
         return "CASE WHEN left({0}, 1) IN ('N', 'I') OR {0} = '-Infinity' THEN '\"' || {0} || '\"' ELSE {0} END"
     if oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.NUMERIC):
@@ -148,6 +155,11 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
             for field in fields
         ]
         return f"CASE WHEN {{0}} IS NOT NULL THEN {json_object(ctx, members, pretty=pretty)} END"
+    if element is not None and kind_of(element.oid) == HSTORE:
+        # Engines call no functions in Python for the elements of a list.
+        items = ctx.python(f"tg_hstore_jsons({'({0}).items' if source.dimensioned else '{0}'})")
+        whole = ctx.dialect.dimensioned(items, "({0}).dims") if source.dimensioned else items
+        return json_template(ctx, replace(source, oid=_JSON_ARRAY), pretty=pretty).replace("{0}", whole)
     if element is not None and source.dimensioned:
         lists = json_template(ctx, listed(source), pretty=pretty)
         name = ctx.variable()

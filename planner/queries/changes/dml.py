@@ -17,7 +17,6 @@ from planner.expressions.bind import bind, bind_clause
 from planner.expressions.rows import starred
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks
 from planner.ir.nodes import (
-    Call,
     Cast,
     ColumnRef,
     CommonTable,
@@ -47,7 +46,7 @@ from planner.queries.changes.column_values import (
     without_acting_columns,
 )
 from planner.queries.changes.on_conflict import BoundConflict, bind_on_conflict
-from planner.queries.changes.part_values import JSONB_ASSIGN, assign_part, part_type, with_json
+from planner.queries.changes.part_values import assign_part, is_assignment, part_type, with_whole
 from planner.queries.changes.policy_checks import conflicting_checks, found_rows, inserted_checks, updated_checks
 from planner.queries.changes.returning import inserted_returning, joined_returning
 from planner.queries.changes.targets import ChangeTarget, change_target, scan_target, view_checks
@@ -201,8 +200,8 @@ def _with_part(whole: Scalar, part: Scalar) -> Scalar:
     if isinstance(part, SubscriptAssignment):
         type = replace(part.type, dimensioned=part.type.dimensioned or whole.type.dimensioned)
         return replace(part, arg=whole if whole.type == type else Cast(arg=whole, type=type), type=type)
-    if isinstance(part, Call) and part.signature == JSONB_ASSIGN:
-        return with_json(part, whole)
+    if is_assignment(part):
+        return with_whole(part, whole)
     if not isinstance(part, RowConstructor) or not isinstance(whole, RowConstructor):
         return whole if isinstance(part, Literal) and part.value is None else part
     items = tuple(_with_part(before, item) for before, item in zip(whole.items, part.items, strict=True))

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import dropwhile
+from typing import TypeGuard
 
 from msgspec.structs import replace
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn
 from planner.expressions.arrays import element_type
-from planner.expressions.indirection import json_subscript, subscript_bounds
+from planner.expressions.indirection import hstore_key, json_subscript, subscript_bounds
 from planner.expressions.rows import field_of
-from planner.functions import own
+from planner.functions import of_extensions, own
 from planner.ir.nodes import (
     ArrayConstructor,
     Call,
@@ -28,6 +29,7 @@ from planner.resolution.casting import coerce, coerce_to_target, with_shape
 from planner.resolution.coercion import Context
 from planner.resolution.statement import Level
 from planner.syntax.parse import Tree
+from planner.types.base_types import HSTORE, base_type, kind_of
 from planner.types.type_names import array_of, format_type, type_row
 from planner.types.types import INT4, JSONB, TEXT, SqlType
 from planner.types.user_types import attributes
@@ -45,6 +47,8 @@ def part_type(named: Tree, type: SqlType) -> SqlType:
         type = found
     else:
         return type
+    if kind_of(type.oid) == HSTORE:
+        return SqlType(TEXT)
     return (
         type if type.oid == JSONB or any(step.a_indices.is_slice for step in named.indirection) else element_type(type)
     )
@@ -87,6 +91,8 @@ def _assigned(
             "type",
             position=position,
         )
+    if kind_of(type.oid) == HSTORE:
+        return _hstore_assigned(level, steps, column, before, value, position)
     if not is_array and type.oid != JSONB:
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(type.oid)} because it does not support subscripting", position=position
@@ -101,14 +107,7 @@ def _assigned(
         value = _with_field(level, named, within, column, element, old, value)
     keys = [json_subscript(level, item) for item in indices] if type.oid == JSONB else []
     wanted = type if sliced or keys else element
-    converted = coerce_to_target(statement, value, wanted, Context.ASSIGNMENT)
-    if converted is None:
-        raise DatatypeMismatch(
-            f'subscripted assignment to "{column.name}" requires type {format_type(wanted.oid)} but expression is of '
-            f"type {format_type(value.type.oid)}",
-            hint="You will need to rewrite or cast the expression.",
-            position=position,
-        )
+    converted = _converted(level, value, wanted, column, position)
     if keys:
         return _json_assigned(level, keys, before, converted)
     items = with_shape(statement, converted, replace(wanted, dimensioned=converted.type.dimensioned))
@@ -118,6 +117,19 @@ def _assigned(
     before = with_shape(statement, before, result)
     put = SubscriptAssignment(arg=before, lower=lower, upper=upper, slice=sliced, items=items, type=result)
     return with_shape(statement, put, type)
+
+
+def _converted(level: Level, value: Scalar, wanted: SqlType, column: Column, position: int | None) -> Scalar:
+    """`value` as one of the type that the part of `column` has. Raises 42804."""
+    converted = coerce_to_target(level.statement, value, wanted, Context.ASSIGNMENT)
+    if converted is None:
+        raise DatatypeMismatch(
+            f'subscripted assignment to "{column.name}" requires type {format_type(wanted.oid)} but expression is of '
+            f"type {format_type(value.type.oid)}",
+            hint="You will need to rewrite or cast the expression.",
+            position=position,
+        )
+    return converted
 
 
 JSONB_ASSIGN = own.function("jsonb_assign")
@@ -140,11 +152,32 @@ def _json_assigned(level: Level, keys: Sequence[Scalar], before: Scalar, value: 
     )
 
 
-def with_json(part: Call, before: Scalar) -> Call:
-    """`part`, a call of `JSONB_ASSIGN`, with `before` in place of the value that it changes."""
-    whole, path, value = part.args
+_HSTORE_ASSIGN = "hstore_assign"
+
+
+def _hstore_assigned(
+    level: Level, steps: Sequence[Tree], column: Column, before: Scalar, value: Scalar, position: int | None
+) -> Scalar:
+    """`before`, of type hstore, with another value for one key. NULL is an empty hstore."""
+    key = hstore_key(level, [step.a_indices for step in steps])
+    converted = _converted(level, value, SqlType(TEXT), column, position)
+    made = base_type(before.type.oid)
+    assert made is not None
+    (signature,) = of_extensions.functions(made, _HSTORE_ASSIGN)
+    whole = Coalesce(args=(before, Literal(value="", type=before.type)), type=before.type)
+    return Call(signature=signature, args=(whole, key, converted), type=before.type)
+
+
+def is_assignment(part: Scalar) -> TypeGuard[Call]:
+    """Whether it is what SET of a part of a jsonb or an hstore does."""
+    return isinstance(part, Call) and (part.signature == JSONB_ASSIGN or part.signature.name == _HSTORE_ASSIGN)
+
+
+def with_whole(part: Call, before: Scalar) -> Call:
+    """`part`, for which `is_assignment` holds, with `before` in place of the value that it changes."""
+    whole, key, value = part.args
     assert isinstance(whole, Coalesce)
-    return replace(part, args=(replace(whole, args=(before, whole.args[1])), path, value))
+    return replace(part, args=(replace(whole, args=(before, whole.args[1])), key, value))
 
 
 def _with_field(

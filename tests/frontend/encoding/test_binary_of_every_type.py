@@ -21,6 +21,8 @@ SETUP = (
     "SET search_path = {schema}",
     "CREATE TYPE mood AS ENUM ('a', 'b')",
     "CREATE TYPE pair AS (x int, y text)",
+    "CREATE EXTENSION hstore",
+    "CREATE EXTENSION citext",
     "CREATE DOMAIN positive AS int CHECK (value > 0)",
     "CREATE TABLE t (a int, b numeric(10,2), c text, d date)",
     "INSERT INTO t VALUES (1, 2.50, 'x', '2020-01-01'), (NULL, NULL, NULL, NULL)",
@@ -47,6 +49,7 @@ int4range(1,5) | int8range(1,null) | numrange(1.5,2.5) | daterange('2020-01-01',
 tsrange('2020-01-01','2020-02-01') | tstzrange('2020-01-01','2020-02-01') | 'empty'::int4range
 '{[1,3),[5,9)}'::int4multirange | '{[1.0,3.0)}'::nummultirange
 'postgres=r/postgres'::aclitem
+'a=>1, "b ä"=>NULL, ccc=>""'::hstore | ''::hstore | 'Ab'::citext
 """
 ROWS = """
 row(1,'a'::text,2.5) | row() | row(row(1,2),'x'::varchar(5)) | row(array[1,2],'{"a":1}'::jsonb)
@@ -83,9 +86,9 @@ class Client:
         self.run(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         for statement in SETUP:
             self.run(statement.format(schema=schema))
-        row = self.ask("SELECT 'mood'::regtype::oid, 'pair'::regtype::oid, 'positive'::regtype::oid")
+        row = self.ask("SELECT unnest('{mood,pair,positive,hstore,citext}'::regtype[])::oid")
         assert isinstance(row, list)
-        self.own = {value: b"<%d>" % place for place, (_, value) in enumerate(row[0]) if value is not None}
+        self.own = {value: b"<%d>" % place for place, ((_, value),) in enumerate(row) if value is not None}
 
     def run(self, statement: str) -> None:
         result = self.pq.exec_(statement.encode())

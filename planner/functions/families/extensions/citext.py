@@ -33,3 +33,12 @@ def operators() -> Mapping[str, tuple[str, Form]]:
 def aggregates() -> Mapping[str, tuple[str, Form]]:
     """Likewise."""
     return {f"{name}(citext)": ("citext", both(extreme(name))) for name in ("min", "max")}
+
+
+def functions() -> Mapping[str, tuple[str, Form]]:
+    """There are none but those of its script."""
+    return {}
+
+
+OF_DIMENSIONS: Mapping[str, bool] = {}
+"""None looks at the dimensions of arrays."""
