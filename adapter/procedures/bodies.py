@@ -82,7 +82,9 @@ async def run_body(
                 if record.volatility != "v" and not (parsed.kind == "select_stmt"):
                     raise FeatureNotSupported(f"{plan.tag} is not allowed in a non-volatile function")
                 if place == len(statements) and signature.result != VOID:
-                    plan = _as_result(plan, context, signature, columns)
+                    declared = column_type(record.result)
+                    result = declared if declared.domain else column_type(signature.result)
+                    plan = _as_result(plan, context, result, columns)
                 within = copy(running)
                 within.parsed, within.params, within.declared = parsed, (), ()
                 within.depth, within.in_block, within.may_retry = running.depth + 1, True, False
@@ -117,9 +119,8 @@ def _count(running: Running, parsed: Parsed, tag: str, seconds: float) -> None:
     )
 
 
-def _as_result(plan: Plan, context: BindContext, signature: Signature, columns: Sequence[SqlType] | None) -> Plan:
+def _as_result(plan: Plan, context: BindContext, result: SqlType, columns: Sequence[SqlType] | None) -> Plan:
     """The plan of the last statement with its columns in the types of the result. 42P13."""
-    result = column_type(signature.result)
     statement = plan.statement
     wanted = columns if columns is not None and (result.oid == RECORD or len(columns) != 1) else None
     if isinstance(statement, BoundQuery):

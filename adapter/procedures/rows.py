@@ -14,7 +14,7 @@ from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.composite import Composite
-from planner.ir.rewrite import transform, walk
+from planner.ir.rewrite import column_ids, transform, walk
 from planner.types.signature import Kind
 from planner.types.types import INT8, VOID, SqlType
 from planner.types.user_types import attributes
@@ -22,13 +22,18 @@ from planner.types.user_types import attributes
 CarryOut = Callable[[Running, ir.Scalar], Awaitable[ir.Scalar]]
 """Carries out the calls in an argument."""
 
+ReadRows = Callable[[BoundQuery], Awaitable[Sequence[Sequence[Any]]]]
+"""Runs a query and returns its rows as `ir.Literal` has values."""
+
 
 def has_functions_to_run(rel: object) -> bool:
     """Whether a function in FROM has to be carried out."""
     return any(isinstance(node, ir.FunctionCall) and node.signature.acts for node in walk(rel))
 
 
-async def with_rows_of_functions(running: Running, query: BoundQuery, carry_out: CarryOut) -> BoundQuery:
+async def with_rows_of_functions(
+    running: Running, query: BoundQuery, carry_out: CarryOut, read_rows: ReadRows
+) -> BoundQuery:
     """`query` with the rows of such functions in their places. 0A000 for arguments that depend on rows."""
     scans: dict[int, ir.FunctionScan] = {}
 
@@ -39,17 +44,18 @@ async def with_rows_of_functions(running: Running, query: BoundQuery, carry_out:
         return None
 
     transform(query.rel, note)
-    rows = {key: await _rows_of(running, scan, carry_out) for key, scan in scans.items()}
+    rows = {key: await _rows_of(running, scan, carry_out, read_rows) for key, scan in scans.items()}
     return replace(query, rel=transform(query.rel, lambda node: rows.get(id(node))))
 
 
-async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut) -> ir.Rel:
+async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut, read_rows: ReadRows) -> ir.Rel:
     (call,) = scan.functions
     args = []
     for arg in call.args:
-        known, value = constant_value(await carry_out(running, arg), running.params)
+        carried_out = await carry_out(running, arg)
+        known, value = constant_value(carried_out, running.params)
         if not known:
-            raise FeatureNotSupported(f"computed arguments of function {call.signature.name} in FROM are not supported")
+            value = await _computed(call, carried_out, read_rows)
         args.append(value)
     types = [field.type for field in scan.fields]
     if call.signature.strict and any(arg is None for arg in args):
@@ -62,6 +68,18 @@ async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut)
     if call.signature.kind is not Kind.SET_RETURNING:
         found = found[:1] or [(None,) * len(types)]
     return constant_rows(scan.fields, found)
+
+
+async def _computed(call: ir.FunctionCall, arg: ir.Scalar, read_rows: ReadRows) -> Any:
+    """The value of an argument that takes a query."""
+    inner = {field.id for node in walk(arg) for field in getattr(node, "fields", ())}
+    if not inner.issuperset(column_ids(arg)):
+        raise FeatureNotSupported(
+            f"arguments of function {call.signature.name} in FROM that depend on rows are not supported"
+        )
+    fields = (ir.Field(id=max(inner, default=0) + 1, name="argument", type=arg.type),)
+    ((value,),) = await read_rows(BoundQuery(rel=ir.Project(input=ir.OneRow(), exprs=(arg,), fields=fields)))
+    return value
 
 
 def _spread(row: tuple[Any, ...], types: Sequence[SqlType]) -> tuple[Any, ...]:

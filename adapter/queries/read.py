@@ -115,8 +115,13 @@ async def prepare_read(
     if files:
         at_hand = {**at_hand, **files}
     acts = has_acting_calls(query) if acts is None else acts
+
+    async def read_rows(inner: BoundQuery) -> list[tuple[Any, ...]]:
+        templates = scan_templates(inner.rel)
+        return await _rows_of(await prepare_read(running, catalog, inner, templates, sizes=sizes, at_hand=at_hand))
+
     if acts and record and has_functions_to_run(query.rel):
-        query = await with_rows_of_functions(running, query, carry_out_calls)
+        query = await with_rows_of_functions(running, query, carry_out_calls, read_rows)
         templates, acts = scan_templates(query.rel), has_acting_calls(query)
     per_row = acts and (not is_evaluated_once(query.rel) or has_computed_arguments(running, query.rel))
     names = session_values(query) if values is None else values
@@ -145,11 +150,6 @@ async def prepare_read(
     if names or acts:
         query = await with_session_values(running, query, names, acts=acts and not per_row)
     if per_row:
-
-        async def read_rows(inner: BoundQuery) -> list[tuple[Any, ...]]:
-            templates = scan_templates(inner.rel)
-            return await _rows_of(await prepare_read(running, catalog, inner, templates, sizes=sizes, at_hand=at_hand))
-
         query = await carry_out_for_rows(running, query, read_rows)
         templates = scan_templates(query.rel)
     past = NO_TABLES

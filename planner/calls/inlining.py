@@ -243,7 +243,7 @@ def _in_types(statement: Statement, rel: Rel, result: SqlType, wanted: Sequence[
 def mismatch(result: SqlType, detail: str) -> InvalidFunctionDefinition:
     """42P13 for a body that does not give what its function declares."""
     return InvalidFunctionDefinition(
-        f"return type mismatch in function declared to return {format_type(result.oid)}", detail=detail
+        f"return type mismatch in function declared to return {format_type(result.declared_oid)}", detail=detail
     )
 
 

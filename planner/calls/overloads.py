@@ -26,7 +26,7 @@ from planner.functions.behind import CAST
 from planner.functions.routines import routines
 from planner.ir.nodes import ArrayConstructor, Literal, Param, RowConstructor, Scalar
 from planner.ir.written import FunctionCall
-from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown, with_like_arrays
+from planner.resolution.casting import as_domain, coerce, explicit_cast, finish_row, resolve_unknown, with_like_arrays
 from planner.resolution.coercion import (
     ANY,
     Ambiguous,
@@ -293,6 +293,8 @@ def _of_user(
         array = column_type_of_array(array_of(element))
         args = [*args[: -chosen.expanded], ArrayConstructor(items=items, type=array)]
         concrete = (*concrete[: -chosen.expanded], array.oid)
+    taken = record.parameters if record.kind == "p" else record.inputs
+    args = [_of_domain(statement, arg, parameter.type_oid) for arg, parameter in zip(args, taken, strict=True)]
     signature = concrete_signature(chosen.signature, concrete, result)
 
     def output(type_oid: int) -> SqlType:
@@ -310,7 +312,17 @@ def _of_user(
         fields = attributes(result)
         if fields is not None:
             columns = tuple((field.name, field.type) for field in fields)
-    return Resolved(signature, args, column_type(result), columns, given)
+    declared_result = column_type(record.result) if record.result else SqlType(VOID)
+    type = declared_result if declared_result.domain else column_type(result)
+    return Resolved(signature, args, type, columns, given)
+
+
+def _of_domain(statement: Statement, arg: Scalar, declared: int) -> Scalar:
+    """An argument as a value of the domain that its parameter is `declared` to be of, if it is."""
+    target = column_type(declared)
+    if not target.domain or arg.type.domain == target.domain:
+        return arg
+    return as_domain(statement, arg, target, explicit=False)
 
 
 def _arranged(

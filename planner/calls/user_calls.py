@@ -31,13 +31,14 @@ from planner.ir.nodes import (
     Scalar,
 )
 from planner.ir.written import FunctionCall as WrittenCall
+from planner.resolution.casting import explicit_cast
 from planner.resolution.coercion import concrete_signature
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Level, Statement
 from planner.syntax.parse import Tree
 from planner.types.signature import Kind, Signature
-from planner.types.type_names import format_type
-from planner.types.types import INT8, RECORD, SqlType
+from planner.types.type_names import array_of, format_type
+from planner.types.types import INT8, RECORD, TEXT, SqlType
 
 
 def note_call(level: Level, tree: Tree, signature: Signature) -> None:
@@ -104,6 +105,13 @@ def _acting(level: Level, resolved: Resolved, location: int) -> Scalar:
     return Call(signature=signature, args=tuple(resolved.args), type=resolved.type)
 
 
+def _as(statement: Statement, rel: Rel, type: SqlType) -> Rel:
+    """The only column of `rel` as values of `type`."""
+    (field,) = rel.fields
+    value = explicit_cast(statement, ColumnRef(id=field.id, type=field.type), type, -1)
+    return Project(input=rel, exprs=(value,), fields=(statement.new_field(field.name, value.type),))
+
+
 def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Scalar:
     """A set in a select list: the elements of the array of all that the function returns."""
     statement = level.statement
@@ -118,6 +126,10 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",
             position=statement.position(location),
         )
+    held = rel.fields[0].type
+    if not array_of(held.declared_oid):
+        # There are no arrays of arrays: those of their texts.
+        rel = _as(statement, rel, SqlType(TEXT))
     element = rel.fields[0].type
     array = array_type(element, statement.position(location))
     (unnest,) = [signature for signature in registry.functions("unnest") if len(signature.args) == 1][:1]
@@ -133,7 +145,8 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
     level.srf_locations.append(location)
     if known is not None and element.oid == RECORD:
         statement.record_columns[field.id] = tuple(known)
-    return ColumnRef(id=field.id, type=field.type)
+    value = ColumnRef(id=field.id, type=field.type)
+    return value if element is held else explicit_cast(statement, value, held, location)
 
 
 # ---------------------------------------------------------------- in FROM

@@ -17,7 +17,7 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.derived_oids import FIRST_USER_TYPE, array_type_oid, row_type_oid
 from planner.types.signature import Kind, Signature, Volatility
-from planner.types.types import VOID
+from planner.types.types import VOID, under_domain
 from planner.types.user_types import STORED_SCHEMA, record_oid_of
 from storage.catalog.model import FIRST_USER_OID
 from storage.catalog.routines import Function
@@ -32,15 +32,16 @@ def is_user_function(signature: Signature) -> bool:
 
 @lru_cache(maxsize=4096)
 def signature_of(record: Function) -> Signature:
-    """What the binder knows of a function. A procedure's arguments are those of CALL: OUT parameters too."""
+    """What the binder knows of a function, domains as the types under them. A procedure's arguments are those of CALL:
+    OUT parameters too."""
     procedure = record.kind == "p"
     taken = record.parameters if procedure else record.inputs
     kind = Kind.SET_RETURNING if record.returns_set else Kind.FUNCTION
     return Signature(
         name=record.name,
         kind=Kind.PROCEDURE if procedure else kind,
-        args=tuple(parameter.type_oid for parameter in taken),
-        result=record.result or VOID,
+        args=tuple(under_domain(parameter.type_oid) for parameter in taken),
+        result=under_domain(record.result or VOID),
         oid=record.oid,
         variadic=any(parameter.mode == "v" for parameter in taken),
         strict=record.strict,

@@ -44,7 +44,7 @@ from planner.syntax.parse import Parsed
 from planner.types.signature import Kind, Signature
 from planner.types.type_names import element_of, format_type, type_row
 from planner.types.type_scope import names_to_keep, types_of
-from planner.types.types import RECORD, VOID, SqlType, column_type
+from planner.types.types import RECORD, VOID, SqlType, column_type, under_domain
 from planner.types.user_types import attributes
 from storage.catalog.routines import Function, Parameter
 
@@ -121,7 +121,7 @@ def _parameters(create: CreateRoutine, context: BindContext) -> tuple[Parameter,
     names_out: set[str] = set()
     has_default = False
     for given in create.parameters:
-        parameter = Parameter(name=given.name, type_oid=given.type.oid, mode=given.mode)
+        parameter = Parameter(name=given.name, type_oid=given.type.declared_oid, mode=given.mode)
         if given.set_of:
             raise InvalidFunctionDefinition(f"{create.kind}s cannot accept set arguments")
         counts = parameter.is_input or (create.kind == "procedure" and parameter.mode == "o")
@@ -129,7 +129,7 @@ def _parameters(create: CreateRoutine, context: BindContext) -> tuple[Parameter,
             raise InvalidFunctionDefinition("VARIADIC parameter must be the last input parameter")
         if parameter.mode == "v":
             variadic = True
-            if not element_of(parameter.type_oid) and parameter.type_oid not in _ARRAYS:
+            if not element_of(under_domain(parameter.type_oid)) and parameter.type_oid not in _ARRAYS:
                 raise InvalidFunctionDefinition("VARIADIC parameter must be an array")
         repeated = (parameter.is_input and given.name in names_in) or (parameter.is_output and given.name in names_out)
         if given.name and repeated:
@@ -186,11 +186,11 @@ def _result(create: CreateRoutine, parameters: tuple[Parameter, ...]) -> int:
     if is_table:
         # RETURNS TABLE says record, which is not the type of one column.
         return required or RECORD
-    if required is not None and create.result.oid != required:
+    if required is not None and create.result.declared_oid != required:
         raise InvalidFunctionDefinition(
             f"function result type must be {format_type(required)} because of OUT parameters"
         )
-    return create.result.oid
+    return create.result.declared_oid
 
 
 # ---------------------------------------------------------------- the body
@@ -331,7 +331,7 @@ def check_statements(record: Function, statements: tuple[Parsed, ...], context: 
     inner = with_arguments(record, context)
     rel: Rel | None = None
     columns = result_columns(record)
-    result = SqlType(record.result or VOID)
+    result = column_type(record.result or VOID)
     with types_of(inner.catalog, inner.search_path):
         for place, parsed in enumerate(statements, 1):
             statement = new_statement(parsed, inner)
@@ -357,5 +357,5 @@ def result_columns(record: Function) -> tuple[tuple[str, SqlType], ...] | None:
     whose columns its callers say."""
     if record.result == RECORD and record.outputs:
         return tuple((parameter.name, column_type(parameter.type_oid)) for parameter in record.outputs)
-    fields = attributes(record.result)
+    fields = attributes(under_domain(record.result))
     return None if fields is None else tuple((field.name, field.type) for field in fields)

@@ -137,11 +137,11 @@ def routine_name(tree: Tree, kind: str, parsed: Parsed) -> st.RoutineName:
     name = name_from_list(tree.objname)
     if tree.args_unspecified:
         return st.RoutineName(kind=kind, name=name, inputs=None)
-    inputs = tuple(resolve_type_name(node.type_name, parsed, located=False).oid for node in tree.objargs)
+    inputs = tuple(resolve_type_name(node.type_name, parsed, located=False).declared_oid for node in tree.objargs)
     taken = [node.function_parameter for node in tree.objfuncargs]
     has_out = any(_MODES[parameter.mode] in "ot" for parameter in taken)
     plain = all(parameter.mode == pb.FUNC_PARAM_DEFAULT for parameter in taken)
-    types = tuple(resolve_type_name(parameter.arg_type, parsed, located=False).oid for parameter in taken)
+    types = tuple(resolve_type_name(parameter.arg_type, parsed, located=False).declared_oid for parameter in taken)
     return st.RoutineName(
         kind=kind,
         name=name,
