@@ -122,6 +122,12 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
     written = {
         attnum: column for attnum, column in enumerate(definitions, 1) if isinstance(column, st.ColumnDefinition)
     }
+    bare: Relation | None = None
+    if _has_expressions(statement):
+        # They may name the table and the sequences of its columns.
+        bare = _without_defaults(relation, written)
+        change(running, added=[bare, *sequences])
+        relation = msgspec.structs.replace(relation, columns=_with_defaults(running, relation, written))
     relation = with_generations(running, relation, written)
     # Nothing is there yet that they would have to be held against.
     valid = [msgspec.structs.replace(definition, not_valid=False) for definition in statement.constraints]
@@ -137,7 +143,10 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
     exclusions = declared_exclusions(running, relation, valid, constraints)
     relation = with_exclusions(relation, exclusions)
     excluding = [record for pair in exclusions for record in pair]
-    change(running, added=[relation, *sequences, *constraints, *excluding])
+    if bare is None:
+        change(running, added=[relation, *sequences, *constraints, *excluding])
+    else:
+        change(running, removed=[bare], added=[relation, *constraints, *excluding])
     for like, source in likes:
         indexes = copy_indexes(running, relation, source) if "indexes" in like.including else {}
         if "comments" in like.including:
@@ -200,10 +209,39 @@ def _columns(
                 Notice(severity="DEBUG", sqlstate="00000", message=f"CREATE TABLE will create {made}")
             )
             sequences.append(sequence)
-        elif column.default is not None:
-            column = checked_default(running, column, definition.written_default)
         columns.append(column)
     return columns, sequences
+
+
+def _has_expressions(statement: st.CreateTable) -> bool:
+    """Whether defaults, generated columns or checks are defined with the table."""
+    has_checks = any(constraint.kind == "c" for constraint in statement.constraints)
+    return has_checks or any(
+        definition.default is not None or definition.generation is not None for definition in statement.columns
+    )
+
+
+def _without_defaults(relation: Relation, written: Mapping[int, st.ColumnDefinition]) -> Relation:
+    """The table without what its statement gives as DEFAULT."""
+    columns = [
+        msgspec.structs.replace(column, default=None) if attnum in written and column.sequence is None else column
+        for attnum, column in enumerate(relation.columns, 1)
+    ]
+    return msgspec.structs.replace(relation, columns=tuple(columns))
+
+
+def _with_defaults(
+    running: Running, relation: Relation, written: Mapping[int, st.ColumnDefinition]
+) -> tuple[Column, ...]:
+    """The columns of a table that is there but for what its columns have as DEFAULT, with these as they are kept.
+    Raises what `checked_default` raises."""
+    columns = []
+    for attnum, column in enumerate(relation.columns, 1):
+        definition = written.get(attnum)
+        if definition is not None and column.default is not None and not (definition.serial or definition.identity):
+            column = checked_default(running, column, definition.written_default)
+        columns.append(column)
+    return tuple(columns)
 
 
 def _like(column: Column, like: st.LikeClause) -> Column:

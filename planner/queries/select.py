@@ -52,7 +52,14 @@ from planner.queries.target_list import Target, bind_targets
 from planner.queries.windows import bind_windows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.operators import check_groupable
-from planner.resolution.records import fields_of, may_look_different, ordered_by, record_fields, told_apart_by
+from planner.resolution.records import (
+    fields_of,
+    is_record,
+    may_look_different,
+    ordered_by,
+    record_fields,
+    told_apart_by,
+)
 from planner.resolution.scope import find_column
 from planner.resolution.sorting import sort_direction
 from planner.resolution.statement import Level
@@ -480,7 +487,7 @@ class SelectQuery:
         for field, expr in zip(rel.fields, rel.exprs, strict=True):
             if ids and field.id not in ids:
                 continue
-            parts = told_apart_by(level, expr) if field.type.oid == RECORD else None
+            parts = told_apart_by(level, expr) if is_record(field.type.oid) else None
             if parts is None:
                 on.append(ColumnRef(id=field.id, type=field.type))
             for part in parts or ():

@@ -13,12 +13,12 @@ from planner.resolution.casting import to_common, unified_type
 from planner.resolution.coercion import common_type
 from planner.resolution.operators import check_groupable
 from planner.resolution.query import analyze_query, cast_columns, coerce_column, column_position, first_position
-from planner.resolution.records import compared_by, may_look_different, record_fields
+from planner.resolution.records import compared_by, is_record, may_look_different, record_fields
 from planner.resolution.statement import Analyzed, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
-from planner.types.types import RECORD, UNKNOWN, SqlType
+from planner.types.types import UNKNOWN, SqlType
 
 _SET_OPERATIONS = {pb.SETOP_UNION: "UNION", pb.SETOP_INTERSECT: "INTERSECT", pb.SETOP_EXCEPT: "EXCEPT"}
 
@@ -154,7 +154,7 @@ class _SetNode:
         sides: list[list[Scalar]] = [[], []]
         count = len(self.types)
         for place, type in enumerate(self.types):
-            if type.oid != RECORD:
+            if not is_record(type.oid):
                 continue
             one, other = parts = self._parts(left, place), self._parts(right, place)
             if one is None or other is None:

@@ -192,6 +192,9 @@ def _unknown_record(statement: Statement, expr: Scalar) -> Scalar:
 
 def _as_record(statement: Statement, expr: Scalar) -> Scalar:
     """A value of a composite type as a row whose fields are known."""
+    if isinstance(expr, RowConstructor):
+        row = replace(expr, type=SqlType(RECORD))
+        return statement.at(statement.written_as(row, expr), statement.location(expr))
     fields = attributes(expr.type.oid) or ()
     items = tuple(
         FieldSelect(arg=expr, name=field.name, type=field.type, index=index) for index, field in enumerate(fields)

@@ -31,6 +31,11 @@ def record_fields(level: Level, scalar: Scalar) -> tuple[tuple[str, SqlType], ..
     return None
 
 
+def is_record(oid: int) -> bool:
+    """Whether values of the type are compared by their fields: records, and those of composite types."""
+    return oid == RECORD or attributes(oid) is not None
+
+
 def is_written_row(scalar: Scalar) -> TypeGuard[RowConstructor]:
     """Whether a row was written as ROW(...): two such rows are compared as SQL says, where NULL is not equal to NULL,
     and all other records as values."""
@@ -86,7 +91,7 @@ def may_look_different(fields: Sequence[Scalar]) -> bool:
 def ordered_by(level: Level, scalar: Scalar) -> Iterator[Scalar]:
     """What values of `scalar` are ordered by: a record by its fields, one after the other (PostgreSQL, "Composite Type
     Comparison"). Raises 0A000 for one whose fields are not known."""
-    if scalar.type.oid != RECORD:
+    if not is_record(scalar.type.oid):
         if element_of(scalar.type.oid) == RECORD:
             key = level.statement.sorted_by.get(scalar.id) if isinstance(scalar, ColumnRef) else None
             if key is not None:

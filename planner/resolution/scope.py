@@ -25,7 +25,9 @@ from planner.ir.written import ItemColumn, WholeRow
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
+from planner.types.derived_oids import row_type_oid
 from planner.types.types import RECORD, SqlType
+from planner.types.user_types import attributes
 
 _MAX_FUZZY_DISTANCE = 3
 
@@ -222,11 +224,22 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
         return reference(level, item.columns[0].expr, location)
     items = tuple(reference(level, column.expr, location) for column in item.columns)
     names = tuple(column.name for column in item.columns)
-    row = RowConstructor(items=items, names=names, type=SqlType(RECORD), nullable=item.nullable)
+    row = RowConstructor(items=items, names=names, type=_row_type(item), nullable=item.nullable)
     if item.alias is not None:
         first = item.columns[0].field if item.columns else None
         level.statement.written_as(row, WholeRow(name=item.alias, first=None if first is None else first.id))
     return level.statement.at(row, location)
+
+
+def _row_type(item: NsItem) -> SqlType:
+    """The type of a FROM item's rows: a table's or view's own, else record. (So it is where columns have other names
+    here than there, by which their fields are to be found.)"""
+    if item.relation_oid:
+        oid = row_type_oid(item.relation_oid)
+        fields = attributes(oid)
+        if fields is not None and [field.name for field in fields] == [column.name for column in item.columns]:
+            return SqlType(oid)
+    return SqlType(RECORD)
 
 
 def star_items(level: Level, qualifier: Sequence[str], location: int) -> NsItem:

@@ -26,6 +26,7 @@ from planner.lowering.scalars.scalars import Scalars
 from planner.lowering.scalars.texts import json_template, output_template
 from planner.types import types
 from planner.types.types import SqlType
+from planner.types.user_types import attributes
 
 ItemText: TypeAlias = Callable[[str], str]
 """From the name of a list's element to its SQL text."""
@@ -64,7 +65,8 @@ class Collected:
 
     def _json_list(self, value: ir.Scalar) -> Fragment:
         # A row or an array that is not the first stands on a line of its own.
-        structured = value.type.oid == types.RECORD or element_type(value.type) is not None
+        is_row = value.type.oid == types.RECORD or attributes(value.type.oid) is not None
+        structured = is_row or element_type(value.type) is not None
         line = quoted(self.ctx.dialect.string("\n "))
         element = f"coalesce({line} || {{0}}, 'null')" if structured else "coalesce({0}, 'null')"
         if not self.call.distinct or value.type.oid == types.RECORD:
