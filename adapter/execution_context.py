@@ -48,6 +48,15 @@ class SessionFacts(Protocol):
         """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
         ...
 
+    @property
+    def knows_extents(self) -> bool:
+        """Whether it is known how large tables and indexes are."""
+        ...
+
+    def relation_rows(self, oid: int) -> int | None:
+        """How many rows the table or index with this oid has; None where that is not known or has no meaning."""
+        ...
+
     def database_size(self, oid: int) -> int:
         """Bytes that the tables and indexes of the database with this oid occupy."""
         ...

@@ -176,6 +176,8 @@ class Change:
         self._changes_by_calls = running.session.changes_by_calls if changed is None else changed.changes_by_calls
         """How many there were before the statement began to call functions."""
         self._rows = 0
+        self._updated = self._deleted = 0
+        """Of rows that are proposed: those that led to a change of others."""
         self._own_rows = 0
         """Those of the statement itself, when others are carried out with it."""
         self.returned = None if statement.returning is None else ReturnedRows(running, statement.returning, at_hand)
@@ -260,6 +262,12 @@ class Change:
         if self._keys is not None:
             decided = () if self._conflicts is None else self._conflicts.arbiters
             await self._keys.finish({key.constraint.oid: retried for key in decided})
+        rows, running, oid = self._rows, self._running, self.target.relation.oid
+        if rows and oid < FIRST_TEMPORARY_OID:
+            updated = rows if isinstance(self._statement, BoundUpdate) else self._updated
+            deleted = rows if isinstance(self._statement, BoundDelete) else self._deleted
+            inserted = rows - updated - deleted
+            running.services.activity.changed(running.session.database_oid, oid, inserted, updated, deleted)
 
     def _may_be_written_by_engine(self) -> bool:
         """Whether the rows need not pass this process. Those that others refer to do when they are changed, since what
@@ -376,6 +384,7 @@ class Change:
             if self._keys is not None:
                 self._keys.move(resolved.old, resolved.new)
             written.append((resolved.changed, self._marked(resolved.new, found=True)))
+            self._updated += len(written[-1][0])
         self._rows += sum(len(places) for places, _ in written)
         if self._running.beside:
             self._count_own([places for places, _ in written])
@@ -413,6 +422,10 @@ class Change:
                 continue
             await self._delete(row_ids, old)
             is_update = places is merged.updated
+            if is_update:
+                self._updated += len(places)
+            else:
+                self._deleted += len(places)
             first = self._txn.write(self.target.shard, self._batch(new)) if is_update else DELETED
             self._replaced(row_ids, first)
             if self._keys is not None and is_update:

@@ -25,6 +25,7 @@ from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
 from adapter.publishing.service import Publishing
 from adapter.spilling.temporary_files import TemporaryFileCounts
+from adapter.statistics.activity import Activity
 from adapter.statistics.statements import StatementStatistics
 from adapter.threads import Workers
 from adapter.transactions.group_commit import GroupCommitter
@@ -104,6 +105,7 @@ class Services:
         self.locks.in_flight, self.locks.moved = self.committer.in_flight, self.committer.moved
         self.notifications = NotificationHub(self.colleagues)
         self.statistics = StatementStatistics()
+        self.activity = Activity()
         self.other_servers = self.notifications.other_servers = OtherServers(
             consensus=env.consensus,
             clock=env.clock,

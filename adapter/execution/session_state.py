@@ -90,6 +90,9 @@ class SessionState:
         self.user = user
         self.database = database
         self.database_oid = database_oid
+        self.counts = services.activity.database(database_oid)
+        """What is counted of the session's database."""
+        self.counts.sessions += 1
         self.values = values
         self.remote_address = remote_address
         self.tls = tls
@@ -207,6 +210,7 @@ class SessionState:
             raise
         self.transaction = None
         transaction.end(State.COMMITTED)
+        self.counts.xact_commit += 1
         if self.temporary is not None:
             self.temporary.commit(transaction.pending.temporary)
         if csn is None and writes and self._unsettled is not None:
@@ -270,6 +274,7 @@ class SessionState:
         if self.temporary is not None:
             self.temporary.roll_back()
         transaction.end(State.IN_DOUBT if in_doubt else State.ROLLED_BACK)
+        self.counts.xact_rollback += 1
         if transaction.id is not None:
             self.services.transaction_ended(transaction)
         self.values = self.values.undone_to(transaction.settings_at_start.without_local())

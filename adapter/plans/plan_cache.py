@@ -21,6 +21,7 @@ from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_values import GIVEN
 from adapter.results import ColumnDescription
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns
+from adapter.system_catalogs.relations.extent_columns import reads_extents
 from adapter.threads import Workers
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
@@ -325,7 +326,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         has_many_checks=any(isinstance(r, Relation) and len(r.constraints) > MANY_CONSTRAINTS for r in relied_on),
         session_values=values,
         acts=is_acting,
-        sizes=not called.isdisjoint(SIZE_FUNCTIONS),
+        sizes=not called.isdisjoint(SIZE_FUNCTIONS) or (query is not None and query.system and reads_extents(query)),
         tag=command_tag(statement),
         reads=reads,
         key_read=_key_read(query, catalog, templates, values) if query is not None and not is_acting else None,

@@ -18,6 +18,7 @@ from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.reading.found import Found
@@ -47,6 +48,9 @@ async def rows_of_key(running: Running, read: KeyRead, templates: Sequence[ScanT
         raise serialization_failure(CONCURRENT_DDL) from error
     if found is None:
         return None
+    if relation.oid < FIRST_TEMPORARY_OID:
+        oid, index = running.session.database_oid, read.access.record.oid
+        running.services.activity.found(oid, relation.oid, index, len(found.row_ids))
     if not transaction.is_own_table(relation):
         needed = bind_templates(templates, params)[relation.oid]
         transaction.record_read(

@@ -53,6 +53,7 @@ from planner.errors import FeatureNotSupported, InsufficientPrivilege, ObjectNot
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
 from storage.catalog.model import CatalogSnapshot
+from storage.catalog.temporary import FIRST_TEMPORARY_OID
 
 _PURPOSES: Mapping[str, Purpose] = {
     "insert_stmt": "load",
@@ -207,6 +208,8 @@ async def prepare_read(
             found = await scans.narrowed(query, templates, resolved, _run_part(running, context, at_hand))
         if found is not None:
             resolved, paths = found.tables, found.paths
+            if record:
+                _count_scans(running, resolved, paths)
             is_direct, rows = answer(query, running.params, found, read=record)
             if is_direct or by is not None:
                 found_rows = () if rows is None else (rows,)
@@ -214,6 +217,8 @@ async def prepare_read(
                     query=query, params=running.params, context=context, resolved=resolved, rows=rows, engine=None,
                     reason="it reads by a key", paths=paths, stream=partial(batches_of, *found_rows),
                 )  # fmt: skip
+    if record and not paths:
+        _count_scans(running, resolved)
     engine, reason = running.engines.choose_engine(query, resolved.inputs, running.params, session.values.flat)
     session.engine_used = engine.name
     stream = partial(engine.execute, query, resolved.inputs, running.params, context, extra=at_hand)
@@ -232,6 +237,19 @@ async def prepare_read(
         paths=paths,
         stream=stream,
     )
+
+
+def _count_scans(running: Running, resolved: ResolvedTables, paths: Mapping[int, Paths] = NOTHING) -> None:
+    """Tell what is read of which table, and by which of the `paths`: those that an index has led to the rows."""
+    activity, database = running.services.activity, running.session.database_oid
+    for oid, table in resolved.inputs.items():
+        if oid >= FIRST_TEMPORARY_OID:
+            continue
+        if oid in paths:
+            for path in paths[oid]:
+                activity.found(database, oid, path.index.record.oid, table.rows)
+        else:
+            activity.scanned(database, oid, table.rows)
 
 
 async def _with_foreign_files(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> BoundQuery:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -24,13 +25,16 @@ from adapter.execution_context import SessionFacts
 from adapter.materialized.shown import view_rows
 from adapter.materialized.view_lineage import lineage_rows
 from adapter.publishing.service import catalog_rows
+from adapter.queries.extents.activity_rows import activity_rows
+from adapter.queries.extents.extents import Extents, extents_of
 from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.queries.sequences import with_last_values
+from adapter.statistics.activity import added_up
 from adapter.statistics.statements import merged, merged_info
 from adapter.system_catalogs.pg_catalog.catalog_views import pg_sequences
 from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mappings
 from adapter.system_catalogs.relations import environment
-from adapter.transactions.snapshots import own_parts
+from adapter.system_catalogs.relations.extent_columns import INDEXES, TABLES
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from planner.errors import InsufficientPrivilege, UndefinedObject
@@ -38,10 +42,8 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
 from planner.types.system_relations import OWN_SCHEMA
-from planner.types.table_indexes import constraint_of_index, indexes_of
-from storage.catalog.model import WHOLE, CatalogSnapshot, Database, Relation
-from storage.catalog.temporary import is_temporary
-from storage.errors import UnknownShard
+from planner.types.table_indexes import find_index
+from storage.catalog.model import WHOLE, CatalogSnapshot, Database
 
 TEMPORARY_FILES = "temporary files"
 """What pg_stat_database takes from each worker about them, in place of a relation's name."""
@@ -57,6 +59,12 @@ STATEMENT_STATISTICS_INFO = "statement_statistics_info"
 STATISTICS = frozenset({STATEMENT_STATISTICS, STATEMENT_STATISTICS_INFO})
 """Those that tell what was counted of statements."""
 
+COUNTED = "counted"
+"""What each process has counted of tables, indexes and databases, in place of a relation's name."""
+
+ACTIVITY = frozenset({*TABLES, *INDEXES})
+"""Relations that show what was counted of tables and indexes."""
+
 METRICS = "metrics"
 """What each worker is asked for to add up what they count, in place of a relation's name."""
 
@@ -66,7 +74,7 @@ _OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
     "pg_stat_gssapi": ("pg_stat_activity",),
     "pg_locks": ("pg_locks",),
     "pg_stat_progress_copy": ("pg_stat_progress_copy",),
-    "pg_stat_database": ("pg_stat_activity", TEMPORARY_FILES),
+    "pg_stat_database": ("pg_stat_activity", TEMPORARY_FILES, COUNTED),
 }
 """By system relation: the relations whose rows it takes from all workers."""
 
@@ -91,27 +99,37 @@ NOTHING_ELSEWHERE = Elsewhere()
 
 
 class Facts:
-    """The facts as one session sees them. `sizes` are bytes of tables and indexes by oid, where somebody asks."""
+    """The facts as one session sees them. `extents` are how large tables and indexes are, where somebody
+    asks."""
 
     def __init__(
         self,
         session: SessionState,
         sessions: SessionRegistry,
-        sizes: Mapping[int, int] | None = None,
+        extents: Extents | None = None,
         database_sizes: Mapping[int, int] | None = None,
         elsewhere: Elsewhere = NOTHING_ELSEWHERE,
         own: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
         self._session = session
         self._sessions = sessions
-        self._sizes = sizes or {}
+        self._extents = extents
         self._database_sizes = database_sizes or {}
         self._elsewhere = elsewhere
         self._own = own or {}
 
     def relation_size(self, oid: int) -> int:
         """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
-        return self._sizes.get(oid, 0)
+        return 0 if self._extents is None else self._extents.bytes.get(oid, 0)
+
+    @property
+    def knows_extents(self) -> bool:
+        """Whether it is known how large tables and indexes are."""
+        return self._extents is not None
+
+    def relation_rows(self, oid: int) -> int | None:
+        """How many rows the table or index with this oid has; None where that is not known or has no meaning."""
+        return None if self._extents is None else self._extents.rows.get(oid)
 
     def database_size(self, oid: int) -> int:
         """Bytes that the tables and indexes of the database with this oid occupy."""
@@ -215,11 +233,13 @@ class Facts:
             files[row["datid"]] += row["temp_files"]
             sizes[row["datid"]] += row["temp_bytes"]
         databases = [each for each in self._session.services.catalog().all() if isinstance(each, Database)]
+        counted = added_up(of_all_workers(COUNTED))
         return [
             {"datid": 0, "numbackends": None},
             *(
                 {
                     "datid": database.oid,
+                    **_counts_of(counted.get(("d", database.oid, database.oid), {})),
                     "datname": database.name,
                     "numbackends": backends[database.oid],
                     "temp_files": files[database.oid],
@@ -258,10 +278,22 @@ class Facts:
         ]
 
 
+def _counts_of(counted: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in counted.items() if name not in ("kind", "database", "oid")}
+
+
+def _exists(databases: Mapping[int, CatalogSnapshot], database: int, oid: int) -> bool:
+    catalog = databases.get(database)
+    return catalog is not None and (catalog.get(oid) is not None or find_index(catalog, oid) is not None)
+
+
 def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> list[Mapping[str, Any]]:
     """What this process contributes to a relation whose rows are those of all workers."""
     if relation == "pg_locks":
         return lock_rows(services.locks, services.between_servers, sessions.all())
+    if relation == COUNTED:
+        services.activity.keep(partial(_exists, services.catalog().databases))
+        return services.activity.rows()
     if relation == STATEMENT_STATISTICS:
         return services.statistics.rows()
     if relation == STATEMENT_STATISTICS_INFO:
@@ -417,14 +449,15 @@ async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuer
     asked = running.services.colleagues.has_others
     elsewhere = await _elsewhere(running, query) if asked else NOTHING_ELSEWHERE
     own: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    extents = await extents_of(running.services.env, running.transaction, catalog) if sizes else None
     if reads_own_relations(query):
-        own = await _own_relations(running, catalog, query)
+        own = await _own_relations(running, catalog, query, extents or Extents())
     if not sizes and elsewhere is NOTHING_ELSEWHERE and not own:
         return running.facts
     return Facts(
         running.session,
         running.sessions,
-        sizes=await _sizes(running, catalog) if sizes else None,
+        extents=extents,
         database_sizes=await _database_sizes(running) if sizes and _calls(query, "pg_database_size") else None,
         elsewhere=elsewhere,
         own=own,
@@ -432,9 +465,9 @@ async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuer
 
 
 async def _own_relations(
-    running: Running, catalog: CatalogSnapshot, query: BoundQuery
+    running: Running, catalog: CatalogSnapshot, query: BoundQuery, extents: Extents
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """The rows of those of the server's own relations that the query reads."""
+    """The rows of those relations that the query reads which have to be asked for."""
     env, publishing = running.services.env, running.services.publishing
     scans = [node for node in walk(query.rel) if isinstance(node, ir.SystemScan)]
     names = {scan.name for scan in scans if scan.schema == OWN_SCHEMA}
@@ -442,6 +475,13 @@ async def _own_relations(
     if any(scan.name == "pg_sequences" and scan.schema != OWN_SCHEMA for scan in scans):
         known = running.engines.catalogs.objects(catalog, running.session.database)
         rows["pg_sequences"] = await with_last_values(running, pg_sequences(known).rows)
+    for name in ACTIVITY & {scan.name for scan in scans if scan.schema != OWN_SCHEMA}:
+        database = running.session.database_oid
+        known = running.engines.catalogs.objects(catalog, running.session.database)
+        counted = added_up(
+            [*own_rows(COUNTED, running.sessions, running.services), *await running.services.colleagues.rows(COUNTED)]
+        )
+        rows[name] = activity_rows(name, known, database, counted, extents)
     if "materialized_views" in names:
         rows["materialized_views"] = await view_rows(env, running.transaction, catalog)
     if "view_lineage" in names:
@@ -509,9 +549,9 @@ async def _watched(
 
 
 def reads_own_relations(query: BoundQuery) -> bool:
-    """Whether the query reads relations of the server's own, whose rows have to be at hand."""
+    """Whether the query reads relations of the server's own, or others whose rows have to be at hand."""
     return any(
-        isinstance(node, ir.SystemScan) and (node.schema == OWN_SCHEMA or node.name == "pg_sequences")
+        isinstance(node, ir.SystemScan) and (node.schema == OWN_SCHEMA or node.name in ACTIVITY | {"pg_sequences"})
         for node in walk(query.rel)
     )
 
@@ -522,7 +562,12 @@ def _calls(query: BoundQuery, name: str) -> bool:
 
 async def _database_sizes(running: Running) -> Mapping[int, int]:
     databases = running.services.catalog().databases
-    return {oid: sum((await _sizes(running, catalog)).values()) for oid, catalog in databases.items() if oid != WHOLE}
+    env, transaction = running.services.env, running.transaction
+    return {
+        oid: sum((await extents_of(env, transaction, catalog)).bytes.values())
+        for oid, catalog in databases.items()
+        if oid != WHOLE
+    }
 
 
 async def _elsewhere(running: Running, query: BoundQuery) -> Elsewhere:
@@ -541,25 +586,3 @@ async def _elsewhere(running: Running, query: BoundQuery) -> Elsewhere:
     between = running.services.locks.between_workers
     waits = await between.edges() if blocked and between is not None else {}
     return Elsewhere(rows=rows, blocked={pid: blockers for pid, (_, blockers) in waits.items()})
-
-
-async def _sizes(running: Running, catalog: CatalogSnapshot) -> Mapping[int, int]:
-    """By oid, the bytes of each table and each index at the newest snapshot."""
-    env = running.services.env
-    as_of = await env.oracle.read_ts("user")
-    sizes: dict[int, int] = {}
-    for record in catalog.all():
-        if isinstance(record, Relation) and record.shard is not None:
-            if is_temporary(record.oid):
-                sizes[record.oid] = sum(part.bytes for part in await own_parts(running.transaction, record.shard))
-                continue
-            with suppress(UnknownShard):
-                snapshot = await env.reader.snapshot(record.shard, as_of)
-                sizes[record.oid] = snapshot.bytes
-                runs: Counter[int] = Counter()
-                for part in snapshot.inserts:
-                    runs.update({index: run.bytes for index, run in part.runs.items()})
-                for index in indexes_of(catalog, record):
-                    constraint = None if index.constraint is not None else constraint_of_index(catalog, index.oid)
-                    sizes[index.oid] = runs[index.oid if constraint is None else constraint.oid]
-    return sizes

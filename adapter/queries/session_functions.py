@@ -371,6 +371,17 @@ async def _reset_statement_statistics(running: Running, role: int, database: int
     return ""
 
 
+async def _forget_activity(running: Running, oid: int = 0) -> str:
+    """pg_stat_reset, and of one relation pg_stat_reset_single_table_counters. 42501 for all but superusers."""
+    if not is_superuser(running.session.newest_catalog(), running.session.values.identity.current):
+        what = "pg_stat_reset_single_table_counters" if oid else "pg_stat_reset"
+        raise InsufficientPrivilege(f"permission denied for function {what}")
+    database, now = running.session.database_oid, utc_now()
+    running.services.activity.forget(database, oid, now)
+    await running.services.colleagues.forget_activity(database, oid, now)
+    return ""
+
+
 _ACTS: Mapping[str, Callable[..., Any]] = {
     "set_config": _set_config,
     "pg_notify": _notify,
@@ -396,6 +407,8 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     # What is counted is read anew by each statement: there is nothing older to forget, nothing held back to write.
     "pg_stat_clear_snapshot": lambda running: "",
     "pg_stat_force_next_flush": lambda running: "",
+    "pg_stat_reset": _forget_activity,
+    "pg_stat_reset_single_table_counters": _forget_activity,
     "pg_sequence_last_value": given_last,
     "nextval": nextval,
     "currval": currval,

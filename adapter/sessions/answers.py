@@ -11,6 +11,7 @@ from adapter.transactions.locks.tags import Tag
 from adapter.workers.mesh import Mesh
 from adapter.workers.messages import (
     Appended,
+    ForgetActivity,
     ForgetStatements,
     HoldersOf,
     LetGo,
@@ -27,6 +28,7 @@ def answer_servers(servers: ServerQuestions, services: Services, sessions: Sessi
     """Answer other servers for these sessions, from now on."""
     servers.answer(RoleOf, lambda asked: sessions.role_of(asked.pid))
     servers.answer(Signal, lambda asked: sessions.signal(asked.pid, terminate=asked.terminate))
+    servers.answer(ForgetActivity, lambda asked: services.activity.forget(asked.database, asked.oid, asked.at))
     servers.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services))
 
 
@@ -38,6 +40,7 @@ def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry)
     mesh.answer(Appended, lambda asked: services.other_servers.appended(asked.first))
     mesh.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services))
     statistics = services.statistics
+    mesh.answer(ForgetActivity, lambda asked: services.activity.forget(asked.database, asked.oid, asked.at))
     mesh.answer(ForgetStatements, lambda asked: statistics.reset(asked.role, asked.database, asked.query_id))
     between = services.locks.between_workers
     if between is not None:

@@ -60,7 +60,10 @@ class ReadAtOnce(Struct, frozen=True, kw_only=True, eq=False):
             rows = None if found is None else self.key_read.program.answer(found, given)
         except (NeedsEngine, SqlError, StorageError):
             return None
-        if rows is not None:
+        if found is not None and rows is not None:
+            index = self.key_read.access.record.oid
+            state.services.activity.found(state.database_oid, relation.oid, index, len(found.row_ids))
+            state.counts.xact_commit += 1
             state.query_text = self.text
             state.ran, state.goes_on = plan.parsed, False
         return rows

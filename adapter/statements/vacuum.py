@@ -16,10 +16,12 @@ from adapter.system_catalogs.pg_catalog.catalog_views import shared_catalogs
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.transient import keeping_nothing
+from adapter.wall_clock import utc_now
 from planner.errors import DuplicateColumn, FeatureNotSupported, UndefinedColumn
 from planner.statements import records as st
 from planner.types.system_relations import SystemRelation
 from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.temporary import FIRST_TEMPORARY_OID
 
 
 async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
@@ -61,6 +63,12 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
                 session.warn("42P01", f'skipping {verb} of "{relation.name}" --- relation no longer exists')
                 continue
             _check_columns(relation, columns)
+            if isinstance(relation, Relation) and relation.oid < FIRST_TEMPORARY_OID:
+                activity, database, now = running.services.activity, session.database_oid, utc_now()
+                if not statement.analyze_only:
+                    activity.vacuumed(database, relation.oid, now)
+                if statement.analyze_only or _is_on(options.get("analyze")):
+                    activity.analyzed(database, relation.oid, now)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")
 
 

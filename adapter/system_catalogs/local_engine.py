@@ -35,6 +35,7 @@ from adapter.system_catalogs.relations.contents import (
     arrow_table,
     system_column_sql,
 )
+from adapter.system_catalogs.relations.extent_columns import computed_columns, is_computed
 from adapter.system_catalogs.relations.session import session_content
 from planner.ir import nodes as ir
 from planner.lowering.fragments.sources import ScanSource
@@ -63,6 +64,13 @@ class Scope(Struct, frozen=True, kw_only=True):
 
     sources: Mapping[int, ScanSource]
     context: contexts.Entered
+
+
+def _with_extents(table: str, context: ExecutionContext) -> str:
+    """pg_class, with the columns in it that follow from what is stored."""
+    token = context.token.replace("'", "''")
+    columns = [f"{name}('{token}', c1, c{place}) AS c{place}" for place, name in computed_columns()]
+    return f"(SELECT * REPLACE ({', '.join(columns)}), rowid FROM {table})"
 
 
 class LocalCatalog:
@@ -100,6 +108,8 @@ class LocalCatalog:
                 for oid, (scan, wants_system_columns) in scans.items():
                     table = self._table(scan, context, version, cursor, registered)
                     table = self._seen(scan, table, version, context)
+                    if is_computed(scan) and context.facts is not None and context.facts.knows_extents:
+                        table = _with_extents(table, context)
                     sources[oid] = ScanSource(self._from_item(scan, table, wants_system_columns))
                 yield Scope(sources=sources, context=entered)
             finally:

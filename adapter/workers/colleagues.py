@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from adapter.workers.messages import (
     AnyQuestion,
     Appended,
     CancelByKey,
+    ForgetActivity,
     ForgetStatements,
     Notified,
     Question,
@@ -136,6 +138,14 @@ class Colleagues:
         """Have the other workers forget what they have counted of statements."""
         if self.mesh is not None:
             await self.mesh.ask_all(ForgetStatements(role, database, query_id))
+
+    async def forget_activity(self, database: int, oid: int, at: datetime) -> None:
+        """Have the other workers and servers forget what they have counted of a database, or of one relation in it."""
+        question = ForgetActivity(database, oid, at)
+        if self.mesh is not None:
+            await self.mesh.ask_all(question)
+        if self.servers is not None:
+            await self.servers.ask(question)
 
     async def tell(self, worker: int, what: Question) -> None:
         """Tell one other worker something that has no answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -68,6 +69,14 @@ class ForgetStatements(Question, frozen=True):
     query_id: int
 
 
+class ForgetActivity(Question, frozen=True):
+    """Forget what you have counted of a database, or (`oid` not 0) of one table or index in it. Answer: None."""
+
+    database: int
+    oid: int
+    at: datetime
+
+
 class LetGo(Question, frozen=True):
     """I have let go of a lock that you seem to wait for. Answer: None."""
 
@@ -91,6 +100,7 @@ AnyQuestion: TypeAlias = (
     | Notified
     | SessionRows
     | ForgetStatements
+    | ForgetActivity
     | LetGo
     | Waits
     | HoldersOf

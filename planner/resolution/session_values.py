@@ -61,7 +61,7 @@ ACTS = frozenset({
     "pg_current_xact_id_if_assigned", "pg_export_snapshot", "pg_reload_conf", "setseed", "timeofday",
     "txid_status", "pg_xact_status", "pg_xact_commit_timestamp", "pg_notification_queue_usage", "current_csn",
     "csn_at", "csn_time", "reset_statement_statistics", "pg_sequence_last_value", "pg_stat_clear_snapshot",
-    "pg_stat_force_next_flush",
+    "pg_stat_force_next_flush", "pg_stat_reset", "pg_stat_reset_single_table_counters",
 })  # fmt: skip
 """Functions that act on the session or ask for what changes with every call."""
 

@@ -57,6 +57,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "queries.past",
         "queries",
         "queries.by_index",
+        "queries.extents",
         "procedures",
         "execution",
         "materialized",

@@ -48,6 +48,7 @@ from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import Index
+from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.parts import ROW_ID
 
@@ -276,6 +277,11 @@ class StatementKeys:
         running.transaction.replace_rows(
             Replacement(relation_oid=key.child.oid, shard=target.shard, old=row_ids.to_numpy(), first=first)
         )
+        if key.child.oid < FIRST_TEMPORARY_OID:
+            count, is_update = len(found.keys), values is not None
+            running.services.activity.changed(
+                running.session.database_oid, key.child.oid, 0, count * is_update, count * (not is_update)
+            )
         await txn.spill()
         if after is not None:
             if after.unspilled > AT_ONCE_ROWS:

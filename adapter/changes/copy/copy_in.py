@@ -43,6 +43,7 @@ from planner.syntax.parse import split_and_parse
 from planner.types.type_names import format_type
 from planner.types.types import SqlType, type_of_column
 from storage.catalog.model import CatalogSnapshot, Column, Sequence
+from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.off_loop import AT_ONCE_ROWS
 
 
@@ -242,6 +243,9 @@ class _Load:
             await end_statement(self._running)
         if self.skipping is not None:
             self.skipping.finish()
+        if self._rows and self._target.relation.oid < FIRST_TEMPORARY_OID:
+            running = self._running
+            running.services.activity.changed(running.session.database_oid, self._target.relation.oid, self._rows, 0, 0)
         return self._rows
 
     async def abort(self, reason: BaseException | None) -> None:

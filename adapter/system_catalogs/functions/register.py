@@ -45,6 +45,8 @@ TEXT = "VARCHAR"
 BOOL = "BOOLEAN"
 INT4 = "INTEGER"
 _DEFAULT_TABLESPACE = 1663
+PAGE_BYTES = 8192
+"""PostgreSQL's pages, in which pg_class.relpages counts."""
 
 
 class Udf(Struct, frozen=True, kw_only=True):
@@ -164,6 +166,18 @@ def _relation_size(context: Entered, oid: int) -> int | None:
     if context.objects.relation(oid) is None:
         return None
     return 0 if context.facts is None else context.facts.relation_size(oid)
+
+
+def _tuples(context: Entered, oid: int, known: float) -> float:
+    """pg_class.reltuples; `known` is what is said of a relation that has no rows of its own."""
+    rows = None if context.facts is None else context.facts.relation_rows(oid)
+    return known if rows is None else float(rows)
+
+
+def _pages(context: Entered, oid: int, known: int) -> int:
+    """pg_class.relpages, in pages of PostgreSQL's size."""
+    size = 0 if context.facts is None else context.facts.relation_size(oid)
+    return -(-size // PAGE_BYTES) if size else known
 
 
 def _indexes_size(context: Entered, oid: int) -> int | None:
@@ -371,6 +385,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_acldefault": Udf(args=(TEXT, OID), result="VARCHAR[]", call=privileges.default_acl),
     "tg_aclexplode": Udf(args=("VARCHAR[]",), result=_ACL_ROW, call=privileges.explode_acl),
     "tg_relation_size": Udf(args=(OID,), result="BIGINT", call=_relation_size),
+    "tg_reltuples": Udf(args=(OID, "FLOAT"), result="FLOAT", call=_tuples),
+    "tg_relpages": Udf(args=(OID, INT4), result=INT4, call=_pages),
     "tg_indexes_size": Udf(args=(OID,), result="BIGINT", call=_indexes_size),
     "tg_database_size": Udf(args=(TEXT,), result="BIGINT", call=_database_size),
     "tg_relation_filenode": Udf(args=(OID,), result=OID, call=_filenode),

@@ -263,15 +263,15 @@ def _table_statistics(objects: CatalogObjects, *, system: bool, user: bool) -> C
 
 
 def all_table_statistics(objects: CatalogObjects) -> Content:
-    """pg_stat_all_tables, pg_statio_all_tables: no statistics are collected, so all counters are zero."""
+    """pg_stat_xact_all_tables, pg_statio_all_tables: what is not counted here, so that all is zero."""
     return _table_statistics(objects, system=True, user=True)
 
 
 def system_table_statistics(objects: CatalogObjects) -> Content:
-    """pg_stat_sys_tables and its like."""
+    """pg_statio_sys_tables and its like."""
     return _table_statistics(objects, system=True, user=False)
 
 
 def user_table_statistics(objects: CatalogObjects) -> Content:
-    """pg_stat_user_tables and its like."""
+    """pg_statio_user_tables and its like."""
     return _table_statistics(objects, system=False, user=True)

@@ -28,6 +28,11 @@ class ShownSettings:
     def relation_size(self, oid: int) -> int:
         return 0
 
+    knows_extents = False
+
+    def relation_rows(self, oid: int) -> int | None:
+        return None
+
     def database_size(self, oid: int) -> int:
         return 0
 
