@@ -198,6 +198,8 @@ class Change:
         checks = statement.policies if isinstance(statement, (BoundInsert, BoundUpdate)) else None
         self._policies = None if checks is None else CheckedPolicies(running, checks, "new")
         self._laid_out: LaidOutRows | None = None
+        if target.layout is not None:
+            self._txn.lay_out(target.shard, target.layout.partition)
         if target.layout is not None and isinstance(statement, BoundInsert) and self._conflicts is None:
             self._laid_out = LaidOutRows(self._txn, target.shard, target.layout)
 
@@ -476,7 +478,7 @@ class Change:
         assert self.target.layout is not None
         width = len(self.target.columns)
         new = self._batch(batch.columns[1 + width : 1 + 2 * width])
-        order = order_of(new, self.target.layout.sort)
+        order = order_of(new, self.target.layout.order)
         return batch if order is None else batch.take(order)
 
     def _replaced(self, row_ids: Any, first: int) -> None:

@@ -90,6 +90,8 @@ async def _fill_numbered(
     txn = running.transaction.writable(running.services.env, relation.shard)
     physical = physical_schema(relation.live_columns())
     layout = layout_of(relation)
+    if layout is not None:
+        txn.lay_out(relation.shard, layout.partition)
     laid_out = None if layout is None else LaidOutRows(txn, relation.shard, layout)
     stream: Any = read.stream()
     async with aclosing(stream) as batches:

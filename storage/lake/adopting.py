@@ -21,9 +21,10 @@ from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places, is_url
 from storage.lake.troubles import FileTrouble
 from storage.shards.field_ids import FIELD_ID, column_id
+from storage.shards.footers import parquet_stats
 from storage.shards.links import LINK_KIND, Link, LinkTarget, stored_type
 from storage.shards.part_store import PartStore
-from storage.shards.parts import ColumnStats, Part, PartDigest, fingerprint, parquet_stats
+from storage.shards.parts import ColumnStats, Part, PartDigest, fingerprint
 
 BLOCK_BYTES = 8 << 20
 """Read at once for a checksum."""

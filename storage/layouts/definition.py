@@ -1,8 +1,9 @@
 """What the options of a table say of its layout, and what they mean.
 
-``sort_by`` names the columns by which the rows of a file are in order, ascending and NULLs last, as `storage.shards`
-compares them. ``target_file_size`` says about how many bytes a file has. Both are wishes: a file that does not keep to
-them is as right as any other, and compaction makes it keep to them in time.
+``partition_by`` names columns and transforms of them (`storage.shards.partitions.transforms`): the rows of a file have
+the same values of them. ``sort_by`` names the columns by which the rows of a file are in order, ascending and NULLs
+last, as `storage.shards` compares them. ``target_file_size`` says about how many bytes a file has. All are wishes: a
+file that does not keep to them is as right as any other, and compaction makes it keep to them in time.
 
 The options are kept as text, with the columns' names, as ``pg_class.reloptions`` shows them.
 """
@@ -12,9 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from storage.catalog.model import Relation
 from storage.layouts.layout import TableLayout
+from storage.shards.partitions.transforms import PartitionField
 
+PARTITION_BY = "partition_by"
 SORT_BY = "sort_by"
 TARGET_FILE_SIZE = "target_file_size"
 
@@ -25,6 +31,21 @@ _UNITS = {"": 1, "B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3}
 _SIZE = re.compile(r"\s*([0-9]{1,15})\s*([a-zA-Z]*)\s*")
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s",()]+))\s*')
 _PLAIN = re.compile(r"[a-z_\u0080-\uffff][a-z0-9_$\u0080-\uffff]*")
+
+
+_TERM = re.compile(r"\s*(?:([a-z]+)\s*\((?:\s*([0-9]{1,9})\s*,)?)?", re.IGNORECASE)
+PERIODS = ("year", "month", "day", "hour")
+WITH_WIDTH = ("bucket", "truncate")
+MOST_BUCKETS = 1 << 20
+MOST_FIELDS = 16
+
+
+class Term(Struct, frozen=True):
+    """One transform in a value of ``partition_by``."""
+
+    transform: str
+    column: str
+    width: int = 0
 
 
 class BadLayout(ValueError):
@@ -65,6 +86,47 @@ def sort_text(names: Sequence[str]) -> str:
     return ", ".join(name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"' for name in names)
 
 
+def partition_terms(text: str) -> tuple[Term, ...]:
+    """The transforms in a value of ``partition_by``. Raises BadLayout."""
+    terms: list[Term] = []
+    place = 0
+    while True:
+        begun = _TERM.match(text, place)
+        assert begun is not None
+        transform, width = (begun[1] or "identity").lower(), int(begun[2] or 0)
+        name = _NAME.match(text, begun.end())
+        if name is None or (width > 0) != (transform in WITH_WIDTH):
+            raise BadLayout(text)
+        if transform not in ("identity", *PERIODS, *WITH_WIDTH) or (transform == "bucket" and width > MOST_BUCKETS):
+            raise BadLayout(text)
+        column = name[2].lower() if name[1] is None else name[1].replace('""', '"')
+        terms.append(Term(transform, column, width))
+        place = name.end()
+        if begun[1] is not None:
+            if text[place : place + 1] != ")":
+                raise BadLayout(text)
+            place += 1
+        place += len(text[place:]) - len(text[place:].lstrip())
+        if place == len(text):
+            break
+        if text[place] != ",":
+            raise BadLayout(text)
+        place += 1
+    if len(set(terms)) < len(terms) or len(terms) > MOST_FIELDS:
+        raise BadLayout(text)
+    return tuple(terms)
+
+
+def partition_text(terms: Sequence[Term]) -> str:
+    """The inverse of `partition_terms`."""
+    found = []
+    for term in terms:
+        width = f"{term.width}, " if term.width else ""
+        name = sort_text([term.column])
+        found.append(name if term.transform == "identity" else f"{term.transform}({width}{name})")
+    return ", ".join(found)
+
+
 def file_bytes(text: str) -> int:
     """The bytes that a value of ``target_file_size`` means. Raises BadLayout."""
     found = _SIZE.fullmatch(text)
@@ -76,7 +138,7 @@ def file_bytes(text: str) -> int:
 def options_of(relation: Relation) -> Mapping[str, str]:
     """The options of `relation` that are about its layout."""
     given = (option.partition("=") for option in relation.options)
-    return {name: value for name, _, value in given if name in (SORT_BY, TARGET_FILE_SIZE)}
+    return {name: value for name, _, value in given if name in (PARTITION_BY, SORT_BY, TARGET_FILE_SIZE)}
 
 
 def layout_of(relation: Relation) -> TableLayout | None:
@@ -84,14 +146,24 @@ def layout_of(relation: Relation) -> TableLayout | None:
     given = options_of(relation) if relation.options else None
     if not given:
         return None
-    sort: list[str] = []
-    for name in sorted_columns(given[SORT_BY]) if SORT_BY in given else ():
-        column = relation.column(name)
-        if column is None:
-            raise UnknownColumn(name, SORT_BY)
-        sort.append(f"c{column.attnum}")
+    terms = partition_terms(given[PARTITION_BY]) if PARTITION_BY in given else ()
+    fields = [
+        PartitionField(_physical(relation, term.column, PARTITION_BY), term.transform, term.width) for term in terms
+    ]
+    names = sorted_columns(given[SORT_BY]) if SORT_BY in given else ()
     size = given.get(TARGET_FILE_SIZE)
-    return TableLayout(sort=tuple(sort), target_bytes=None if size is None else file_bytes(size))
+    return TableLayout(
+        partition=tuple(fields),
+        sort=tuple([_physical(relation, name, SORT_BY) for name in names]),
+        target_bytes=None if size is None else file_bytes(size),
+    )
+
+
+def _physical(relation: Relation, name: str, option: str) -> str:
+    column = relation.column(name)
+    if column is None:
+        raise UnknownColumn(name, option)
+    return f"c{column.attnum}"
 
 
 def renamed(options: Sequence[str], old: str, new: str) -> tuple[str, ...]:
@@ -102,5 +174,8 @@ def renamed(options: Sequence[str], old: str, new: str) -> tuple[str, ...]:
         if name == SORT_BY:
             names = [new if each == old else each for each in sorted_columns(value)]
             option = f"{name}={sort_text(names)}"
+        elif name == PARTITION_BY:
+            terms = [replace(term, column=new) if term.column == old else term for term in partition_terms(value)]
+            option = f"{name}={partition_text(terms)}"
         found.append(option)
     return tuple(found)

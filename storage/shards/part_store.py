@@ -32,7 +32,9 @@ from storage.errors import (
     part_not_stored,
 )
 from storage.ids import ShardId, random_text
+from storage.shards.footers import parquet_stats
 from storage.shards.links import as_stored
+from storage.shards.partitions.transforms import PartitionField, PartitionValue, common_values
 from storage.shards.parts import (
     INLINE_LIMIT_BYTES,
     Part,
@@ -44,7 +46,6 @@ from storage.shards.parts import (
     file_part,
     fingerprint,
     inline_part,
-    parquet_stats,
     read_table,
     stored_names,
     with_row_ids,
@@ -82,6 +83,8 @@ CHECKED_AT_ONCE = 64
 
 VERIFIED_BYTES = 8 * 1024 * 1024
 """How much of a file is read at once to verify its checksum."""
+
+Partition: TypeAlias = tuple[PartitionField, ...]
 
 Slot: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...], tuple[str, ...] | None]
 """What a decoded table in the cache came from: its source, its row ids, its columns."""
@@ -145,17 +148,18 @@ class PartStore:
         folder, _, name = key.rpartition("/")
         return key in in_flight or f"{folder}/{name.partition('.')[0]}.parquet" in in_flight
 
-    async def encode(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+    async def encode(self, kind: str, shard: ShardId, table: pa.Table, partition: Partition = ()) -> Part:
         """An inline part when `table` is small, else an uploaded one."""
         if arrow_bytes(table) <= 2 * INLINE_LIMIT_BYTES:
             part = inline_part(kind, table)
             if part.bytes <= INLINE_LIMIT_BYTES:
-                return part
-        return await self.upload(kind, shard, table)
+                return msgspec.structs.replace(part, partition=_common(partition, table)) if partition else part
+        return await self.upload(kind, shard, table, partition)
 
-    async def upload(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
-        """Encode `table` as Parquet, with its key runs, and store it durably under a new key."""
-        part, files = await self._encoded(kind, shard, table)
+    async def upload(self, kind: str, shard: ShardId, table: pa.Table, partition: Partition = ()) -> Part:
+        """Encode `table` as Parquet, with its key runs, and store it durably under a new key. `partition`: what its
+        rows may have in common, which the part then says."""
+        part, files = await self._encoded(kind, shard, table, partition)
         for file, data in files:
             failure = await self._put_once(file.key, data)
             if isinstance(failure, Determinate):
@@ -165,21 +169,21 @@ class PartStore:
                 raise part_not_stored(failure) from failure
         return part
 
-    async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+    async def prepare(self, kind: str, shard: ShardId, table: pa.Table, partition: Partition = ()) -> Part:
         """As `upload`, without waiting for what it stores."""
-        part, files = await self._encoded(kind, shard, table)
+        part, files = await self._encoded(kind, shard, table, partition)
         for file, data in files:
             self._uploads[file.key] = asyncio.get_running_loop().create_task(self._put_once(file.key, data))
         return part
 
     async def _encoded(
-        self, kind: str, shard: ShardId, table: pa.Table
+        self, kind: str, shard: ShardId, table: pa.Table, partition: Partition
     ) -> tuple[Part, list[tuple[PromisedPart, bytes]]]:
         """A part for `table`, and the files to store for it: its rows, and the runs of its shard's indexes."""
         key = self.new_key(shard)
         makers = self.run_makers(shard) if kind == "insert" else ()
         keys = [self.new_key(shard, "keys") for _ in makers]
-        part, data, made = await asyncio.to_thread(_encoded_with_runs, kind, table, key, makers, keys)
+        part, data, made = await asyncio.to_thread(_encoded_with_runs, kind, table, key, makers, keys, partition)
         files = [(PromisedPart(key, part.bytes, part.checksum), data)]
         files += [(PromisedPart(run.key, run.bytes, run.checksum), bytes_) for run, bytes_ in made]
         return part, files
@@ -242,8 +246,9 @@ class PartStore:
                 await self._clock.sleep(delay)
         return doubt or failure
 
-    async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
-        """The part for the Parquet file `uploaded`, from its footer.
+    async def describe(self, kind: str, uploaded: UploadedPart, partition: Partition = ()) -> Part:
+        """The part for the Parquet file `uploaded`, from its footer. `partition` as for `upload`: the columns of it are
+        read.
 
         Raises MissingBlob when it is not there, CorruptPart when it is no Parquet file or not as announced.
         """
@@ -258,7 +263,7 @@ class PartStore:
         metadata = await self.footer(uploaded.key, size)
         if uploaded.rows is not None and uploaded.rows != metadata.num_rows:
             raise CorruptPart(f"{uploaded.key} has {metadata.num_rows} rows, announced were {uploaded.rows}")
-        return Part(
+        part = Part(
             kind=kind,
             rows=metadata.num_rows,
             bytes=size,
@@ -267,6 +272,22 @@ class PartStore:
             checksum=uploaded.checksum or await self._checksum(uploaded.key, size),
             fingerprint=fingerprint(metadata.schema.to_arrow_schema()),
         )
+        if not partition:
+            return part
+        return msgspec.structs.replace(part, partition=await self._common_values(part, metadata, partition))
+
+    async def _common_values(
+        self, part: Part, metadata: pq.FileMetaData, partition: Partition
+    ) -> tuple[PartitionValue, ...]:
+        names = list(dict.fromkeys([field.column for field in partition]))
+        common: tuple[PartitionValue, ...] | None = None
+        for number in range(metadata.num_row_groups):
+            rows = await self.row_group(part, metadata, number, [name for name in names if name in part.stats])
+            found = await asyncio.to_thread(common_values, partition, rows)
+            if found is None or (common is not None and found != common):
+                return ()
+            common = found
+        return common or ()
 
     async def _checksum(self, key: str, size: int) -> str:
         """The checksum of a file that an engine has just written: of all of it, read once more. Where the store is no
@@ -451,11 +472,17 @@ def _decoded_bytes(part: Part, data: bytes) -> int:
     return sum([metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)])
 
 
+def _common(partition: Partition, table: pa.Table) -> tuple[PartitionValue, ...]:
+    return common_values(partition, table) or ()
+
+
 def _encoded_with_runs(
-    kind: str, table: pa.Table, key: str, makers: Sequence[RunMaker], keys: Sequence[str]
+    kind: str, table: pa.Table, key: str, makers: Sequence[RunMaker], keys: Sequence[str], partition: Partition
 ) -> tuple[Part, bytes, list[tuple[RunRef, bytes]]]:
     """Runs in a thread."""
     part, data = file_part(kind, table, key, keyed=bool(makers))
+    if partition:
+        part = msgspec.structs.replace(part, partition=_common(partition, table))
     made = [maker.make(part, table, run_key) for maker, run_key in zip(makers, keys, strict=True)]
     runs = {maker.index: run for maker, (run, _) in zip(makers, made, strict=True)}
     return msgspec.structs.replace(part, runs=runs), data, made

@@ -35,6 +35,7 @@ import pyarrow.parquet as pq
 from storage.errors import CorruptPart
 from storage.shards.field_ids import with_field_ids
 from storage.shards.links import Link, as_stored
+from storage.shards.partitions.transforms import PartitionValue
 from storage.shards.row_bytes import bytes_of_slices
 from storage.timestamps.csn import Csn
 
@@ -112,6 +113,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `readable_from`: reads at earlier CSNs need the parts that a compaction made this one of
     (`storage.shards.history`). 0 for what a commit wrote. `link`: its file is one of others (`storage.shards.links`).
+    `partition`: what the layout of then partitioned by, where all rows of the file have it in common.
     """
 
     kind: str
@@ -132,6 +134,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs: dict[int, RunRef] = {}
     readable_from: Csn = Csn(0)
     link: Link | None = None
+    partition: tuple[PartitionValue, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -203,7 +206,7 @@ def layout_of(schema: pa.Schema) -> Layout:
     return Layout(
         pa.schema([field.remove_metadata() for field in schema]).serialize().to_pybytes(),
         fingerprint(schema),
-        tuple([(field.name, _domain(field.type), pa.types.is_temporal(field.type)) for field in schema]),
+        tuple([(field.name, domain_of(field.type), pa.types.is_temporal(field.type)) for field in schema]),
     )
 
 
@@ -323,7 +326,8 @@ def table_stats(table: pa.Table) -> dict[str, ColumnStats]:
     return found
 
 
-def _domain(type_: pa.DataType) -> str:
+def domain_of(type_: pa.DataType) -> str:
+    """How the bounds of values of this type are to be read (`ColumnStats`)."""
     types = pa.types
     if types.is_integer(type_) or types.is_boolean(type_) or types.is_date(type_):
         return "int"
@@ -342,7 +346,7 @@ def _domain(type_: pa.DataType) -> str:
 
 def _column_stats(column: pa.ChunkedArray) -> ColumnStats:
     nulls = column.null_count
-    domain = _domain(column.type)
+    domain = domain_of(column.type)
     if domain == "none" or nulls == len(column):
         return ColumnStats(domain=domain, null_count=nulls)
     if domain in TEXTS and column.get_total_buffer_size() > max(_LONG_BYTES, 1024 * len(column)):
@@ -350,11 +354,11 @@ def _column_stats(column: pa.ChunkedArray) -> ColumnStats:
     bounds = pc.min_max(column)
     if pa.types.is_temporal(column.type):
         # Python has no date for the infinite ones.
-        return _bounds(domain, bounds["min"].value, bounds["max"].value, nulls)
+        return bounds_of(domain, bounds["min"].value, bounds["max"].value, nulls)
     low, high = stat_value(bounds["min"].as_py()), stat_value(bounds["max"].as_py())
     if domain == "float" and bool(pc.any(pc.is_nan(column)).as_py()):
         high = None
-    return _bounds(domain, low, high, nulls)
+    return bounds_of(domain, low, high, nulls)
 
 
 def _stats_of_few(column: pa.ChunkedArray, domain: str, is_temporal: bool) -> ColumnStats:
@@ -371,7 +375,7 @@ def _stats_of_few(column: pa.ChunkedArray, domain: str, is_temporal: bool) -> Co
     numbers = [value for value in values if value == value]
     # NaN is above all numbers.
     high = None if len(numbers) < len(values) else max(numbers)
-    return _bounds(domain, min(numbers, default=None), high, nulls)
+    return bounds_of(domain, min(numbers, default=None), high, nulls)
 
 
 def _shortened(column: pa.ChunkedArray, domain: str) -> pa.ChunkedArray:
@@ -380,7 +384,8 @@ def _shortened(column: pa.ChunkedArray, domain: str) -> pa.ChunkedArray:
     return slice_of(column, 0, _MAX_STAT_CHARS + 1)
 
 
-def _bounds(domain: str, low: Comparable | None, high: Comparable | None, nulls: int | None) -> ColumnStats:
+def bounds_of(domain: str, low: Comparable | None, high: Comparable | None, nulls: int | None) -> ColumnStats:
+    """The statistics of values between these two."""
     return ColumnStats(domain=domain, min=_stored_bound(low, False), max=_stored_bound(high, True), null_count=nulls)
 
 
@@ -435,43 +440,6 @@ def stat_value(value: Any) -> Comparable | None:
     return None
 
 
-def parquet_stats(metadata: pq.FileMetaData, schema: pa.Schema | None = None) -> dict[str, ColumnStats]:
-    """Statistics of every top-level column (or of those of `schema`), from a Parquet footer.
-
-    Upper bounds of floats are left open: writers leave NaN out of them.
-    """
-    schema = metadata.schema.to_arrow_schema() if schema is None else schema
-    leaves: dict[str, list[int]] = {}
-    for index in range(metadata.num_columns):
-        leaves.setdefault(metadata.schema.column(index).path.split(".")[0], []).append(index)
-    return {field.name: _footer_stats(metadata, field, leaves.get(field.name, [])) for field in schema}
-
-
-def _footer_stats(metadata: pq.FileMetaData, field: pa.Field, leaves: list[int]) -> ColumnStats:
-    domain = _domain(field.type)
-    if domain == "none" or len(leaves) != 1:
-        return ColumnStats()
-    lows: list[Any] = []
-    highs: list[Any] = []
-    nulls: int | None = 0
-    bounded = True
-    for group in range(metadata.num_row_groups):
-        column = metadata.row_group(group).column(leaves[0])
-        stats = column.statistics
-        if stats is None:
-            return ColumnStats(domain=domain)
-        nulls = nulls + stats.null_count if nulls is not None and stats.has_null_count else None
-        if stats.has_min_max:
-            raw = pa.types.is_temporal(field.type)
-            lows.append(stats.min_raw if raw else stat_value(stats.min))
-            highs.append(stats.max_raw if raw else stat_value(stats.max))
-        elif not stats.has_null_count or stats.null_count < column.num_values:
-            bounded = False
-    if not bounded or not lows or None in lows or None in highs:
-        return ColumnStats(domain=domain, null_count=nulls)
-    return _bounds(domain, min(lows), None if domain == "float" else max(highs), nulls)
-
-
 def comparable_bound(stats: ColumnStats, value: StatValue) -> Comparable | None:
     """The bound `value` of a column with `stats` as the values of that column compare."""
     if stats.domain == "int":
@@ -502,6 +470,8 @@ def part_may_match(part: Part, column: str, op: str, value: Any = None) -> bool:
     if op == "in":
         return any(part_may_match(part, column, "=", item) for item in value)
     if value is None:
+        return False
+    if op == "=" and not all(known.may_equal(value) for known in part.partition if known.field.column == column):
         return False
     wanted = stat_value(value)
     if wanted is None or stats.domain == "none":

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NewType, Protocol
+from typing import Any, NewType, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ from storage.catalog.store import net_updates
 from storage.errors import StorageError
 from storage.ids import ShardId
 from storage.off_loop import AT_ONCE_ROWS, MANY_COLUMNS
+from storage.shards.partitions.transforms import PartitionField
 from storage.shards.parts import (
     INLINE_LIMIT_BYTES,
     PROVISIONAL_ROW_ID,
@@ -72,15 +73,17 @@ COMMIT_INLINE_BYTES = 4 * 1024 * 1024
 
 Savepoint = NewType("Savepoint", int)
 
+Partition: TypeAlias = tuple[PartitionField, ...]
+
 
 class PartWriter(Protocol):
     """What a transaction needs of its environment."""
 
-    async def upload(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
-        """Encode `table` as Parquet and store it under a new key."""
+    async def upload(self, kind: str, shard: ShardId, table: pa.Table, partition: Partition = ()) -> Part:
+        """Encode `table` as Parquet and store it under a new key. `partition`: what its rows may have in common."""
         ...
 
-    async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+    async def prepare(self, kind: str, shard: ShardId, table: pa.Table, partition: Partition = ()) -> Part:
         """Encode `table` as Parquet and begin to store it; the commit waits for it, or promises it."""
         ...
 
@@ -88,7 +91,7 @@ class PartWriter(Protocol):
         """Wait until the files begun by `prepare` are stored; the first failure, or None."""
         ...
 
-    async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
+    async def describe(self, kind: str, uploaded: UploadedPart, partition: Partition = ()) -> Part:
         """The part for a file that an engine wrote: rows and statistics from its footer."""
         ...
 
@@ -148,6 +151,7 @@ class Txn:
         self._local: dict[ShardId, tuple[Part, ...]] = {}
         self._merged: list[Txn] = []
         self._placed: dict[ShardId, list[list[Run]]] = {}
+        self._partition: dict[ShardId, Partition] = {}
         self._prepared: dict[tuple[str, ShardId, tuple[int, ...]], tuple[list[pa.Table], Part]] = {}
 
     @property
@@ -190,13 +194,20 @@ class Txn:
         self._changed(shard)
         return first
 
+    def lay_out(self, shard: ShardId, partition: Partition) -> None:
+        """From now on new files of `shard` say their rows' values of `partition`, where they have them in common."""
+        self._partition[shard] = partition
+
     def end_run(self, shard: ShardId) -> None:
         """Let the rows of `shard` that are written next begin a new part, unless all are few."""
         self._buffer(shard).open_run = False
 
     async def write_part(self, shard: ShardId, uploaded: UploadedPart | Part) -> Part:
         """Take over a file of new rows: an engine's, or (a Part) another shard's. Returns it with provisional ids."""
-        part = uploaded if isinstance(uploaded, Part) else await self._writer.describe("insert", uploaded)
+        if isinstance(uploaded, Part):
+            part = uploaded
+        else:
+            part = await self._writer.describe("insert", uploaded, self._partition.get(shard, ()))
         part = msgspec.structs.replace(part, first_row_id=self._take_rows(shard, part.rows))
         if part.rows:
             buffer = self._buffer(shard)
@@ -397,7 +408,7 @@ class Txn:
             run = buffer.runs[0]
             first = run.first
             for table in slices(run.table(), SPILL_FILE_BYTES, SPILL_FILE_ROWS):
-                part = await self._writer.upload("insert", shard, table)
+                part = await self._writer.upload("insert", shard, table, self._partition.get(shard, ()))
                 buffer.parts.append(msgspec.structs.replace(part, first_row_id=first))
                 first += table.num_rows
             self._buffered -= sum([arrow_bytes(table) for table in run.tables])
@@ -514,7 +525,9 @@ class Txn:
             if part.bytes <= min(INLINE_LIMIT_BYTES, budget.left):
                 budget.left -= part.bytes
                 return part
-        part = await self._writer.prepare(kind, shard, table)
+        part = await self._writer.prepare(
+            kind, shard, table, self._partition.get(shard, ()) if kind == "insert" else ()
+        )
         # NOTE: the tables are kept with it. The slot has their addresses, which nothing else may get meanwhile.
         self._prepared[slot] = (list(tables), part)
         return part

@@ -11,12 +11,14 @@ Parts of different columns or types are never merged: a part that lacks a column
 the column, and have the column's missing value) that a NULL would not.
 
 Where the shard has a layout (`storage.layouts`) what is merged comes out in its order, and in files of its size. Rows
-whose order is not that of their ids have these in the column, as others have.
+whose order is not that of their ids have these in the column, as others have. Parts of one partition are merged with
+their like; a part with rows of several is divided when it is merged with others of that kind, or by itself once it is
+large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -26,7 +28,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from storage.layouts.layout import TableLayout
-from storage.layouts.ordering import file_pieces, in_order
+from storage.layouts.ordering import laid_out
+from storage.shards.partitions.transforms import PartitionValue, common_values
 from storage.shards.parts import INLINE_LIMIT_BYTES, ROW_ID, Part
 from storage.shards.shard_state import ShardState
 from storage.timestamps.csn import Csn
@@ -80,8 +83,10 @@ def plan(
     deleted: Mapping[int, RowIds],
     in_vain: Mapping[int, int] = MappingProxyType({}),
     layout: TableLayout | None = None,
+    undivided: Container[int] = frozenset(),
 ) -> CompactionPlan | None:
-    """What to compact next; None when nothing is due. `layout` is that of the shard.
+    """What to compact next; None when nothing is due. `layout` is that of the shard, `undivided` the parts that it was
+    tried in vain to divide by partition.
 
     `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. `in_vain`
     has parts that were rewritten for nothing, each with the number of deletions that seemed to hit it (a part whose ids
@@ -91,20 +96,49 @@ def plan(
     deletes = [part for part in eligible(state, "delete") if part.id in deleted]
     ids = joined([deleted[part.id] for part in deletes])
     hits = {part.id: hits_of(part, ids) for part in inserts} if len(ids) else {}
-    groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
+    groups: dict[tuple[str, tuple[str, ...], tuple[PartitionValue, ...]], list[Part]] = {}
     for part in inserts:
-        groups.setdefault((part.fingerprint, part.columns), []).append(part)
-    whole_bytes = SMALL_PART_BYTES
-    if layout is not None and layout.target_bytes is not None:
-        whole_bytes = min(whole_bytes, round(WHOLE_SHARE * layout.target_bytes))
+        groups.setdefault((part.fingerprint, part.columns, partition_of(part, layout)), []).append(part)
+    whole_bytes = _whole_bytes(layout)
     for group in groups.values():
         chosen = _choose(group, {i: n for i, n in hits.items() if in_vain.get(i) != n}, len(deletes), whole_bytes)
         if chosen:
             return CompactionPlan(inserts=tuple(chosen), deletes=tuple(deletes))
+    mixed = next(mixed_parts(inserts, layout, undivided), None)
+    if mixed is not None:
+        return CompactionPlan(inserts=(mixed,), deletes=tuple(deletes))
     # Many delete parts that hit nothing eligible are merged among themselves.
     if len(deletes) >= MERGE_FACTOR and len({d.columns for d in deletes}) == 1:
         return CompactionPlan(inserts=(), deletes=tuple(deletes))
     return None
+
+
+def _whole_bytes(layout: TableLayout | None) -> int:
+    """The bytes from which on a part is not merged."""
+    if layout is None or layout.target_bytes is None:
+        return SMALL_PART_BYTES
+    return min(SMALL_PART_BYTES, round(WHOLE_SHARE * layout.target_bytes))
+
+
+def partition_of(part: Part, layout: TableLayout | None) -> tuple[PartitionValue, ...]:
+    """The partition of `layout` that all rows of `part` are known to be of; empty when there is none."""
+    if layout is None or not layout.partition:
+        return ()
+    return part.partition if tuple([value.field for value in part.partition]) == layout.partition else ()
+
+
+def mixed_parts(
+    parts: Iterable[Part], layout: TableLayout | None, undivided: Container[int] = frozenset()
+) -> Iterator[Part]:
+    """Those of `parts` that are to be divided by themselves."""
+    if layout is None or not layout.partition:
+        return
+    whole_bytes = _whole_bytes(layout)
+    for part in parts:
+        if part.kind != "insert" or not whole_bytes <= part.bytes <= MAX_INPUT_BYTES or part.rows > MAX_INPUT_ROWS:
+            continue
+        if part.id not in undivided and not partition_of(part, layout):
+            yield part
 
 
 def _choose(group: list[Part], hits: Mapping[int, int], delete_parts: int, whole_bytes: int) -> list[Part]:
@@ -161,6 +195,7 @@ class Merged(Struct, frozen=True, kw_only=True):
     """What a compaction produces: the rows of new parts, and the delete entries that are left, by part id."""
 
     pieces: tuple[MergedRows, ...]
+    is_divided: bool
     folded: int
     left: tuple[tuple[int, pa.Table], ...]
     csn: Csn
@@ -188,9 +223,12 @@ def merge(
         folded = np.isin(ids, present)
         if folded.any():
             left.append((part.id, table.filter(pa.array(~folded))))
+    # NOTE: were there as many pieces as parts, they might be merged again, and so for ever. Those of one partition say
+    # so, and are not merged with others.
+    pieces = _pieces(kept, layout, most=max(1, len(inserts) // 2))
     return Merged(
-        # NOTE: were there as many pieces as parts, they might be merged again, and so for ever.
-        pieces=tuple(_pieces(kept, layout, most=max(1, len(inserts) // 2))),
+        pieces=tuple(pieces),
+        is_divided=_is_divided(chosen, pieces, layout),
         folded=sum(table.num_rows for table in inserts) - sum(table.num_rows for table in kept),
         left=tuple(left),
         csn=max((part.csn for part in chosen.inserts), default=Csn(0)),
@@ -205,12 +243,19 @@ def _pieces(kept: list[pa.Table], layout: TableLayout | None, most: int) -> list
     ids = ids_of(rows)
     if not (np.diff(ids) > 0).all():
         rows = rows.take(pa.array(np.argsort(ids)))
-    pieces = [rows] if layout is None else file_pieces(in_order(rows, layout), layout, most)
+    pieces = [rows] if layout is None else laid_out(rows, layout, most)
     found: list[MergedRows] = []
     for piece in pieces:
         first = consecutive_from(ids_of(piece))
         found.append(MergedRows(rows=piece if first is None else piece.drop_columns([ROW_ID]), first_row_id=first))
     return found
+
+
+def _is_divided(chosen: CompactionPlan, pieces: list[MergedRows], layout: TableLayout | None) -> bool:
+    """Whether some of `pieces` are of one partition, which what they were made of was not."""
+    if layout is None or not layout.partition or all(partition_of(part, layout) for part in chosen.inserts):
+        return False
+    return any(common_values(layout.partition, piece.rows) is not None for piece in pieces)
 
 
 def consecutive_from(ids: RowIds) -> int | None:

@@ -8,7 +8,7 @@ refers to, for `storage.upkeep.orphans`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 import numpy as np
@@ -58,6 +58,8 @@ class Compactor:
         self._merged_in_vain: dict[ShardId, dict[int, int]] = {}
         self._folded_in_vain: dict[ShardId, dict[int, int]] = {}
         """By part that was rewritten for nothing, how many deletions had seemed to hit it."""
+        self._undivided: dict[ShardId, tuple[TableLayout | None, set[int]]] = {}
+        """The parts that could not be divided as a layout wants it."""
         self.swaps = 0
         """Compactions so far that put parts in the place of others."""
         self.parts_removed = 0
@@ -75,17 +77,26 @@ class Compactor:
         handle = self._handles.opened(shard)
         if handle is None or shard not in self._cache.state.registered:
             return False
-        return len(handle.state.parts) >= compaction.MERGE_FACTOR or any(
-            part.kind == "delete" for part in handle.state.parts.values()
-        )
+        return self._is_worth_it(shard, list(handle.state.parts.values()))
+
+    def _is_worth_it(self, shard: ShardId, parts: Collection[Part]) -> bool:
+        if len(parts) >= compaction.MERGE_FACTOR or any(part.kind == "delete" for part in parts):
+            return True
+        layout = self.layout_of(shard)
+        return any(compaction.mixed_parts(parts, layout, self._undivided_of(shard, layout)))
+
+    def _undivided_of(self, shard: ShardId, layout: TableLayout | None) -> set[int]:
+        known = self._undivided.get(shard)
+        if known is None or known[0] != layout:
+            known = self._undivided[shard] = layout, set()
+        return known[1]
 
     def is_waiting(self, shard: ShardId) -> bool:
         """Whether there are parts that will be worth compacting once nobody reads at a moment before them any more."""
         handle = self._handles.opened(shard)
         if handle is None or shard not in self._cache.state.registered:
             return False
-        newer = [part for part in handle.state.parts.values() if part.csn > handle.state.since]
-        return len(newer) >= compaction.MERGE_FACTOR or any(part.kind == "delete" for part in newer)
+        return self._is_worth_it(shard, [part for part in handle.state.parts.values() if part.csn > handle.state.since])
 
     async def compact(self, shard: ShardId) -> int:
         """Compact `shard` until nothing is due. Returns how many parts were swapped out."""
@@ -137,17 +148,19 @@ class Compactor:
                 deleted[part.id] = np.asarray(table.column(ROW_ID).combine_chunks())
         in_vain = self._merged_in_vain.setdefault(handle.shard, {})
         layout = self.layout_of(handle.shard)
-        plan = compaction.plan(state, deleted, in_vain, layout)
+        undivided = self._undivided_of(handle.shard, layout)
+        plan = compaction.plan(state, deleted, in_vain, layout, undivided)
         if plan is None:
             return await self._fold_large(handle, state)
         inserts = [await read(part, [ROW_ID, *part.columns], keep=False) for part in plan.inserts]
         deletes = [small[part.id] if part.id in small else await read(part, keep=False) for part in plan.deletes]
         merged = await asyncio.to_thread(compaction.merge, plan, inserts, deletes, layout)
-        if len(plan.inserts) == 1 and not merged.folded:
+        if len(plan.inserts) == 1 and not merged.folded and not merged.is_divided:
+            undivided.add(plan.inserts[0].id)
             ids = compaction.joined([deleted[part.id] for part in plan.deletes])
             in_vain[plan.inserts[0].id] = compaction.hits_of(plan.inserts[0], ids)
             return len(plan.inserts)
-        added = await self._outputs(handle.shard, plan, merged, deletes)
+        added = await self._outputs(handle.shard, plan, merged, deletes, layout)
         changed = {part_id for part_id, _ in merged.left}
         removed = [part.id for part in plan.inserts]
         removed += [p.id for p in plan.deletes if p.id in changed or not plan.inserts]
@@ -183,12 +196,13 @@ class Compactor:
         plan: compaction.CompactionPlan,
         merged: compaction.Merged,
         deletes: list[pa.Table],
+        layout: TableLayout | None,
     ) -> list[Part]:
         encode = self._parts.encode
         added: list[Part] = []
         replace = msgspec.structs.replace
         for piece in merged.pieces:
-            part = await encode("insert", shard, piece.rows)
+            part = await encode("insert", shard, piece.rows, () if layout is None else layout.partition)
             version = max(part.schema_version for part in plan.inserts)
             hidden = piece.first_row_id is None
             first = -1 if piece.first_row_id is None else piece.first_row_id

@@ -82,6 +82,7 @@ class _Output(Struct):
                 has_row_id_column=hidden,
                 first_row_id=first_row_id,
                 fingerprint=self.origin.fingerprint if self.origin.kind == "insert" else part.fingerprint,
+                partition=self.origin.partition,
             )
         )
 

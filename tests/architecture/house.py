@@ -154,6 +154,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "shards.indexes.reading",
         "shards.indexes",
         "shards",
+        "shards.partitions",
         "timestamps",
         "durable",
         "stores",

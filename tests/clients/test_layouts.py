@@ -14,6 +14,7 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 
+from storage.shards.partitions.transforms import PartitionField, keys_of
 from tests.support.server import TidegateServer, run_server
 
 Client = psycopg.Connection[tuple[Any, ...]]
@@ -121,6 +122,54 @@ def test_changed_rows_are_written_in_order(client: Client, data: Path) -> None:
         # Where the rows pass the server batches of them are sorted.
         assert sum(one > other for one, other in itertools.pairwise(keys)) <= ROWS / 8192 + 1
     assert client.execute("SELECT count(*) FROM t WHERE k IS DISTINCT FROM id % 11 AND id > 100").fetchone() == (0,)
+
+
+def partitions(path: Path, fields: tuple[PartitionField, ...]) -> set[tuple[Any, ...]]:
+    """The partitions that rows of a file are of."""
+    table = pq.read_table(path)
+    return set(zip(*(keys_of(f, table.column(f.column).combine_chunks()).to_pylist() for f in fields), strict=True))
+
+
+BY_YEAR = (PartitionField("c3", "year"), PartitionField("c1", "bucket", 3))
+
+
+@pytest.mark.parametrize("create", ["insert", "create", "copy"])
+def test_files_have_rows_of_one_partition(client: Client, data: Path, create: str) -> None:
+    before = files_of(data)
+    layout = "WITH (partition_by = 'year(ts), bucket(3, id)', sort_by = 'k')"
+    columns = "(id int, k int, ts timestamp, note text)"
+    if create == "create":
+        client.execute(f"CREATE TABLE t {layout} AS {SOURCE}")
+    else:
+        client.execute(f"CREATE TABLE t {columns} {layout}")
+    if create == "insert":
+        client.execute(f"INSERT INTO t {SOURCE}")
+    if create == "copy":
+        cursor = client.cursor()
+        rows = cursor.execute(SOURCE).fetchall()
+        with cursor.copy("COPY t FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+    files = files_since(data, before)
+    found = [partitions(path, BY_YEAR) for path in files]
+    assert {partition for each in found for partition in each} == set(itertools.product((56, 57), range(3)))
+    # What has few rows in the last run of a statement is in one file with others.
+    assert sum(len(each) > 1 for each in found) <= 2
+    assert len(found) <= 20
+    for path in files:
+        keys = sort_keys(path, "c2")
+        assert keys == sorted(keys), path
+    read, total = parts_read(client, "SELECT note FROM t WHERE id = 7919")
+    assert total == len(files)
+    assert read <= total // 3 + 2
+    read, total = parts_read(client, "SELECT note FROM t WHERE id = 7919 AND ts BETWEEN '2026-03-02' AND '2026-03-20'")
+    assert read <= total // 6 + 2
+    for query in (
+        "SELECT count(*), count(k), sum(id) FROM {}",
+        "SELECT count(*), min(ts), max(note) FROM {} WHERE id IN (7919, 15838, 100001)",
+    ):
+        expected = client.execute(query.format(f"({SOURCE}) s")).fetchone()
+        assert client.execute(query.format("t")).fetchone() == expected
 
 
 def test_a_dump_has_the_options(server: TidegateServer, tmp_path: Path) -> None:

@@ -20,10 +20,12 @@ from storage.durable.state import DurableState
 from storage.errors import Determinate, Indeterminate, StoreUnavailable
 from storage.layouts import ordering
 from storage.membership.leases import Leases
+from storage.shards import part_store
 from storage.shards.indexes import filters, keys
 from storage.shards.indexes.durable_runs import IndexRunMaker
 from storage.shards.indexes.reading.sources import Sources
 from storage.shards.part_store import PartStore
+from storage.shards.partitions import transforms
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import DataShard
 from storage.timestamps.csn import Csn
@@ -258,18 +260,25 @@ def ends_prepared_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forgets_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compaction leaves rows in the order of their ids."""
-    monkeypatch.setattr(compaction, "in_order", lambda rows, layout: rows)
+    real = ordering.laid_out
+
+    def laid_out(rows: Any, layout: Any, most: Any) -> Any:
+        return real(rows, msgspec.structs.replace(layout, sort=()), most)
+
+    monkeypatch.setattr(compaction, "laid_out", laid_out)
 
 
 def sorts_rows_without_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compaction sorts rows, and gives them the ids of those that were in their places."""
-    real = ordering.in_order
+    real = ordering.laid_out
 
-    def in_order(rows: Any, layout: Any) -> Any:
-        at = rows.schema.get_field_index(ROW_ID)
-        return real(rows, layout).set_column(at, ROW_ID, rows.column(at))
+    def laid_out(rows: Any, layout: Any, most: Any) -> Any:
+        at, first = rows.schema.get_field_index(ROW_ID), 0
+        for piece in real(rows, layout, most):
+            yield piece.set_column(at, ROW_ID, rows.column(at).slice(first, piece.num_rows))
+            first += piece.num_rows
 
-    monkeypatch.setattr(compaction, "in_order", in_order)
+    monkeypatch.setattr(compaction, "laid_out", laid_out)
 
 
 def looks_at_the_first_and_last_id(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +288,12 @@ def looks_at_the_first_and_last_id(monkeypatch: pytest.MonkeyPatch) -> None:
         return int(ids[0]) if ids[-1] - ids[0] == len(ids) - 1 else None
 
     monkeypatch.setattr(compaction, "consecutive_from", consecutive_from)
+
+
+def looks_at_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is of the partition of its first row."""
+    real = transforms.common_values
+    monkeypatch.setattr(part_store, "common_values", lambda fields, rows: real(fields, rows.slice(0, 1)))
 
 
 LOST = r"is lost|too many|missing|the bank holds|MissingBlob|is not in the blob store|not committed"
@@ -317,6 +332,7 @@ MISTAKES_OF_TWO_PHASES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] =
 MISTAKES_OF_LAYOUTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (forgets_the_order, r"is not in order"),
     (sorts_rows_without_their_ids, r"is not immutable|delivered|exists twice|too many"),
+    (looks_at_the_first_row, r"says that it does not have"),
     (looks_at_the_first_and_last_id, r"is not immutable|row id \d+ twice|exists twice|too many"),
 ]
 

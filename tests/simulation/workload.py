@@ -35,7 +35,7 @@ from storage.transactions.rows_ahead import MAX_PLACES, row_ahead
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed, Phase
 from tests.simulation.keyed import check_keys
-from tests.simulation.layouts import check_part
+from tests.simulation.layouts import LAYOUT, check_part
 from tests.simulation.linked import add_file
 from tests.simulation.world import Attempt, Row, Server, World
 
@@ -103,6 +103,9 @@ class ClientTransaction:
         self.attempt = attempt
         self.as_of = as_of
         self.txn: Txn = server.env.begin()
+        if world.plan.laid_out:
+            for shard in world.tables.values():
+                self.txn.lay_out(shard, LAYOUT.partition)
         # All or none: of a file and of rows in memory nobody says which comes first.
         self.linked = world.plan.linked and world.randomness.random() < LINKED
         self._read: dict[str, set[int]] = {}

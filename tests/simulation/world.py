@@ -331,6 +331,7 @@ SMALL_LIMITS: tuple[tuple[Any, str, object], ...] = (
     (compaction, "MERGE_FACTOR", 3),
     (compaction, "WHOLE_SHARE", 100.0),
     (ordering, "INLINE_LIMIT_BYTES", 1),
+    (ordering, "LEAST_PARTITION_BYTES", 1),
     (background, "ORPHAN_ROUNDS", 10),
     (leases, "HISTORY_MS", 200),
     (catalog_store, "KEPT_VERSIONS", 2),

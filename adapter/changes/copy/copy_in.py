@@ -139,7 +139,10 @@ class _Load:
         self._positions = {column.attnum: position for position, column in enumerate(columns)}
         self._defaults = defaults
         self._txn = running.transaction.writable(running.services.env, target.shard)
-        self._laid_out = None if target.layout is None else LaidOutRows(self._txn, target.shard, target.layout)
+        self._laid_out: LaidOutRows | None = None
+        if target.layout is not None:
+            self._txn.lay_out(target.shard, target.layout.partition)
+            self._laid_out = LaidOutRows(self._txn, target.shard, target.layout)
         self.progress = CopyProgress()
         self._rows = 0
         self._read = 0

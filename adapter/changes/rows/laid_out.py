@@ -1,8 +1,8 @@
 """New rows on their way into a transaction in the order that the layout of their table asks for (`storage.layouts`).
 
-Rows gather up to a budget, are sorted, cut into pieces that make files of the right size, and written; so each file is
-in order, and a change of any size runs in bounded memory. Rows that come in order, as an engine has sorted them, make
-files that are in order one after the other.
+Rows gather up to a budget, are divided by partition and sorted, cut into pieces that make files of the right size, and
+written; so each file is in order, and a change of any size runs in bounded memory: no file stays open. Rows that come
+in order, as an engine has sorted them, make files that are in order one after the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from adapter.threads import Workers
 from planner.ir import nodes as ir
 from storage.ids import ShardId
 from storage.layouts.layout import TableLayout
-from storage.layouts.ordering import file_pieces, in_order
+from storage.layouts.ordering import laid_out
 from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.parts import arrow_bytes
 from storage.transactions.txn import Txn
@@ -57,14 +57,10 @@ class LaidOutRows:
             return
         rows = pa.Table.from_batches(self._gathered)
         self._gathered, self._bytes = [], 0
-        work = partial(_pieces, rows, self._layout)
+        work = partial(laid_out, rows, self._layout)
         for piece in await asyncio.to_thread(work) if rows.num_rows > AT_ONCE_ROWS else work():
             self._txn.end_run(self._shard)
             self._txn.write(self._shard, piece)
-
-
-def _pieces(rows: pa.Table, layout: TableLayout) -> list[pa.Table]:
-    return file_pieces(in_order(rows, layout), layout)
 
 
 def sorted_stream(
@@ -73,12 +69,12 @@ def sorted_stream(
     """The rows of `read`, sorted by the engine that reads them, if one does. `columns` are the names that its fields
     get. Not for rows that are locked or acted upon in the order in which they come."""
     query = read.query
-    if not layout.sort or read.engine is None:
+    if not layout.order or read.engine is None:
         return read.stream()
     fields = dict(zip(columns, query.rel.fields, strict=True))
     keys = [
         ir.SortKey(expr=ir.ColumnRef(id=fields[name].id, type=fields[name].type), descending=False, nulls_first=False)
-        for name in layout.sort
+        for name in layout.order
     ]
     query = replace(query, rel=ir.Sort(input=query.rel, keys=tuple(keys), fields=query.rel.fields))
     stream: Any = partial(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from adapter.plans.predicates import COMPARABLE
 from adapter.publishing.published_tables import OF_TABLES
 from planner.errors import InvalidParameterValue, InvalidTableDefinition, UndefinedColumn
+from planner.ir.physical import arrow_type
 from planner.types.type_names import format_type
 from planner.types.types import SqlType, is_wide, type_of_column
 from storage.catalog.model import Column, Relation
@@ -17,12 +18,14 @@ from storage.layouts import definition
 from storage.layouts.definition import (
     LEAST_FILE_BYTES,
     MOST_FILE_BYTES,
+    PARTITION_BY,
     SORT_BY,
     TARGET_FILE_SIZE,
     BadLayout,
     UnknownColumn,
 )
 from storage.layouts.layout import TableLayout
+from storage.shards.partitions.transforms import PartitionField, is_supported
 
 
 def _sort_by(value: str) -> str:
@@ -33,6 +36,18 @@ def _sort_by(value: str) -> str:
             f'invalid value for option "{SORT_BY}": {value}',
             hint="Write different columns with commas between them, as in 'ts, id': rows are sorted by them ascending, "
             "NULLs last.",
+        ) from None
+
+
+def _partition_by(value: str) -> str:
+    try:
+        return definition.partition_text(definition.partition_terms(value))
+    except BadLayout:
+        raise InvalidParameterValue(
+            f'invalid value for option "{PARTITION_BY}": {value}',
+            hint="Write different columns or transforms of columns with commas between them, as in "
+            "'day(ts), bucket(16, id)': year, month, day and hour have a column, bucket and truncate a number above 0 "
+            "and a column.",
         ) from None
 
 
@@ -53,14 +68,14 @@ def _target_file_size(value: str) -> str:
 
 
 PLAIN_TABLES: Mapping[str, Callable[[str], str]] = {
-    **OF_TABLES, SORT_BY: _sort_by, TARGET_FILE_SIZE: _target_file_size,
+    **OF_TABLES, PARTITION_BY: _partition_by, SORT_BY: _sort_by, TARGET_FILE_SIZE: _target_file_size,
 }  # fmt: skip
 """What checks the options that tables have and materialized views have not. 22023."""
 
 
 def checked_layout(relation: Relation) -> TableLayout | None:
     """The layout that the options of `relation` say. Raises 42703 for a column that is not there, and 42P16 for one
-    whose values have no order in files."""
+    whose values have no order in files, or whose type a transform is not defined for."""
     try:
         layout = definition.layout_of(relation)
     except UnknownColumn as error:
@@ -74,7 +89,18 @@ def checked_layout(relation: Relation) -> TableLayout | None:
                 f'column "{column.name}" cannot be in option "{SORT_BY}"',
                 detail=f"Values of type {format_type(type_.oid, type_.typmod)} have no order in files.",
             )
+        for field in layout.partition:
+            if field.column == f"c{column.attnum}" and not _is_partitionable(type_, field):
+                raise InvalidTableDefinition(
+                    f'column "{column.name}" cannot be in option "{PARTITION_BY}" by {field.transform}',
+                    detail=f"The transform {field.transform} is not defined for type "
+                    f"{format_type(type_.oid, type_.typmod)}.",
+                )
     return layout
+
+
+def _is_partitionable(type_: SqlType, field: PartitionField) -> bool:
+    return _is_ordered(type_) and is_supported(field.transform, arrow_type(type_))
 
 
 def _is_ordered(type_: SqlType) -> bool:
@@ -85,11 +111,15 @@ def _is_ordered(type_: SqlType) -> bool:
 def refuse_laid_out(relation: Relation, column: Column) -> None:
     """42P16 for dropping a column that the layout of its table names."""
     layout = definition.layout_of(relation)
-    if layout is not None and f"c{column.attnum}" in layout.sort:
-        raise InvalidTableDefinition(
-            f'cannot drop column "{column.name}" because option "{SORT_BY}" of relation "{relation.name}" names it',
-            hint=f"Use ALTER TABLE ... SET ({SORT_BY} = ...) or RESET ({SORT_BY}) first.",
-        )
+    if layout is None:
+        return
+    name = f"c{column.attnum}"
+    for option, names in ((SORT_BY, layout.sort), (PARTITION_BY, [field.column for field in layout.partition])):
+        if name in names:
+            raise InvalidTableDefinition(
+                f'cannot drop column "{column.name}" because option "{option}" of relation "{relation.name}" names it',
+                hint=f"Use ALTER TABLE ... SET ({option} = ...) or RESET ({option}) first.",
+            )
 
 
 def copied_layout(source: Relation) -> Mapping[str, str]:

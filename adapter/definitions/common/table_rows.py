@@ -66,6 +66,8 @@ async def fill_table(
     target = target_with(relation, schema_name, domains=domain_checks(running, own_catalog(running), relation))
     txn = running.transaction.writable(running.services.env, target.shard)
     physical = physical_schema(target.columns)
+    if target.layout is not None:
+        txn.lay_out(target.shard, target.layout.partition)
     given = [arrow_type(field.type) for field in read.query.rel.fields]
     unchecked = not target.not_null and (target.domains is None or target.domains.conditions is None)
     # What comes in another form than it is stored in passes the server.

@@ -12,7 +12,7 @@ from adapter.engines.common.engine import RecordBatch, WrittenPart
 from storage.environment.environment import Environment
 from storage.ids import ShardId
 from storage.layouts.layout import TableLayout
-from storage.layouts.ordering import file_pieces, in_order
+from storage.layouts.ordering import laid_out
 from storage.shards.parts import ROW_ID, encode_parquet
 
 PART_BYTES = 64 << 20
@@ -66,5 +66,5 @@ class PartFileWriter:
 
 def _encode(batches: Sequence[RecordBatch], layout: TableLayout | None) -> list[tuple[bytes, int]]:
     table = pa.Table.from_batches(batches)
-    pieces = [table] if layout is None else file_pieces(in_order(table, layout), layout)
+    pieces = [table] if layout is None else laid_out(table, layout)
     return [(encode_parquet(piece), piece.num_rows) for piece in pieces]

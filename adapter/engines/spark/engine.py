@@ -30,7 +30,7 @@ from adapter.engines.common.lowered_queries import KnownQueries
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import DeletedRows
 from adapter.engines.spark.cluster.executor_writes import FileSet, WrittenSets
-from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore, file_set
+from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore, file_set, store_in_folder
 from adapter.engines.spark.cluster.side_files import FolderFiles, SideFiles, StoredFiles
 from adapter.engines.spark.folder_writes import file_rows, move, outputs_of, write_parquet, write_sets
 from adapter.engines.spark.plans import SparkPlans
@@ -134,6 +134,7 @@ class SparkEngine:
         self._runtime = SparkRuntime(settings) if runtime is None else runtime
         self._settings = self._runtime.settings
         self._store = None if self._settings.place is None else ClusterStore(self._settings.place, env.parts)
+        self._folder_store = store_in_folder(env.blob, env.parts) if self._store is None else None
         self._deleted = DeletedRows(env.reader)
         self._known = KnownQueries("spark")
         self._kept_lock = threading.Lock()
@@ -251,8 +252,11 @@ class SparkEngine:
         layout: TableLayout | None = None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
-        if self._store is not None:
-            return await self._write_stored(query, tables, params, context, shard, columns, names, layout)
+        store = self._store
+        if store is None and layout is not None and layout.partition:
+            store = self._folder_store  # Spark's own writer knows none of these transforms.
+        if store is not None:
+            return await self._write_stored(store, query, tables, params, context, shard, columns, names, layout)
         scratch = self._blob_scratch() / str(next(self._numbers))
         outputs = [outputs_of(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
@@ -271,6 +275,7 @@ class SparkEngine:
 
     async def _write_stored(
         self,
+        store: ClusterStore,
         query: BoundQuery,
         tables: Mapping[int, TableInput],
         params: Sequence[LiteralValue],
@@ -280,7 +285,7 @@ class SparkEngine:
         names: Sequence[Sequence[str]],
         layout: TableLayout | None,
     ) -> Sequence[Sequence[WrittenPart]]:
-        """`write` by executors that reach the object store."""
+        """`write` by executors that reach `store` by themselves."""
         sets = [file_set(query, *pair, layout) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
             spark = await self._runtime.ready()
@@ -288,7 +293,7 @@ class SparkEngine:
 
             def run() -> WrittenSets:
                 with self._statement(spark, execution, scans, query, params, context, None) as statement:
-                    return self._stored(statement, sets, shard)
+                    return self._stored(store, statement, sets, shard)
 
             written = await self._step(execution, run)
         return [
@@ -296,14 +301,15 @@ class SparkEngine:
             for files in written.sets
         ]
 
-    def _stored(self, statement: _Statement, sets: Sequence[FileSet], shard: ShardId) -> WrittenSets:
-        """What executors write of a statement's rows."""
-        assert self._store is not None
+    def _stored(
+        self, store: ClusterStore, statement: _Statement, sets: Sequence[FileSet], shard: ShardId
+    ) -> WrittenSets:
+        """What executors write to `store` of a statement's rows."""
         needed = dict.fromkeys(name for file_set in sets for name in file_set.columns)
         frame = statement.python_frame(list(needed))
         order = sets[0].order if len(sets) == 1 else ()
         frame = frame.sort(*order) if order else frame
-        return self._store.write(frame, sets, shard, lambda answers: collect(statement.spark.context, answers))
+        return store.write(frame, sets, shard, lambda answers: collect(statement.spark.context, answers))
 
     async def cancel(self, token: str) -> None:
         """See `Engine.cancel`."""
@@ -380,8 +386,10 @@ class SparkEngine:
         match made:
             case SpooledResult():
                 made.remove()
-            case WrittenSets() if self._store is not None:
-                self._store.remove(file.key for files in made.sets for file in files)
+            case WrittenSets():
+                store = self._store or self._folder_store
+                assert store is not None
+                store.remove(file.key for files in made.sets for file in files)
 
     async def _cancel(self, execution: _Execution) -> None:
         execution.canceled.set()
@@ -467,7 +475,7 @@ class SparkEngine:
         if self._store is not None:
             count = len(query.rel.fields)
             everything = file_set(query, tuple(range(count)), [f"c{number}" for number in range(1, count + 1)])
-            (files,) = self._stored(statement, [everything], SIDE_FILES).sets
+            (files,) = self._stored(self._store, statement, [everything], SIDE_FILES).sets
             return SpooledResult(StoredSpool(self._store, [file.key for file in files]))
         directory = self._shared_scratch() / f"spool-{next(self._numbers)}"
         spool = SpooledResult(FolderSpool(directory))

@@ -1,4 +1,4 @@
-"""sort_by and target_file_size of tables: what they may be, what becomes of them, and what is written by them."""
+"""Options of tables that lay out their files: what they may be, what becomes of them, and what is written by them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ OPTIONS = "SELECT reloptions FROM pg_class WHERE relname = 't'"
         ("sort_by = 'doc'", "42P16", 'column "doc" cannot be in option "sort_by"'),
         ("sort_by = 'list'", "42P16", 'column "list" cannot be in option "sort_by"'),
         ("sort_by = 'any_number'", "42P16", 'column "any_number" cannot be in option "sort_by"'),
+        ("partition_by = 'week(ts)'", "22023", 'invalid value for option "partition_by": week(ts)'),
+        ("partition_by = 'bucket(id)'", "22023", 'invalid value for option "partition_by": bucket(id)'),
+        ("partition_by = 'bucket(0, id)'", "22023", 'invalid value for option "partition_by": bucket(0, id)'),
+        ("partition_by = 'id, id'", "22023", 'invalid value for option "partition_by": id, id'),
+        ("partition_by = 'day(nowhere)'", "42703", 'column "nowhere" named in option "partition_by" does not exist'),
+        ("partition_by = 'day(id)'", "42P16", 'column "id" cannot be in option "partition_by" by day'),
+        ("partition_by = 'truncate(3, ts)'", "42P16", 'column "ts" cannot be in option "partition_by" by truncate'),
+        ("partition_by = 'bucket(3, share)'", "42P16", 'column "share" cannot be in option "partition_by" by bucket'),
+        ("partition_by = 'doc'", "42P16", 'column "doc" cannot be in option "partition_by" by identity'),
         ("target_file_size = 'large'", "22023", 'invalid value for option "target_file_size": large'),
         ("target_file_size = '5 TB'", "22023", 'invalid value for option "target_file_size": 5 TB'),
         ("target_file_size = '1kB'", "22023", 'value 1kB out of bounds for option "target_file_size"'),
@@ -34,7 +43,7 @@ OPTIONS = "SELECT reloptions FROM pg_class WHERE relname = 't'"
     ],
 )
 async def test_bad_options_are_refused(client: Client, options: str, sqlstate: str, message: str) -> None:
-    columns = "id int, ts timestamptz, doc json, list int[], any_number numeric"
+    columns = "id int, ts timestamptz, doc json, list int[], any_number numeric, share float8"
     error = await client.error(f"CREATE TABLE t ({columns}) WITH ({options})")
     assert (error.sqlstate, error.message) == (sqlstate, message)
     await client.run(f"CREATE TABLE t ({columns})")
@@ -61,6 +70,22 @@ async def test_options_follow_the_columns(client: Client) -> None:
     await client.run("ALTER TABLE t DROP COLUMN note; ALTER TABLE t RESET (sort_by)")
     assert await client.value(OPTIONS) == ["target_file_size=1MB"]
     await client.run("ALTER TABLE t RESET (target_file_size); ALTER TABLE t DROP COLUMN id")
+    assert await client.value(OPTIONS) is None
+
+
+async def test_partitions_follow_the_columns(client: Client) -> None:
+    await client.run("CREATE TABLE t (id int, ts timestamptz, v int) WITH (partition_by = 'DAY(ts),bucket(16 , ID)')")
+    assert await client.value(OPTIONS) == ["partition_by=day(ts), bucket(16, id)"]
+    await client.run('ALTER TABLE t RENAME ts TO "At"')
+    assert await client.value(OPTIONS) == ['partition_by=day("At"), bucket(16, id)']
+    error = await client.error("ALTER TABLE t DROP COLUMN id")
+    assert error.sqlstate == "42P16"
+    assert error.message == 'cannot drop column "id" because option "partition_by" of relation "t" names it'
+    error = await client.error('ALTER TABLE t ALTER "At" TYPE int USING 1')
+    assert (error.sqlstate, error.message) == ("42P16", 'column "At" cannot be in option "partition_by" by day')
+    await client.run("ALTER TABLE t SET (partition_by = 'v'); CREATE TABLE u (LIKE t INCLUDING STORAGE)")
+    assert await client.value("SELECT reloptions FROM pg_class WHERE relname = 'u'") == ["partition_by=v"]
+    await client.run("ALTER TABLE t RESET (partition_by)")
     assert await client.value(OPTIONS) is None
 
 
@@ -119,6 +144,30 @@ async def test_inserts_come_in_order_of_the_columns(server: Server, client: Clie
     assert f"of {total} read" in plan
     read = int(plan.split("Parts of t: ")[1].split(" of ")[0])
     assert 1 <= read <= 3
+
+
+async def test_files_have_rows_of_one_partition(server: Server, client: Client) -> None:
+    await client.run(
+        "CREATE TABLE t (id int, k int, t text) WITH (partition_by = 'bucket(4, id), truncate(10, k)', sort_by = 'id')"
+    )
+    await client.run(f"INSERT INTO t {SOURCE} FROM generate_series(1, 50000) g")
+    parts = await _parts(server, client, ["c1"])
+    assert len(parts) >= 8
+    assert all(map(_is_sorted, parts))
+    where = [number for number, rows in enumerate(parts) if (4711,) in rows]
+    plan = "\n".join(line for (line,) in await client.rows("EXPLAIN SELECT t FROM t WHERE id = 4711 AND k = 3"))
+    # In the rows whose k is NULL are those of other buckets, perhaps.
+    assert f"of {len(parts)} read" in plan
+    assert int(plan.split("Parts of t: ")[1].split(" of ")[0]) <= 2
+    found = await client.rows("SELECT id, count(*) FROM t WHERE id IN (4711, 12) GROUP BY 1 ORDER BY 1")
+    expected = f"SELECT id, count(*) FROM ({SOURCE} FROM generate_series(1, 50000) g) s WHERE id IN (4711, 12)"
+    assert found == await client.rows(expected + " GROUP BY 1 ORDER BY 1")
+    assert len(where) >= 1
+    await client.run("BEGIN; UPDATE t SET id = id + 1 WHERE k = 3; DELETE FROM t WHERE k IS NULL; COMMIT")
+    assert await client.rows("SELECT count(*), sum(id) FROM t") == await client.rows(
+        f"SELECT count(*), sum(id + CASE k WHEN 3 THEN 1 ELSE 0 END) FROM ({SOURCE} FROM generate_series(1, 50000) g) s"
+        " WHERE k IS NOT NULL"
+    )
 
 
 async def test_what_returning_shows_and_sequences_give_stays_in_the_order_of_the_rows(

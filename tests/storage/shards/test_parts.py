@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from storage.errors import CorruptPart
 from storage.shards.field_ids import FIELD_ID, NESTED, NESTED_OF_COLUMN, ROW_ID_FIELD, column_id
+from storage.shards.footers import parquet_stats
 from storage.shards.parts import (
     PROVISIONAL_ROW_ID,
     ROW_ID,
@@ -25,7 +26,6 @@ from storage.shards.parts import (
     encode_parquet,
     file_part,
     inline_part,
-    parquet_stats,
     part_may_match,
     read_table,
     table_stats,

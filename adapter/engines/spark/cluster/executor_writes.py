@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from adapter.engines.common.arrow_casts import cast
 from storage.layouts.layout import TableLayout
-from storage.layouts.ordering import file_pieces, in_order
+from storage.layouts.ordering import laid_out
 from storage.shards.parts import arrow_bytes, checksum, encode_parquet
 from storage.stores.object_place import ObjectFiles, ObjectPlace
 
@@ -39,7 +39,7 @@ class FileSet(Struct, frozen=True, kw_only=True):
     def order(self) -> tuple[str, ...]:
         """The columns of the input by which the rows are to be in order."""
         by_name = dict(zip(self.schema.names, self.columns, strict=True))
-        return () if self.layout is None else tuple(by_name[name] for name in self.layout.sort)
+        return () if self.layout is None else tuple(by_name[name] for name in self.layout.order)
 
 
 class WriteJob(Struct, frozen=True, kw_only=True):
@@ -137,7 +137,7 @@ class _SetWriter:
     def _flush(self) -> None:
         batches, self._batches, self._bytes = self._batches, [], 0
         table, layout = pa.Table.from_batches(batches), self._set.layout
-        for piece in [table] if layout is None else file_pieces(in_order(table, layout), layout):
+        for piece in [table] if layout is None else laid_out(table, layout):
             self._write(piece)
 
     def _write(self, table: pa.Table) -> None:

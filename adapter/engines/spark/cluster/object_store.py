@@ -36,6 +36,7 @@ from storage.ids import ShardId
 from storage.layouts.layout import TableLayout
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID
+from storage.stores.blob import Blob
 from storage.stores.object_place import ObjectFiles, ObjectPlace
 
 log = structlog.get_logger(__name__)
@@ -127,6 +128,15 @@ class ClusterStore:
 
     def _remove_but(self, stem: str, kept: set[str]) -> None:
         self.files.delete([key for key in self.files.list(stem + ".") if key not in kept])
+
+
+def store_in_folder(blob: Blob, parts: PartStore) -> ClusterStore | None:
+    """The folder of a blob store as the Python workers of executors write to it; None when it is no folder."""
+    try:
+        uri = blob.uri("x")
+    except StorageError:
+        return None
+    return ClusterStore(ObjectPlace(root=Path(uri).parent.as_uri()), parts) if uri.startswith("/") else None
 
 
 def file_set(
