@@ -6,7 +6,7 @@ import re
 
 from planner.catalog_data.content import keywords
 
-_SAFE = re.compile(r"[a-z_][a-z0-9_$]*\Z")
+_SAFE = re.compile(r"[a-z_][a-z0-9_]*\Z")
 
 
 def quote_identifier(name: str) -> str:

@@ -1,5 +1,5 @@
-"""``python -m tests.client_suites``: runs the suites that are named, or all of them, and writes docs/clients.md, with
-what the others gave when they ran last. Fails when a test that PostgreSQL passes fails for no reason that `reasons`
+"""``python -m tests.client_suites``: runs the suites that are named, or all of them, and writes docs/clients.md, where
+the others keep what they gave when they ran last. Fails when a test that PostgreSQL passes fails for no reason that `reasons`
 has.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.client_suites import go, java, node, python
-from tests.client_suites.comparison import Compared, compare, keep, last_of, unexplained
+from tests.client_suites.comparison import Compared, compare, unexplained
 from tests.client_suites.page import page
 from tests.client_suites.suite import Suite
 from tests.clients_basic.client import ToolError
@@ -41,10 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_cases = unexplained(compared)
     for name, test, message in open_cases:
         print(f"--- {name}: {test}\n{message.strip()[-_SHOWN:]}")
-    for one in compared:
-        if not one.missing:
-            keep(one)
-    PAGE.write_text(page([last_of(suite) for suite in SUITES]), encoding="utf-8")
+    PAGE.write_text(page(SUITES, compared, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     tests, passed = (sum(one.counts()[place] for one in compared) for place in (0, 1))
     print(f"{passed} passed, {tests - passed} failed, {len(open_cases)} of them not explained")
     return 1 if open_cases else 0

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from tests.client_suites.reasons import reason_for
 from tests.client_suites.suite import PASSED, Result, Results, Suite
-from tests.clients_basic.client import CACHE
 
 
 @dataclass(slots=True)
@@ -36,29 +33,6 @@ class Compared:
     def counts(self) -> tuple[int, int]:
         """How many tests PostgreSQL passes, and how many of these pass here."""
         return sum(feature.wanted for feature in self.features), sum(feature.passed for feature in self.features)
-
-
-_KEPT = CACHE / "suites"
-
-
-def keep(compared: Compared) -> None:
-    """Lets the page have what a suite gave until it runs again: all of them together take hours."""
-    _KEPT.mkdir(parents=True, exist_ok=True)
-    _kept_at(compared.suite).write_text(
-        json.dumps([asdict(feature) for feature in compared.features]), encoding="utf-8"
-    )
-
-
-def last_of(suite: Suite) -> Compared:
-    """What the suite gave when it ran last in this version."""
-    path = _kept_at(suite)
-    if not path.exists():
-        return Compared(suite, missing="not run")
-    return Compared(suite, [Feature(**feature) for feature in json.loads(path.read_text(encoding="utf-8"))])
-
-
-def _kept_at(suite: Suite) -> Path:
-    return _KEPT / f"{suite.name.replace('/', '-')}-{suite.version}.json"
 
 
 def compare(suite: Suite, theirs: Results, ours: Results) -> Compared:

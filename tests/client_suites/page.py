@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from tests.client_suites.comparison import Compared
+from tests.client_suites.suite import Suite
 
 _HEAD = """\
 # Clients' own tests
@@ -17,27 +19,45 @@ or measure time, and of what needs more than one server, are left out, or skippe
 | client | version | PostgreSQL 15 passes | of these here | share |
 | --- | --- | --- | --- | --- |
 """
+_NOT_RUN = "not run | | "
+_ROW = re.compile(r"^\| (\S+) \| (\S+) \| (.*?) \|$", re.MULTILINE)
 _TABLE = "| feature | PostgreSQL 15 | here | what does not work, and why |\n| --- | --- | --- | --- |\n"
 
 
-def page(compared: Sequence[Compared]) -> str:
-    """The page for suites that have run."""
-    return _HEAD + "".join(map(_summary, compared)) + "".join(_section(one) for one in compared if not one.missing)
+def page(suites: Sequence[Suite], compared: Sequence[Compared], before: str) -> str:
+    """The page for suites that have run, and for the others what the page `before` has of them in their version: all
+    of them together take hours."""
+    ran = {one.suite.name: one for one in compared if not one.missing}
+    known = _parts(before)
+    parts = [
+        _part(ran[suite.name]) if suite.name in ran else known.get(_title(suite), (_NOT_RUN, "")) for suite in suites
+    ]
+    rows = "".join(f"| {suite.name} | {suite.version} | {row} |\n" for suite, (row, _) in zip(suites, parts, strict=True))
+    return _HEAD + rows + "".join(section for _, section in parts)
 
 
-def _summary(one: Compared) -> str:
-    if one.missing:
-        return f"| {one.suite.name} | {one.suite.version} | {one.missing} | | |\n"
+def _title(suite: Suite) -> str:
+    return f"{suite.name} {suite.version}"
+
+
+def _parts(text: str) -> dict[str, tuple[str, str]]:
+    """What a page has of each suite by its title: the figures of its row, and its section."""
+    sections = {section.partition("\n")[0]: f"\n## {section}" for section in text.split("\n## ")[1:]}
+    rows = _ROW.findall(text.partition("\n## ")[0])
+    return {f"{name} {version}": (row, sections.get(f"{name} {version}", "")) for name, version, row in rows}
+
+
+def _part(one: Compared) -> tuple[str, str]:
     wanted, passed = one.counts()
     share = f"{100 * passed / wanted:.1f} %" if wanted else ""
-    return f"| {one.suite.name} | {one.suite.version} | {wanted:,} | {passed:,} | {share} |\n"
+    return f"{wanted:,} | {passed:,} | {share}", _section(one)
 
 
 def _section(one: Compared) -> str:
     """The features of which something fails; the others are named below."""
     some = [feature for feature in one.features if feature.passed != feature.wanted]
     whole = [feature.name for feature in one.features if feature.passed == feature.wanted]
-    text = f"\n## {one.suite.name} {one.suite.version}\n\n"
+    text = f"\n## {_title(one.suite)}\n\n"
     if some:
         lines = (
             f"| {feature.name} | {feature.wanted} | {feature.passed} | {'; '.join(_reasons(feature.reasons))} |\n"
