@@ -69,6 +69,10 @@ class SessionFacts(Protocol):
         """The sessions that the waiting session `pid` waits for; none when it does not wait."""
         ...
 
+    def listening_channels(self) -> Sequence[str]:
+        """The channels that the session listens on."""
+        ...
+
     def now_ms(self) -> int:
         """The transaction's time in milliseconds since 1970."""
         ...

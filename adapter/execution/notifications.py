@@ -27,7 +27,8 @@ class Listener(Struct, eq=False):
     pid: int
     database: int = 0
     """The oid of its session's database."""
-    channels: set[str] = field(default_factory=set)
+    channels: dict[str, None] = field(default_factory=dict)
+    """In the order in which it began to listen."""
     queue: deque[tuple[int, str, str]] = field(default_factory=lambda: deque(maxlen=MAX_QUEUED))
 
 

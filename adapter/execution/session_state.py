@@ -290,11 +290,11 @@ class SessionState:
     def _apply_listen(self, action: str, channel: str | None) -> None:
         channels = self.listener.channels
         if action == "listen" and channel is not None:
-            channels.add(channel)
+            channels.setdefault(channel)
         elif channel is None:
             channels.clear()
         else:
-            channels.discard(channel)
+            channels.pop(channel, None)
 
     # ------------------------------------------------------------ notices
 

@@ -213,6 +213,10 @@ class Facts:
         found = self._session.services.locks.blocking(pid)
         return list(dict.fromkeys([*found, *self._elsewhere.blocked.get(pid, ())]))
 
+    def listening_channels(self) -> list[str]:
+        """The channels that the session listens on, in the order in which it began to."""
+        return list(self._session.listener.channels)
+
     def now_ms(self) -> int:
         """The transaction's time in milliseconds since 1970."""
         transaction = self._session.transaction

@@ -199,6 +199,10 @@ def _database_size(context: Entered, target: str) -> int | None:
     return 0 if context.facts is None else context.facts.database_size(oid)
 
 
+def _listening_channels(context: Entered) -> list[str]:
+    return [] if context.facts is None else list(context.facts.listening_channels())
+
+
 def _blocking_pids(context: Entered, pid: int) -> list[int]:
     return [] if context.facts is None else list(context.facts.blocking_pids(pid))
 
@@ -403,6 +407,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_current_logfile": Udf(args=(TEXT,), result=TEXT, call=properties.current_log_file),
     "tg_filenode_relation": Udf(args=(OID, OID), result=OID, call=_relation_of_filenode),
     "tg_tablespace_databases": Udf(args=(OID,), result="BIGINT[]", call=_databases_in),
+    "tg_listening_channels": Udf(args=(), result="VARCHAR[]", call=_listening_channels),
     "tg_blocking_pids": Udf(args=(INT4,), result="INTEGER[]", call=_blocking_pids),
     "tg_current_setting": Udf(args=(TEXT, BOOL), result=TEXT, call=_current_setting),
     "tg_options_to_table": Udf(

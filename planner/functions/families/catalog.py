@@ -64,6 +64,7 @@ _SIMPLE = {
     "pg_total_relation_size(regclass)": "tg_relation_size({token}, {0}) + tg_indexes_size({token}, {0})",
     "pg_indexes_size(regclass)": "tg_indexes_size({token}, {0})",
     "pg_database_size(name)": "tg_database_size({token}, 'n' || {0})",
+    "pg_listening_channels()": "tg_listening_channels({token})",
     "pg_blocking_pids(int4)": "tg_blocking_pids({token}, {0})",
     "pg_isolation_test_session_is_blocked(int4,int4[])": "list_has_any(tg_blocking_pids({token}, {0}), {1})",
     "pg_database_size(oid)": "tg_database_size({token}, 'o' || {0})",
