@@ -43,7 +43,8 @@ def junit_results(reports: Iterable[Path], feature: Callable[[str], str]) -> dic
     for report in reports:
         # NOTE: what a test runner has just written.
         for case in ElementTree.parse(report).iter("testcase"):
-            name = f"{feature(case.get('classname') or '')}: {case.get('name')}"
+            of = case.get("classname") or ""
+            name = f"{feature(of)}: {of.rpartition('.')[2]} {case.get('name')}"
             result = Result(PASSED)
             for child in case:
                 text = f"{child.get('message') or ''}\n{child.text or ''}"

@@ -23,7 +23,7 @@ from planner.types.base_types import HSTORE, kind_of, like_text
 from planner.types.ranges import range_name, range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
-from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
+from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values.datetimes.calendar_days import MICROS_1970_TO_2000
 from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
@@ -325,9 +325,7 @@ def _from_text(ctx: Context, target: SqlType) -> str:
     if fields is not None:
         return _to_composite(ctx, fields)
     element = element_type(target)
-    if element is not None and (
-        element.oid in _ARRAY_ITEMS or range_or_multirange(element.oid) is not None or is_user_type(element.oid)
-    ):
+    if element is not None:
         if kind_of(element.oid) == HSTORE:
             return ctx.python("tg_hstore_all_in(tg_array_items({0}))")
         template = cast_template(ctx, SqlType(types.TEXT), element)
@@ -363,9 +361,6 @@ def _to_enum(ctx: Context, enum: EnumType, target: SqlType) -> str:
     fault = ctx.dialect.raise_quoting("22P02", invalid, "{0}")
     found = f"CASE {{0}}{''.join(labels)} END" if labels else ctx.dialect.null(target)
     return f"coalesce({found}, CASE WHEN {{0}} IS NOT NULL THEN {fault} END)"
-
-
-_ARRAY_ITEMS = TEXT_TYPES | INTEGERS | OID_TYPES | FLOATS | {types.BOOL, types.UUID}
 
 
 def _parsed(ctx: Context, target: SqlType, plain: str) -> str:
@@ -468,15 +463,14 @@ def _modifier(ctx: Context, source: SqlType, target: SqlType, explicit: bool) ->
         items = inner.replace("{0}", "({0}).items")
         return f"CASE WHEN {{0}} IS NOT NULL THEN {ctx.dialect.dimensioned(items, '({0}).dims')} END"
     element = element_type(target)
-    if element is not None and element.oid in (types.VARCHAR, types.BPCHAR):
-        source_element = element_type(source)
-        if source_element is None:
-            source_element = SqlType(types.TEXT)
-        inner = _length(ctx, source_element, element, explicit)
-        if inner is None:
-            return None
-        return _for_each(ctx, "{0}", inner)
-    return None
+    if element is None or element.typmod < 0:
+        return None
+    inner = _modifier(ctx, element_type(source) or SqlType(types.TEXT), element, explicit)
+    if inner is None:
+        return None
+    if calls_python(inner, ctx.dialect) and not ctx.dialect.python_in_lambdas:
+        raise FeatureNotSupported(f"cast to {format_type(target.oid)} is not supported on the {ctx.engine} engine")
+    return _for_each(ctx, "{0}", inner)
 
 
 def _for_each(ctx: Context, array: str, template: str) -> str:
