@@ -1,6 +1,6 @@
 """``python -m tests.client_suites``: runs the suites that are named, or all of them, and writes docs/clients.md, where
-the others keep what they gave when they ran last. Fails when a test that PostgreSQL passes fails for no reason that `reasons`
-has.
+the others keep what they gave when they ran last. Fails when a test that PostgreSQL passes fails for no reason that
+`reasons` has.
 """
 
 from __future__ import annotations

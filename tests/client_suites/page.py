@@ -32,7 +32,9 @@ def page(suites: Sequence[Suite], compared: Sequence[Compared], before: str) -> 
     parts = [
         _part(ran[suite.name]) if suite.name in ran else known.get(_title(suite), (_NOT_RUN, "")) for suite in suites
     ]
-    rows = "".join(f"| {suite.name} | {suite.version} | {row} |\n" for suite, (row, _) in zip(suites, parts, strict=True))
+    rows = "".join(
+        f"| {suite.name} | {suite.version} | {row} |\n" for suite, (row, _) in zip(suites, parts, strict=True)
+    )
     return _HEAD + rows + "".join(section for _, section in parts)
 
 

@@ -12,7 +12,7 @@ from tests.clients_basic.client import PROJECTS, Place, ToolError, run_tool
 from tests.clients_basic.installing import python_packages, source
 
 _PSYCOPG, _ASYNCPG, _PSYCOPG2, _SQLALCHEMY = "3.2.6", "0.32.0", "2.9.10", "2.0.44"
-_SUITE_S = 2400.0
+_SUITE_S = 7200.0
 
 
 def _pytest(
@@ -86,16 +86,16 @@ def _tests_alone(package: str, version: str, place: Place) -> Path:
 
 
 def _sqlalchemy(place: Place) -> Results:
-    """Its dialect suite and what it tests of PostgreSQL alone. The set-up goes without the extensions citext and
-    hstore."""
+    """Its dialect suite, what it tests of PostgreSQL alone, and those tests of its core and its engine that it runs on
+    each database. The set-up goes without the extension hstore."""
     for schema in ("test_schema", "test_schema_2"):
         place.execute(f"CREATE SCHEMA {schema}")
     return _pytest(
         place,
         source("sqlalchemy", _SQLALCHEMY),
         place.installed / "bin" / "python",
-        *("-p", "without_extensions", "--dburi", place.url("postgresql+psycopg")),
-        *("test/dialect/test_suite.py", "test/dialect/postgresql"),
+        *("-p", "without_hstore", "--dburi", place.url("postgresql+psycopg"), "--maxfail=100000"),
+        *("--backend-only", "--nomemory", "--notimingintensive", "test/dialect", "test/sql", "test/engine"),
         environment={"PYTHONPATH": str(PROJECTS / "sqlalchemy")},
     )
 

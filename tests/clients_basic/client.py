@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -74,8 +74,6 @@ class Client:
     version: str
     install: Callable[[], Path]
     checks: Sequence[Check]
-    remarks: Callable[[], Sequence[str]] = field(default=tuple)
-    """Lines for the page, asked for when the checks have run."""
 
 
 class ToolError(Exception):

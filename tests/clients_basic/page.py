@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _HEAD = """\
 # Clients
@@ -26,11 +26,14 @@ class Line:
     feature: str
     failure: str = ""
     gap: str = ""
-    remarks: list[str] = field(default_factory=list)
 
 
-def page(lines: Sequence[Line]) -> str:
-    """The page for the checks of all clients."""
-    table = [f"| {line.client} | {line.version} | {line.feature} | {line.gap or 'works'} |" for line in lines]
-    remarks = ["\n".join(line.remarks) for line in lines if line.remarks]
-    return _HEAD + "\n".join(["\n".join(table), *(f"\n{remark}" for remark in remarks)]) + "\n"
+def page(clients: Sequence[str], lines: Sequence[Line], before: str) -> str:
+    """The page for these clients: their checks that have run, or what the page `before` has of them."""
+    rows = [
+        (line.client, f"| {line.client} | {line.version} | {line.feature} | {line.gap or 'works'} |") for line in lines
+    ]
+    ran = {line.client for line in lines}
+    kept = [(row.split(" | ")[0].removeprefix("| "), row) for row in before.removeprefix(_HEAD).splitlines()]
+    table = [row for name in clients for client, row in (rows if name in ran else kept) if client == name]
+    return _HEAD + "\n".join(table) + "\n"

@@ -14,14 +14,14 @@ _SUITE_S = 1800.0
 
 
 def _sqlalchemy(place: Place) -> Sequence[str]:
-    """What became of each test of the dialect suite. Its set-up goes without the extensions citext and hstore, which
-    these tests do not use."""
+    """What became of each test of the dialect suite. Its set-up goes without the extension hstore, which these tests do
+    not use."""
     home = source("sqlalchemy", _SQLALCHEMY)
     for schema in ("test_schema", "test_schema_2"):
         place.execute(f"CREATE SCHEMA {schema}")
     report = place.folder / "report.xml"
     command = (place.installed / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore")
-    ours = ("-p", "without_extensions", "--dburi", place.url("postgresql+psycopg"), f"--junitxml={report}")
+    ours = ("-p", "without_hstore", "--dburi", place.url("postgresql+psycopg"), f"--junitxml={report}")
     wrong = ""
     try:
         run_tool(
