@@ -31,6 +31,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.statements import records as st
+from planner.statements.records import QualifiedName
 from planner.types import types as t
 from planner.types.base_types import kind_of
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
@@ -160,7 +161,7 @@ def _foreign_key(
 ) -> Constraint:
     catalog = own_catalog(running)
     assert definition.foreign_table is not None
-    itself = definition.foreign_table.name == relation.name and catalog.get(relation.oid) is None
+    itself = catalog.get(relation.oid) is None and _means(running, catalog, definition.foreign_table, relation)
     parent = relation if itself else find_relation(running, catalog, definition.foreign_table)
     if parent.oid == relation.oid:
         parent = relation
@@ -223,6 +224,17 @@ def _foreign_key(
         on_delete=definition.on_delete or "a",
         delete_columns=tuple(delete_columns),
     )
+
+
+def _means(running: Running, catalog: CatalogSnapshot, name: QualifiedName, relation: Relation) -> bool:
+    """Whether `name` means a table that is being created, which the catalog does not have yet."""
+    if name.name != relation.name:
+        return False
+    path = running.session.bind_context(catalog).search_path if name.schema is None else (name.schema,)
+    schemas = [schema for schema in map(catalog.schema, path) if schema is not None]
+    first = (schema.oid for schema in schemas if (schema.oid, name.name) in catalog.relation_names)
+    oids = [schema.oid for schema in schemas]
+    return relation.schema in oids and oids.index(relation.schema) <= oids.index(next(first, relation.schema))
 
 
 def _referring_column(relation: Relation, name: str) -> Column:
