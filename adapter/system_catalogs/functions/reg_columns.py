@@ -56,7 +56,8 @@ async def with_names(
 def _named(context: Entered, kind: str, column: Any) -> Any:
     if pa.types.is_struct(column.type):
         items, dims = column.flatten()
-        return pa.StructArray.from_arrays([_named(context, kind, items), dims], names=["items", "dims"], mask=column.is_null())
+        named = _named(context, kind, items)
+        return pa.StructArray.from_arrays([named, dims], names=["items", "dims"], mask=column.is_null())
     if pa.types.is_list(column.type):
         return pa.array(
             [None if row is None else [_value(context, kind, oid) for oid in row] for row in column.to_pylist()],
