@@ -42,6 +42,9 @@ class ShownSettings:
     def blocking_pids(self, pid: int) -> Sequence[int]:
         return []
 
+    def listening_channels(self) -> Sequence[str]:
+        return []
+
     def now_ms(self) -> int:
         return 0
 
