@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -16,21 +15,17 @@ from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.queries.single_row import bind_execute_params
-from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
+from adapter.results import Command, CopyIn, CopyOut
+from adapter.statements.explaining.formats import FORMATS, result_column
 from adapter.statements.plan_tree import Node, PlanTree, json_node, text_lines
 from adapter.wall_clock import utc_now
-from planner.errors import FeatureNotSupported
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from planner.statements import records as st
-from planner.types import types as t
-from planner.types.types import SqlType
 from storage.catalog.model import Relation
 
 
 async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     """EXPLAIN of a query, a change of rows, CREATE TABLE AS, DECLARE or EXECUTE."""
-    if statement.format not in ("text", "json"):
-        raise FeatureNotSupported(f"EXPLAIN with FORMAT {statement.format.upper()} is not supported")
     session = running.session
     began = utc_now()
     catalog = running.transaction.catalog
@@ -213,8 +208,5 @@ def _report(
 
 
 def _output(statement: st.Explain, lines: list[str], data: dict[str, Any]) -> Outcome:
-    if statement.format == "json":
-        column = ColumnDescription(name="QUERY PLAN", type=SqlType(t.JSON))
-        return rows_outcome((column,), [(json.dumps([data], indent=2),)], "EXPLAIN")
-    column = ColumnDescription(name="QUERY PLAN", type=SqlType(t.TEXT))
-    return rows_outcome((column,), [(line,) for line in lines], "EXPLAIN")
+    shown = lines if statement.format == "text" else [FORMATS[statement.format](data)]
+    return rows_outcome((result_column(statement),), [(line,) for line in shown], "EXPLAIN")

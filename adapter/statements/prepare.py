@@ -17,6 +17,7 @@ from adapter.execution.session_state import SessionState
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan
 from adapter.results import ColumnDescription, StatementDescription
 from adapter.statements.as_of import past_catalog
+from adapter.statements.explaining.formats import result_column
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from planner.errors import (
@@ -131,8 +132,7 @@ def _columns_of(session: SessionState, plan: Plan) -> tuple[ColumnDescription, .
         case st.Show():
             return describe_show(session, plan.statement)
         case st.Explain():
-            type_ = t.JSON if plan.statement.format == "json" else t.TEXT
-            return (ColumnDescription(name="QUERY PLAN", type=SqlType(type_)),)
+            return (result_column(plan.statement),)
         case st.Execute():
             return session.statements.require(plan.statement.name).columns
         case st.Fetch() if not plan.statement.move:

@@ -1,4 +1,4 @@
-"""Knex and TypeORM over node-postgres: `projects/node`, a script each that prints what it sees."""
+"""Knex, TypeORM, Sequelize and Drizzle over node-postgres: `projects/node`, a script each that prints what it sees."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def _session(script: str, feature: str) -> Callable[[Place], str]:
 
 
 _KNEX, _TYPEORM = "knex_session.js", "typeorm_session.js"
+_SEQUELIZE, _DRIZZLE = "sequelize_session.js", "drizzle_session.js"
 
 CLIENTS = (
     Client(
@@ -49,6 +50,45 @@ CLIENTS = (
             Check("upserts", _session(_TYPEORM, "upserts")),
             Check("transactions, savepoints, row locks", _session(_TYPEORM, "transactions")),
             Check("migrations, forth and back", _session(_TYPEORM, "migrations")),
+        ),
+    ),
+    Client(
+        name="Sequelize",
+        version="6.37.8 (pg 8.23.1)",
+        install=lambda: node_packages("node"),
+        checks=(
+            Check("sync, with alter, and what it finds of tables, indexes and keys", _session(_SEQUELIZE, "sync")),
+            Check("changes of tables: columns, indexes, constraints, names", _session(_SEQUELIZE, "changes")),
+            Check("models with associations, soft deletes, versions, ranges, JSON", _session(_SEQUELIZE, "rows")),
+            Check("upserts", _session(_SEQUELIZE, "upserts")),
+            Check("errors of constraints", _session(_SEQUELIZE, "errors")),
+            Check("transactions, savepoints, row locks", _session(_SEQUELIZE, "transactions")),
+            Check(
+                "ENUM columns",
+                _session(_SEQUELIZE, "enums"),
+                Gap(shows="DO is not supported", why="Their types are made in `DO`, which is refused: no plpgsql."),
+            ),
+        ),
+    ),
+    Client(
+        name="Drizzle",
+        version="0.45.4 (drizzle-kit 0.31.11, pg 8.23.1)",
+        install=lambda: node_packages("node"),
+        checks=(
+            Check("generated migrations", _session(_DRIZZLE, "migrate")),
+            Check("queries, relations, upserts, prepared statements", _session(_DRIZZLE, "rows")),
+            Check("transactions and savepoints", _session(_DRIZZLE, "transactions")),
+            Check("a migration from changed models", _session(_DRIZZLE, "change")),
+            Check("push: changed models without migrations", _session(_DRIZZLE, "push")),
+            Check(
+                "pull: models from a database",
+                _session(_DRIZZLE, "pull"),
+                Gap(
+                    shows="table.title",
+                    why="Columns of an index come in the order in which `DISTINCT ON` without `ORDER BY` has them, "
+                    "which is no certain one here.",
+                ),
+            ),
         ),
     ),
 )

@@ -275,3 +275,43 @@ def system_table_statistics(objects: CatalogObjects) -> Content:
 def user_table_statistics(objects: CatalogObjects) -> Content:
     """pg_statio_user_tables and its like."""
     return _table_statistics(objects, system=False, user=True)
+
+
+_INDEX_COUNTERS = ("idx_scan", "idx_tup_read", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit")
+
+
+def _index_statistics(objects: CatalogObjects, *, system: bool, user: bool) -> Content:
+    pairs = list(_builtin_index_rows()) if system else []
+    if user:
+        pairs.extend((index.oid, relation.oid) for index, relation in objects.indexes)
+    rows: list[Row] = []
+    zeros = dict.fromkeys(_INDEX_COUNTERS, 0)
+    for index_oid, table_oid in pairs:
+        index, table = objects.relation(index_oid), objects.relation(table_oid)
+        if index is not None and table is not None:
+            rows.append(
+                {
+                    **zeros,
+                    "relid": table_oid,
+                    "indexrelid": index_oid,
+                    "schemaname": _schema(objects, table.namespace),
+                    "relname": table.name,
+                    "indexrelname": index.name,
+                }
+            )
+    return Content(rows=rows)
+
+
+def all_index_statistics(objects: CatalogObjects) -> Content:
+    """pg_stat_all_indexes, pg_statio_all_indexes: no statistics are collected, so all counters are zero."""
+    return _index_statistics(objects, system=True, user=True)
+
+
+def system_index_statistics(objects: CatalogObjects) -> Content:
+    """pg_stat_sys_indexes, pg_statio_sys_indexes."""
+    return _index_statistics(objects, system=True, user=False)
+
+
+def user_index_statistics(objects: CatalogObjects) -> Content:
+    """pg_stat_user_indexes, pg_statio_user_indexes."""
+    return _index_statistics(objects, system=False, user=True)

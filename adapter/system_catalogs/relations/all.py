@@ -76,6 +76,12 @@ PG_CATALOG: Mapping[str, Builder] = {
     "pg_statio_all_tables": catalog_views.all_table_statistics,
     "pg_statio_sys_tables": catalog_views.system_table_statistics,
     "pg_statio_user_tables": catalog_views.user_table_statistics,
+    "pg_stat_all_indexes": catalog_views.all_index_statistics,
+    "pg_stat_sys_indexes": catalog_views.system_index_statistics,
+    "pg_stat_user_indexes": catalog_views.user_index_statistics,
+    "pg_statio_all_indexes": catalog_views.all_index_statistics,
+    "pg_statio_sys_indexes": catalog_views.system_index_statistics,
+    "pg_statio_user_indexes": catalog_views.user_index_statistics,
 }
 
 INFORMATION_SCHEMA: Mapping[str, Builder] = {

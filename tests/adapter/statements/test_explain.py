@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 from tests.adapter.harness import Client
 
@@ -69,8 +70,23 @@ async def test_analyze_runs_and_explain_does_not(client: Client) -> None:
     assert await client.value("select count(*) from t") == 3
 
 
+async def test_structured_formats(client: Client) -> None:
+    """Laid out as PostgreSQL does."""
+    await client.run("create table t (a int, b text)")
+    query = "select a, count(*) from t where b > '<x' group by a"
+    ((yaml,),) = await client.rows(f"explain (format yaml, verbose) {query}")
+    assert yaml.startswith('- Plan: \n    Node Type: "Aggregate"\n    Output: \n      - "a"\n      - "count"\n')
+    assert '    Plans: \n      - Node Type: "Seq Scan"\n        Output: \n' in yaml
+    ((given,),) = await client.rows(f"explain (format xml, analyze, summary off) {query}")
+    root = ElementTree.fromstring(given)
+    assert root.tag == "{http://www.postgresql.org/2009/explain}explain"
+    names = [element.tag.split("}")[1] for element in root.iter()]
+    assert names[:4] == ["explain", "Query", "Plan", "Node-Type"]
+    assert names[names.index("Plans") :][:3] == ["Plans", "Plan", "Node-Type"]
+    assert "(b &gt; '&lt;x'::text)" in given
+
+
 async def test_refusals(client: Client) -> None:
-    assert (await client.error("explain (format yaml) select 1")).sqlstate == "0A000"
     assert (await client.error("explain select * from nope")).sqlstate == "42P01"
 
 

@@ -1,0 +1,1 @@
+"""How EXPLAIN says what it knows: `formats`. Knows of the adapter's results only."""
