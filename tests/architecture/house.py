@@ -35,6 +35,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "sessions",
         "metrics",
         "statements",
+        "statements.explaining",
         "controllers",
         "subscriptions",
         "definitions",

@@ -1,1 +1,2 @@
-"""How EXPLAIN says what it knows: `formats`. Knows of the adapter's results only."""
+"""How EXPLAIN says what it knows: `formats`. May import nothing of the adapter but its results. Read `formats` first.
+"""
