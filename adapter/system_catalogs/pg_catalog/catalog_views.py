@@ -277,7 +277,7 @@ def user_table_statistics(objects: CatalogObjects) -> Content:
     return _table_statistics(objects, system=False, user=True)
 
 
-_INDEX_COUNTERS = ("idx_scan", "idx_tup_read", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit")
+_INDEX_COUNTERS = ("idx_blks_read", "idx_blks_hit")
 
 
 def _index_statistics(objects: CatalogObjects, *, system: bool, user: bool) -> Content:
@@ -303,15 +303,15 @@ def _index_statistics(objects: CatalogObjects, *, system: bool, user: bool) -> C
 
 
 def all_index_statistics(objects: CatalogObjects) -> Content:
-    """pg_stat_all_indexes, pg_statio_all_indexes: no statistics are collected, so all counters are zero."""
+    """pg_statio_all_indexes: blocks are not counted, so all counters are zero."""
     return _index_statistics(objects, system=True, user=True)
 
 
 def system_index_statistics(objects: CatalogObjects) -> Content:
-    """pg_stat_sys_indexes, pg_statio_sys_indexes."""
+    """pg_statio_sys_indexes."""
     return _index_statistics(objects, system=True, user=False)
 
 
 def user_index_statistics(objects: CatalogObjects) -> Content:
-    """pg_stat_user_indexes, pg_statio_user_indexes."""
+    """pg_statio_user_indexes."""
     return _index_statistics(objects, system=False, user=True)
