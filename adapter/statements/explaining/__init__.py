@@ -1,1 +1,1 @@
-"""How EXPLAIN says what it knows: `formats`. May import nothing of the adapter but its results. Read `formats` first."""
+"""How EXPLAIN says what it knows. May import nothing of the adapter but its results. Read `formats` first."""
