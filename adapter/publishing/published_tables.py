@@ -20,6 +20,7 @@ from planner.types.types import INTERVAL, SqlType, type_of_column
 from planner.types.user_types import attributes, enum_of
 from storage.catalog.model import CatalogSnapshot, Column, Database, Relation, Schema
 from storage.catalog.temporary import is_temporary
+from storage.layouts.definition import layout_of
 from storage.publishing.columns import PublishableTable, PublishedColumn
 from storage.upkeep.retention import Retention
 
@@ -130,4 +131,5 @@ def publishable(catalog: CatalogSnapshot, relation: Relation, retention: Retenti
         shard=relation.shard,
         columns=published_columns(relation),
         keep_ms=max(retention.of(relation.shard), LEAST_KEPT_MS),
+        layout=layout_of(relation),
     )

@@ -8,6 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from storage.ids import ShardId
+from storage.layouts.layout import TableLayout
 
 
 class PublishedColumn(Struct, frozen=True, kw_only=True):
@@ -28,7 +29,8 @@ class PublishedColumn(Struct, frozen=True, kw_only=True):
 class PublishableTable(Struct, frozen=True, kw_only=True):
     """A table to publish: its relation's oid and names, its shard, and its columns in order.
 
-    `keep_ms`: how long snapshots are readable once they are not the newest any more.
+    `keep_ms`: how long snapshots are readable once they are not the newest any more. `layout`: how its files are to be
+    laid out.
     """
 
     relation: int
@@ -37,6 +39,7 @@ class PublishableTable(Struct, frozen=True, kw_only=True):
     shard: ShardId
     columns: tuple[PublishedColumn, ...]
     keep_ms: int
+    layout: TableLayout | None = None
 
     @property
     def definition(self) -> str:
@@ -44,4 +47,6 @@ class PublishableTable(Struct, frozen=True, kw_only=True):
         text = "\n".join(
             [self.shard, *(f"{c.attnum} {c.name!r} {c.type} {c.missing is not None}" for c in self.columns)]
         )
+        if self.layout is not None:
+            text += f"\n{self.layout.partition} {self.layout.sort}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

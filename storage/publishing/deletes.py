@@ -1,7 +1,8 @@
 """Position deletes: for each data file the places of its deleted rows, in Parquet files of Iceberg's form.
 
-What is deleted from a file only grows. So a publication writes one file with all deletes of those data files of which
-more is deleted than before, and a file of an earlier one is kept while it is the newest for any data file.
+What is deleted from a file only grows. So a publication writes one file, for each partition, with all deletes of those
+data files of which more is deleted than before, and a file of an earlier one is kept while it is the newest of any data
+file.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from storage.publishing.manifests import FILE_PATH_FIELD, POSITION_FIELD, Entry, Writing, delete_file
+from storage.publishing.partitions import Partition
 from storage.publishing.sources import RowIds
 from storage.shards.field_ids import FIELD_ID
 
@@ -36,25 +38,33 @@ class Deletes(Struct, frozen=True):
 NO_DELETES = Deletes({}, {})
 
 
-def advanced(writing: Writing, before: Deletes, positions: Mapping[str, RowIds]) -> Deletes:
-    """The deletes of a snapshot whose data files have deleted rows at `positions`, by location."""
-    changed = {
-        location: places
-        for location, places in positions.items()
-        if len(places) and before.newest.get(location, ("", 0))[1] != len(places)
-    }
+def advanced(
+    writing: Writing, before: Deletes, positions: Mapping[str, RowIds], places: Mapping[str, Partition]
+) -> Deletes:
+    """The deletes of a snapshot whose data files have deleted rows at `positions`, by location, and are in `places`."""
+    changed: dict[Partition, dict[str, RowIds]] = {}
+    for location, found in positions.items():
+        known = before.newest.get(location)
+        if len(found) and (
+            known is None or known[1] != len(found) or not _is_at(before.files[known[0]], places[location])
+        ):
+            changed.setdefault(places[location], {})[location] = found
     newest = {location: before.newest[location] for location in positions if location in before.newest}
     files = dict(before.files)
-    if changed:
-        location, entry = _write(writing, changed)
+    for place, group in changed.items():
+        location, entry = _write(writing, place, group)
         files[location] = entry
-        newest.update({data: (location, len(places)) for data, places in changed.items()})
+        newest.update({data: (location, len(found)) for data, found in group.items()})
     used = {location for location, _ in newest.values()}
     return Deletes({location: entry for location, entry in files.items() if location in used}, newest)
 
 
-def _write(writing: Writing, positions: Mapping[str, RowIds]) -> tuple[str, Entry]:
-    """Writes one file with these deletes, sorted by data file and position."""
+def _is_at(entry: Entry, place: Partition) -> bool:
+    return entry.file.spec_id == place.spec and entry.file.partition == place.record
+
+
+def _write(writing: Writing, place: Partition, positions: Mapping[str, RowIds]) -> tuple[str, Entry]:
+    """Writes one file with these deletes of data files at `place`, sorted by data file and position."""
     names = sorted(positions)
     rows = sum(len(positions[name]) for name in names)
     paths = pa.concat_arrays([pa.repeat(pa.scalar(name, pa.string()), len(positions[name])) for name in names])
@@ -64,5 +74,5 @@ def _write(writing: Writing, positions: Mapping[str, RowIds]) -> tuple[str, Entr
     data = bytes(sink.getvalue().to_pybytes())
     location = writing.locate("deletes.parquet")
     writing.written[location] = data
-    file = delete_file(location, rows, len(data), names[0], names[-1])
+    file = delete_file(location, place, rows, len(data), names[0], names[-1])
     return location, Entry(file, writing.snapshot, writing.sequence)

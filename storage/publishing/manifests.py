@@ -1,8 +1,8 @@
 """Manifests: which data files and which position deletes a snapshot has.
 
-A publication writes one manifest of what is new. Manifests of earlier ones are taken over as they are while all that
-they name is live; when one is not, what is left of it goes into the new one. Beyond `MOST_MANIFESTS` all become one, as
-readers open each of them.
+A publication writes one manifest of what is new, for each partition spec. Manifests of earlier ones are taken over as
+they are while all that they name is live; when one is not, what is left of it goes into the new one. Beyond
+`MOST_MANIFESTS` all become one, as readers open each of them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
     write_manifest_list,
 )
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
 from storage.lake.snapshots.memory_files import MemoryOutput
+from storage.publishing.partitions import Partition
 from storage.shards.parts import ColumnStats, Part, comparable_bound
 
 MOST_MANIFESTS = 32
@@ -59,6 +59,7 @@ class Writing(Struct, frozen=True, kw_only=True):
     gathers the bytes of the files by their locations."""
 
     schema: Schema
+    specs: Mapping[int, PartitionSpec]
     snapshot: int
     sequence: int
     locate: Callable[[str], str]
@@ -74,9 +75,10 @@ def advanced(
         kept = []
     named: set[str] = set().union(*(manifest.locations for manifest in kept))
     rest = {location: entry for location, entry in live.items() if location not in named}
-    if rest:
-        kept.append(_write(writing, content, rest))
-    return kept
+    by_spec: dict[int, dict[str, Entry]] = {}
+    for location, entry in rest.items():
+        by_spec.setdefault(entry.file.spec_id, {})[location] = entry
+    return [*kept, *(_write(writing, content, writing.specs[spec], by_spec[spec]) for spec in sorted(by_spec))]
 
 
 class _DeleteManifestWriter(ManifestWriterV2):
@@ -90,10 +92,9 @@ class _DeleteManifestWriter(ManifestWriterV2):
         return {**super()._meta, "content": "deletes"}
 
 
-def _write(writing: Writing, content: ManifestContent, entries: Mapping[str, Entry]) -> Manifest:
+def _write(writing: Writing, content: ManifestContent, spec: PartitionSpec, entries: Mapping[str, Entry]) -> Manifest:
     output = MemoryOutput(writing.locate("manifest.avro"))
     writer = ManifestWriterV2 if content is ManifestContent.DATA else _DeleteManifestWriter
-    spec = UNPARTITIONED_PARTITION_SPEC
     with writer(spec, writing.schema, output, writing.snapshot, "deflate") as manifest:
         for entry in entries.values():
             is_new = entry.snapshot == writing.snapshot
@@ -122,8 +123,8 @@ def written_list(writing: Writing, parent: int | None, manifests: Sequence[Manif
     return output.location
 
 
-def data_file(part: Part, location: str, schema: Schema) -> DataFile:
-    """The data file that `part` is, with what is known of the table's columns."""
+def data_file(part: Part, location: str, schema: Schema, place: Partition) -> DataFile:
+    """The data file that `part` is, which is at `place`, with what is known of the table's columns."""
     nulls: dict[int, int] = {}
     lower: dict[int, bytes] = {}
     upper: dict[int, bytes] = {}
@@ -140,6 +141,7 @@ def data_file(part: Part, location: str, schema: Schema) -> DataFile:
             upper[field.field_id] = high
     return _file(
         DataFileContent.DATA,
+        place,
         location,
         part.rows,
         part.bytes,
@@ -150,10 +152,12 @@ def data_file(part: Part, location: str, schema: Schema) -> DataFile:
     )
 
 
-def delete_file(location: str, rows: int, size: int, first: str, last: str) -> DataFile:
-    """The file of position deletes at `location`, of data files whose locations are from `first` to `last`."""
+def delete_file(location: str, place: Partition, rows: int, size: int, first: str, last: str) -> DataFile:
+    """The file of position deletes at `location`, of data files at `place` whose locations are from `first` to `last`.
+    Those at other places it does not concern (table specification, "Scan Planning")."""
     return _file(
         DataFileContent.POSITION_DELETES,
+        place,
         location,
         rows,
         size,
@@ -164,17 +168,17 @@ def delete_file(location: str, rows: int, size: int, first: str, last: str) -> D
     )
 
 
-def _file(content: DataFileContent, location: str, rows: int, size: int, **known: Any) -> DataFile:
+def _file(content: DataFileContent, place: Partition, location: str, rows: int, size: int, **known: Any) -> DataFile:
     file = DataFile.from_args(
         content=content,
         file_path=location,
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=place.record,
         record_count=rows,
         file_size_in_bytes=size,
         **known,
     )
-    file.spec_id = 0
+    file.spec_id = place.spec
     return file
 
 

@@ -6,14 +6,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import MetadataLogEntry, Operation, Snapshot, Summary
-from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.sorting import SortOrder
 
+from storage.publishing.partitions import Specs
 from storage.timestamps.csn import Csn, csn_ms
 
 KEPT_LOG = 10
@@ -61,6 +61,8 @@ def next_metadata(
     manifest_list: str,
     totals: Totals,
     mapping: NameMapping,
+    specs: Specs,
+    orders: tuple[list[SortOrder], int],
     kept: Iterable[Csn],
 ) -> TableMetadataV2:
     """The metadata with a snapshot of `csn`, and those before that are `kept`."""
@@ -94,9 +96,9 @@ def next_metadata(
             ),
             "schemas": schemas,
             "current-schema-id": schema_id,
-            "partition-specs": [UNPARTITIONED_PARTITION_SPEC],
-            "default-spec-id": 0,
-            "last-partition-id": 999,
+            "partition-specs": list(specs.by_id.values()),
+            "default-spec-id": specs.current,
+            "last-partition-id": specs.last_field,
             "properties": {NAME_MAPPING_PROPERTY: mapping.model_dump_json()},
             "current-snapshot-id": csn,
             "snapshots": snapshots,
@@ -104,8 +106,8 @@ def next_metadata(
                 {"snapshot-id": each.snapshot_id, "timestamp-ms": each.timestamp_ms} for each in snapshots
             ],
             "metadata-log": log[-KEPT_LOG:],
-            "sort-orders": [UNSORTED_SORT_ORDER],
-            "default-sort-order-id": 0,
+            "sort-orders": orders[0],
+            "default-sort-order-id": orders[1],
             "refs": {MAIN_BRANCH: {"snapshot-id": csn, "type": "branch"}},
             "last-sequence-number": sequence,
         }

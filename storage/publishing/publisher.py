@@ -31,11 +31,13 @@ from storage.publishing.columns import PublishableTable
 from storage.publishing.deletes import NO_DELETES, Deletes
 from storage.publishing.manifests import Entry, Manifest, Writing, advanced, data_file, written_list
 from storage.publishing.metadata import Totals, next_metadata, parsed, with_schema
+from storage.publishing.partitions import with_orders, with_specs
 from storage.publishing.record import Publications, PublishedSnapshot, PublishedTable, publications, table_uuid
 from storage.publishing.schemas import iceberg_schema, name_mapping
 from storage.publishing.sources import Fold, Source, Sources
 from storage.reading.reader import ShardReader
 from storage.shards.part_store import PartStore
+from storage.shards.parts import Part
 from storage.stores.blob import Blob
 from storage.stores.consensus import Consensus
 from storage.timestamps.csn import Csn, csn_from_ms, csn_ms
@@ -178,17 +180,25 @@ class Publisher:
             return location
 
         sequence = 1 if old is None else old.last_sequence_number + 1
-        writing = Writing(schema=schema, snapshot=csn, sequence=sequence, locate=locate, written={})
         kept = self._kept(table, before, csn)
         parts = {self._file(each): each.part for each in files.all}
+        specs = with_specs(old, schema, table.layout, parts.values())
+        places = {location: specs.partition_of(part, schema) for location, part in parts.items()}
+        writing = Writing(schema=schema, specs=specs.by_id, snapshot=csn, sequence=sequence, locate=locate, written={})
+        # A file is where it was, unless a column that it was partitioned by has gone.
+        moved = {at for at, entry in known.data.items() if at in places and entry.file.spec_id != places[at].spec}
+
+        def entry_of(location: str, part: Part) -> Entry:
+            entry = known.data.get(location)
+            if entry is not None and location not in moved:
+                return entry
+            since = (csn, sequence) if entry is None else (entry.snapshot, entry.sequence)
+            return Entry(data_file(part, location, schema, places[location]), *since)
 
         def write() -> tuple[_Remembered, bytes]:
-            data = {
-                location: known.data.get(location) or Entry(data_file(part, location, schema), csn, sequence)
-                for location, part in parts.items()
-            }
-            data_manifests = advanced(writing, ManifestContent.DATA, known.data_manifests, data)
-            removed = position_deletes.advanced(writing, known.deletes, positions)
+            data = {location: entry_of(location, part) for location, part in parts.items()}
+            data_manifests = advanced(writing, ManifestContent.DATA, () if moved else known.data_manifests, data)
+            removed = position_deletes.advanced(writing, known.deletes, positions, places)
             delete_manifests = advanced(writing, ManifestContent.DELETES, known.delete_manifests, removed.files)
             listing = written_list(
                 writing, old.current_snapshot_id if old else None, [*data_manifests, *delete_manifests]
@@ -210,6 +220,8 @@ class Publisher:
                     deleted=sum(len(places) for places in positions.values()),
                     bytes=sum(part.bytes for part in parts.values()),
                 ),
+                specs=specs,
+                orders=with_orders(old, schema, table.layout),
                 mapping=name_mapping((version.schema() for version in snapshot.schemas), files.names),
                 kept=[each.csn for each in kept],
             )

@@ -467,11 +467,17 @@ def part_may_match(part: Part, column: str, op: str, value: Any = None) -> bool:
         return False
     if op == "is not null":
         return True
+    if part.partition and value is not None and op in ("=", "in"):
+        values = (value,) if op == "=" else tuple(value)
+        if not all(known.may_be_of(values) for known in part.partition if known.field.column == column):
+            return False
     if op == "in":
-        return any(part_may_match(part, column, "=", item) for item in value)
+        return any(_bounds_may_match(stats, "=", item) for item in value)
+    return _bounds_may_match(stats, op, value)
+
+
+def _bounds_may_match(stats: ColumnStats, op: str, value: Any) -> bool:
     if value is None:
-        return False
-    if op == "=" and not all(known.may_equal(value) for known in part.partition if known.field.column == column):
         return False
     wanted = stat_value(value)
     if wanted is None or stats.domain == "none":

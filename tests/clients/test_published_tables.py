@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.expressions import EqualTo
 from pyiceberg.table import StaticTable, Table
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
@@ -355,6 +356,74 @@ def test_rows_agree_while_files_are_compacted(client: Client) -> None:
     assert len(files) < 24
     stored = [pq.read_schema(file.file.file_path.removeprefix("file://")).names for file in files if file.delete_files]
     assert any("_row_id" in names for names in stored)
+
+
+SOURCE = (
+    "SELECT g::int AS id, date '2026-01-01' + (g % 3) AS day, (g % 2 + 0.5)::numeric(12, 3) AS share,"
+    " g % 5 = 0 AS flag, nullif('key' || g % 3, 'key2') AS key,"
+    " timestamptz '2026-01-01 00:30+00' + (g % 2) * interval '1 h' AS at, decode(md5((g % 2)::text), 'hex') AS raw,"
+    " md5(g::text) || md5((-g)::text) AS note FROM generate_series(1, 12000) g"
+)
+
+
+@pytest.mark.parametrize(
+    ("partition", "spec"),
+    [
+        ("day", "identity"), ("share", "identity"), ("flag", "identity"), ("key", "identity"), ("raw", "identity"),
+        ("day(at)", "day"), ("hour(at)", "hour"), ("month(day)", "month"), ("year(day)", "year"),
+        ("truncate(5000, id)", "truncate[5000]"), ("truncate(4, key)", "truncate[4]"),
+        ("truncate(1, raw)", "truncate[1]"),
+        ("truncate(700, share)", "truncate[700]"), ("bucket(3, id)", "bucket[3]"), ("bucket(3, share)", "bucket[3]"),
+        ("bucket(4, day)", "bucket[4]"), ("bucket(4, at)", "bucket[4]"), ("bucket(4, key)", "bucket[4]"),
+        ("bucket(4, raw)", "bucket[4]"),
+    ],
+)  # fmt: skip
+def test_partitions_are_published(client: Client, partition: str, spec: str) -> None:
+    client.execute(f"CREATE TABLE t WITH (iceberg = 'on', partition_by = '{partition}', sort_by = 'id') AS {SOURCE}")
+    client.execute("DELETE FROM t WHERE id % 100 = 7")
+    table = agree(client)
+    (field,) = table.spec().fields
+    assert str(field.transform) == spec
+    assert [order.source_id for order in table.sort_order().fields] == [1]
+    files = [task.file for task in table.scan().plan_files()]
+    assert {file.spec_id for file in files} == {table.spec().spec_id}
+    partitions = {file.partition[0] for file in files}
+    assert len(partitions) == len(files)
+    # The library computes the partition of a value by itself, and finds the rows in the files that it leaves.
+    column = table.schema().find_column_name(field.source_id)
+    assert column is not None
+    shown = client.execute(f"SELECT DISTINCT {column} FROM t WHERE {column} IS NOT NULL ORDER BY 1 LIMIT 3").fetchall()
+    for (value,) in shown:
+        scan = table.scan(row_filter=EqualTo(column, plain(value)))  # type: ignore[call-arg,arg-type]
+        expected = client.execute(f"SELECT count(*) FROM t WHERE {column} = %s", (value,)).fetchone()
+        assert scan.to_arrow().num_rows == (expected or (0,))[0]
+        assert len(list(scan.plan_files())) == 1
+
+
+def test_partition_specs_come_and_go(client: Client) -> None:
+    client.execute(f"CREATE TABLE t WITH (iceberg = 'on', partition_by = 'bucket(2, id), day') AS {SOURCE}")
+    first = agree(client)
+    assert [field.name for field in first.spec().fields] == ["id_bucket_2", "day"]
+    client.execute("ALTER TABLE t SET (partition_by = 'bucket(3, id)')")
+    client.execute(f"INSERT INTO t {SOURCE}")
+    client.execute("DELETE FROM t WHERE id < 500")
+    second = agree(client)
+    assert len({task.file.spec_id for task in second.scan().plan_files()}) == 2
+    client.execute("ALTER TABLE t SET (partition_by = 'day, bucket(2, id)')")
+    client.execute("ALTER TABLE t RENAME day TO month")
+    client.execute("DELETE FROM t WHERE id > 11000")
+    third = agree(client)
+    ids = {field.field_id for spec in third.specs().values() for field in spec.fields}
+    assert ids == {1000, 1001, 1002}
+    client.execute("ALTER TABLE t RESET (partition_by)")
+    fourth = agree(client)
+    assert fourth.spec().is_unpartitioned()
+    # The files that were partitioned by it are there, and are not any more.
+    client.execute("ALTER TABLE t DROP COLUMN month")
+    client.execute("DELETE FROM t WHERE id < 700")
+    fifth = agree(client)
+    assert {task.file.spec_id for task in fifth.scan().plan_files()} <= {0, second.spec().spec_id}
+    assert rows_of(second.scan().to_arrow()) != rows_of(fifth.scan().to_arrow())
 
 
 def test_a_role_sees_the_published_tables_that_it_may_read(client: Client) -> None:

@@ -21,6 +21,7 @@ from storage.publishing.metadata import parsed
 from storage.publishing.publisher import OvertakenPublication, Publisher
 from storage.publishing.record import Publications, publications
 from storage.timestamps.csn import Csn
+from tests.simulation.layouts import LAYOUT
 from tests.simulation.linked import NAMES
 from tests.simulation.workload import read_table
 from tests.simulation.world import Row, Server, World
@@ -39,7 +40,7 @@ def _tables(world: World) -> list[PublishableTable]:
     return [
         PublishableTable(
             relation=FIRST_RELATION + number, namespace="s", name=name, shard=world.tables[name], columns=columns,
-            keep_ms=KEEP_MS,
+            keep_ms=KEEP_MS, layout=LAYOUT if world.plan.laid_out else None,
         )
         for number, name in enumerate((*World.LISTS, *World.BANKS))
     ]  # fmt: skip
@@ -122,22 +123,25 @@ async def _blob(world: World, location: str) -> bytes:
 async def _rows(world: World, snapshot: Snapshot) -> list[Row]:
     """The rows of a snapshot, as a reader of Iceberg finds them."""
     listing = await _blob(world, snapshot.manifest_list)
-    data: dict[str, int] = {}
-    deletes: list[tuple[str, int]] = []
+    data: dict[str, tuple[int, tuple[int, str]]] = {}
+    deletes: list[tuple[str, int, tuple[int, str]]] = []
     for manifest in read_manifest_list(MemoryInput(snapshot.manifest_list, listing)):
         files = MemoryFiles({manifest.manifest_path: await _blob(world, manifest.manifest_path)})
         for entry in manifest.fetch_manifest_entry(files):
             file, sequence = entry.data_file, entry.sequence_number
             assert sequence is not None
+            place = manifest.partition_spec_id, repr(file.partition)
             if file.content is DataFileContent.DATA:
-                data[file.file_path] = sequence
+                data[file.file_path] = sequence, place
             else:
-                deletes.append((file.file_path, sequence))
+                deletes.append((file.file_path, sequence, place))
     gone: dict[str, set[int]] = {}
-    for path, sequence in deletes:
+    for path, sequence, place in deletes:
         table = pq.read_table(pa.BufferReader(await _blob(world, path)))
         for target, position in zip(*(table.column(name).to_pylist() for name in ("file_path", "pos")), strict=True):
-            if sequence >= data.get(target, sequence + 1):
+            known, where = data.get(target, (sequence + 1, place))
+            # Deletes of another partition are none of this file's.
+            if sequence >= known and where == place:
                 gone.setdefault(target, set()).add(position)
     rows: list[Row] = []
     for path in data:

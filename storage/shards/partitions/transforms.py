@@ -83,11 +83,6 @@ def keys_of(field: PartitionField, values: pa.Array) -> pa.Array:
 def key_of(field: PartitionField, value: Any, type: pa.DataType) -> Any:
     """The key of one value of a column that is stored as `type`, as Python has it. Raises what Arrow raises for a value
     that the column cannot have."""
-    return _key_of(field, value, str(type), type)
-
-
-@lru_cache(maxsize=4096)
-def _key_of(field: PartitionField, value: Any, name: str, type: pa.DataType) -> Any:
     return keys_of(field, pa.array([value], type))[0].as_py()
 
 
@@ -193,18 +188,25 @@ class PartitionValue(Struct, frozen=True, array_like=True):
     type: str
     key: int | str | None
 
-    def may_equal(self, value: Any) -> bool:
-        """False only when no row of the part has `value`, which is not NULL, in the column."""
+    def may_be_of(self, values: tuple[Any, ...]) -> bool:
+        """False only when no row of the part has one of `values` in the column. NULLs among them are no values."""
         if self.key is None:
             return False
-        type = _TYPES.get(self.type) or decimal_type(self.type)
-        if type is None:
-            return True
-        try:
-            found = key_of(self.field, value, type)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            return True  # Of another type than the column, perhaps.
-        return stored_key(found) == self.key
+        keys = _stored_keys(self.field, self.type, values)
+        return keys is None or self.key in keys
+
+
+@lru_cache(maxsize=256)
+def _stored_keys(field: PartitionField, type_name: str, values: tuple[Any, ...]) -> frozenset[int | str | None] | None:
+    """The keys of `values`, once for all parts of a query; None when they cannot be told."""
+    type = _TYPES.get(type_name) or decimal_type(type_name)
+    if type is None:
+        return None
+    try:
+        keys = keys_of(field, pa.array([value for value in values if value is not None], type))
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return None  # Of another type than the column, perhaps.
+    return frozenset([stored_key(key) for key in keys.to_pylist()])
 
 
 _TYPES: Mapping[str, pa.DataType] = {

@@ -145,8 +145,10 @@ def test_a_label_tells_which_values_are_not_there(type: pa.DataType, value: Any,
     for field in (PartitionField("c1", "identity"), PartitionField("c1", "bucket", 4096)):
         label = common_values((field,), pa.table({"c1": pa.array([value, value], type)}))
         assert label is not None
-        assert label[0].may_equal(value)
-        assert not label[0].may_equal(other)
-        # What cannot be in the column is not said to be anywhere.
-        assert label[0].may_equal(object())
-    assert not PartitionValue(PartitionField("c1", "identity"), str(type), None).may_equal(value)
+        assert label[0].may_be_of((value,))
+        assert label[0].may_be_of((None, other, value))
+        assert not label[0].may_be_of((other,))
+        assert not label[0].may_be_of((None,))
+        # Of what cannot be in the column nothing is said.
+        assert label[0].may_be_of((object(),))
+    assert not PartitionValue(PartitionField("c1", "identity"), str(type), None).may_be_of((value,))
