@@ -146,6 +146,7 @@ async def _create_extension(running: Running, statement: st.CreateExtension) -> 
     parsed = split_and_parse(known.script) if known.has_script else ()
     with extensions.as_first_superuser(running):
         await _carry_out(running, schema.name, parsed)
+    extensions.make_natives(running, known, schema)
     extensions.finish(running, known, schema, before)
 
 

@@ -48,9 +48,17 @@ def key_text(
 
 
 def _texts(columns: Sequence[Any], row: int, types: Sequence[SqlType], settings: Mapping[str, str]) -> Iterator[str]:
+    for text in field_texts(columns, row, types, settings):
+        yield "null" if text is None else text
+
+
+def field_texts(
+    columns: Sequence[Any], row: int, types: Sequence[SqlType], settings: Mapping[str, str]
+) -> Iterator[str | None]:
+    """The text of each field of a row, None for NULL."""
     for column, type_ in zip(columns, types, strict=True):
         value = literal_value(column, row, type_)
-        yield "null" if value is None else format_text(_shown(value, type_), type_, settings)
+        yield None if value is None else format_text(_shown(value, type_), type_, settings)
 
 
 def _shown(value: Any, type_: SqlType) -> Any:

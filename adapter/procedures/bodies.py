@@ -20,6 +20,7 @@ from adapter.execution.statement import RowsOutcome, Running
 from adapter.materialized.freshness import stale_views
 from adapter.plans.plan_cache import Plan, describe_query, make_plan
 from adapter.plans.row_text import literal_value
+from adapter.procedures.extensions.running import run_native
 from adapter.results import Command
 from adapter.settings.values import IDENTITY_SETTINGS
 from adapter.transactions.snapshots import seeing_own
@@ -64,6 +65,8 @@ async def run_body(
         raise UndefinedFunction(f"function with OID {signature.oid} does not exist")
     if running.depth >= MAX_DEPTH:
         raise too_deep()
+    if record.native:
+        return await run_native(running, record, args, columns or ()), tuple(columns or ())
     values = [Literal(value=value, type=column_type(oid)) for value, oid in zip(args, signature.args, strict=True)]
     rows: list[tuple[Any, ...]] = []
     types: tuple[SqlType, ...] = ()

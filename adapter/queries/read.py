@@ -118,7 +118,7 @@ async def prepare_read(
     acts = has_acting_calls(query) if acts is None else acts
 
     async def read_rows(inner: BoundQuery) -> list[tuple[Any, ...]]:
-        templates = scan_templates(inner.rel)
+        templates, inner = scan_templates(inner.rel), replace(inner, param_types=query.param_types)
         return await _rows_of(await prepare_read(running, catalog, inner, templates, sizes=sizes, at_hand=at_hand))
 
     if acts and record and has_functions_to_run(query.rel):

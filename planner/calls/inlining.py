@@ -132,7 +132,7 @@ def _inline(level: Level, resolved: Resolved, columns: Sequence[tuple[str, SqlTy
     record = record_of(statement.context, resolved.signature)
     if record.oid not in FUNCTIONS:
         statement.functions.add(record.oid)
-    if record.oid in statement.expanding:
+    if record.oid in statement.expanding or record.native:
         return None
     statements = statements_of(record.body, record.sql_body)
     if not may_be_inlined(record, statements):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 
 from msgspec import Struct
+
+from planner.extensions.natives import TABLEFUNC, Native
 
 
 class Available(Struct, frozen=True, kw_only=True):
@@ -21,6 +23,8 @@ class Available(Struct, frozen=True, kw_only=True):
     """Whether those may create it who may create objects in the database, and not superusers alone."""
     types: tuple[str, ...] = ()
     """The types that it makes before its script (`planner.types.base_types`)."""
+    natives: Sequence[Native] = ()
+    """The functions that it makes after its script, which are in no SQL."""
     has_script: bool = True
     """False for one that adds nothing to what is there without it."""
 
@@ -73,6 +77,12 @@ AVAILABLE: Mapping[str, Available] = {
         ),
         Available(name="pgcrypto", version="1.3", comment="cryptographic functions"),
         PLPGSQL,
+        Available(
+            name="tablefunc",
+            version="1.0",
+            comment="functions that manipulate whole tables, including crosstab",
+            natives=TABLEFUNC,
+        ),
         Available(name="uuid-ossp", version="1.1", comment="generate universally unique identifiers (UUIDs)"),
     )
 }

@@ -62,6 +62,7 @@ _CALLED: Mapping[str, Signature] = {
     "tg_sample_bound": _function(15925, "sample_bound", (FLOAT4,)),
     "tg_sample_seed": _function(15926, "sample_seed", (FLOAT8,)),
     "tg_jsonb_assign": _function(15927, "jsonb_assign", (JSONB, _TEXT_ARRAY, JSONB), JSONB),
+    "tg_number_of_rows": _function(15931, "number_of_rows", (INT4,), INT4),
     "tg_soundex": _function(15924, "soundex", (TEXT,)),
 }
 """By the function of `planner.functions.udfs` that computes it. transpile(text, from_dialect, to_dialect): see

@@ -48,6 +48,8 @@ class Function(Record, frozen=True, kw_only=True, tag="function"):
     rows: float = 0.0
     settings: tuple[str, ...] = ()
     """What SET says, as pg_proc.proconfig has it: ``search_path=public``."""
+    native: bool = False
+    """Whether it is one that an extension has in no SQL, and `body` its name (`adapter.procedures.extensions`)."""
     body: str = ""
     """Its statements as they were written, whose names are looked up when it runs."""
     sql_body: str | None = None

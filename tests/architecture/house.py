@@ -60,6 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "queries.by_index",
         "queries.extents",
         "procedures",
+        "procedures.extensions",
         "execution",
         "materialized",
         "publishing",

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 from adapter.access.membership import is_superuser
 from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.common.owners import require_owner
+from adapter.definitions.routines.names import check_free
 from adapter.definitions.types.names import check_free_type
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, creation_schema
 from adapter.execution.statement import Running
 from adapter.results import Notice
+from planner.catalog_data.content import type_by_name
 from planner.common_errors import missing_schema
 from planner.errors import (
     DuplicateFunction,
@@ -29,10 +31,12 @@ from planner.errors import (
 from planner.extensions.available import AVAILABLE, PLPGSQL, Available
 from planner.statements import records as st
 from planner.syntax.qualified_names import QualifiedName
+from planner.types.derived_oids import row_type_oid
 from planner.types.table_indexes import is_taken
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Comment, Relation, Schema
+from planner.types.types import RECORD
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID, CatalogSnapshot, Comment, Relation, Schema
 from storage.catalog.outside import Extension
-from storage.catalog.routines import Function
+from storage.catalog.routines import Function, Parameter
 from storage.catalog.types import BaseType
 
 
@@ -116,6 +120,31 @@ def make_types(running: Running, known: Available, schema: Schema) -> None:
         check_free_type(own_catalog(running), schema.oid, name)
         oid = new_oid(running, schema.oid)
         record = BaseType(oid=oid, name=name, schema=schema.oid, owner=BOOTSTRAP_SUPERUSER_OID, kind=name)
+        change(running, added=[record])
+
+
+def make_natives(running: Running, known: Available, schema: Schema) -> None:
+    """Make the functions that the extension has in no SQL, which the first superuser owns. 42723."""
+    found = type_by_name()
+    for native in known.natives:
+        catalog = own_catalog(running)
+        row_type = catalog.relation(schema.oid, native.result) if native.result else None
+        record = Function(
+            oid=new_oid(running, schema.oid),
+            name=native.name,
+            schema=schema.oid,
+            owner=BOOTSTRAP_SUPERUSER_OID,
+            parameters=tuple(Parameter(type_oid=found[PG_CATALOG_OID, name].oid) for name in native.args),
+            result=RECORD if row_type is None else row_type_oid(row_type.oid),
+            returns_set=True,
+            volatility="s",
+            strict=True,
+            cost=1.0,
+            rows=1000.0,
+            native=True,
+            body=native.symbol,
+        )
+        check_free(catalog, schema.oid, record)
         change(running, added=[record])
 
 

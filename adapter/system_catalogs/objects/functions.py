@@ -16,7 +16,7 @@ from planner.types.user_types import function_name, with_names_shown
 from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID
 from storage.catalog.routines import Function
 
-SQL_LANGUAGE = 14
+C_LANGUAGE, SQL_LANGUAGE = 13, 14
 
 
 def function_row(objects: CatalogObjects, oid: int) -> Mapping[str, Any] | None:
@@ -47,7 +47,7 @@ def user_row(record: Function) -> dict[str, Any]:
         "proname": record.name,
         "pronamespace": record.schema,
         "proowner": record.owner,
-        "prolang": SQL_LANGUAGE,
+        "prolang": C_LANGUAGE if record.native else SQL_LANGUAGE,
         "procost": record.cost,
         "prorows": record.rows,
         "provariadic": _element(variadic),
@@ -69,7 +69,7 @@ def user_row(record: Function) -> dict[str, Any]:
         "proargdefaults": ", ".join(with_names_shown(text) for text in defaults) or None,
         "protrftypes": None,
         "prosrc": record.body,
-        "probin": None,
+        "probin": "$libdir/tidegate" if record.native else None,
         "prosqlbody": None if record.sql_body is None else with_names_shown(record.sql_body),
         "proconfig": list(record.settings) or None,
         "proacl": None,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from planner.dialects.error_text import error_text
 from planner.errors import SqlError
 from planner.functions.udfs import arrays, dialects, formatting, json, regex, samples, temporal, text
-from planner.functions.udfs.extensions import fuzzy, hstore, pgcrypto, trigrams, uuids
+from planner.functions.udfs.extensions import fuzzy, hstore, pgcrypto, tablefunc, trigrams, uuids
 from planner.functions.udfs.numbers import floats, hashes, numeric
 from planner.functions.udfs.opaque import addresses, bits, jsonpath, money, network, ranges, timetz
 from planner.functions.udfs.table import Udf
@@ -24,7 +24,7 @@ UDFS: Mapping[str, Udf] = {
     **numeric.UDFS, **floats.UDFS, **text.UDFS, **temporal.UDFS, **regex.UDFS, **json.UDFS, **formatting.UDFS,
     **network.UDFS, **addresses.UDFS, **dialects.UDFS, **arrays.UDFS, **ranges.UDFS, **bits.UDFS, **jsonpath.UDFS,
     **money.UDFS, **timetz.UDFS, **samples.UDFS, **hashes.UDFS,
-    **pgcrypto.UDFS, **uuids.UDFS, **trigrams.UDFS, **fuzzy.UDFS, **hstore.UDFS,
+    **pgcrypto.UDFS, **uuids.UDFS, **trigrams.UDFS, **fuzzy.UDFS, **hstore.UDFS, **tablefunc.UDFS,
 }  # fmt: skip
 
 
