@@ -21,6 +21,7 @@ from planner.calls.overloads import Resolved
 from planner.calls.own_bodies import FUNCTIONS
 from planner.calls.user_functions import record_of, statements_of
 from planner.errors import FeatureNotSupported, InvalidFunctionDefinition
+from planner.expressions.extensions.hstore_rows import EXPRESSIONS
 from planner.ir.nodes import (
     AggregateCall,
     BoolOp,
@@ -132,6 +133,12 @@ def _inline(level: Level, resolved: Resolved, columns: Sequence[tuple[str, SqlTy
     record = record_of(statement.context, resolved.signature)
     if record.oid not in FUNCTIONS:
         statement.functions.add(record.oid)
+    expression = _expression(level, resolved)
+    if expression is not None:
+        if expression.type.oid == RECORD:
+            raise FeatureNotSupported(f"function {record.name} of a record in FROM is not supported")
+        fields = (statement.new_field(record.name, expression.type),)
+        return _Inlined(Project(input=OneRow(), exprs=(expression,), fields=fields), {})
     if record.oid in statement.expanding or record.native:
         return None
     statements = statements_of(record.body, record.sql_body)
@@ -250,9 +257,21 @@ def mismatch(result: SqlType, detail: str) -> InvalidFunctionDefinition:
 # ---------------------------------------------------------------- in expressions
 
 
+def _expression(level: Level, resolved: Resolved) -> Scalar | None:
+    """What a function of an extension that is an expression over rows is; None for other functions."""
+    record = record_of(level.statement.context, resolved.signature)
+    if not record.native or record.body not in EXPRESSIONS:
+        return None
+    return EXPRESSIONS[record.body](level, resolved.given, resolved.args, resolved.type)
+
+
 def inlined_value(level: Level, resolved: Resolved) -> Scalar | None:
     """The value of a call; None when it has to be carried out."""
     statement = level.statement
+    expression = _expression(level, resolved)
+    if expression is not None:
+        statement.functions.add(resolved.signature.oid)
+        return expression
     inlined = _inline(level, resolved, resolved.columns)
     if inlined is None or resolved.type.oid == VOID:
         return None

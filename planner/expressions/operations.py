@@ -11,6 +11,7 @@ from planner.errors import SqlSyntaxError
 from planner.expressions.alike_params import with_param
 from planner.expressions.bind import bind
 from planner.expressions.constant_lists import constant_list
+from planner.expressions.extensions.hstore_rows import over_rows
 from planner.expressions.record_arrays import compare_with_rows
 from planner.expressions.subqueries import compare_row_with_subquery
 from planner.functions import of_extensions
@@ -62,7 +63,8 @@ def _op(level: Level, tree: Tree) -> Scalar:
             return compare_row_with_subquery(level, names, tree, link)
     left = bind(level, tree.lexpr)
     right = bind(level, tree.rexpr)
-    return _noted(level, tree, make_operator(level, names, left, right, tree.location))
+    result = _noted(level, tree, make_operator(level, names, left, right, tree.location))
+    return over_rows(level, result, left, tree.location) if isinstance(result, Call) else result
 
 
 def _noted(level: Level, tree: Tree, result: Scalar) -> Scalar:

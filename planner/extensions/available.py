@@ -8,7 +8,7 @@ from importlib import resources
 
 from msgspec import Struct
 
-from planner.extensions.natives import TABLEFUNC, Native
+from planner.extensions.natives import HSTORE, TABLEFUNC, Native
 
 
 class Available(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,11 @@ AVAILABLE: Mapping[str, Available] = {
         ),
         Available(name="fuzzystrmatch", version="1.1", comment="determine similarities and distance between strings"),
         Available(
-            name="hstore", version="1.8", comment="data type for storing sets of (key, value) pairs", types=("hstore",)
+            name="hstore",
+            version="1.8",
+            comment="data type for storing sets of (key, value) pairs",
+            types=("hstore",),
+            natives=HSTORE,
         ),
         Available(
             name="pg_stat_statements",

@@ -1,5 +1,5 @@
 """The functions of extensions that are in no SQL: they run the queries that their arguments are the texts of
-(`adapter.procedures.extensions`)."""
+(`adapter.procedures.extensions`), or are expressions over rows (`planner.expressions.extensions`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ ROW_TYPE = "tablefunc_crosstab_"
 
 
 class Native(Struct, frozen=True, kw_only=True):
-    """One such function. `args` are types of pg_catalog by name; `result` is one that the extension's script has made,
-    or empty for records."""
+    """One such function. `args` and `result` are types of pg_catalog, or of the extension, by name. An `expression` is
+    no set and takes NULLs; the others are sets of rows, and strict."""
 
     name: str
     args: tuple[str, ...]
-    result: str = ""
+    result: str = "record"
     symbol: str
+    expression: bool = False
     """Which of the server's functions it is."""
 
 
@@ -34,4 +35,14 @@ def _tablefunc() -> Iterator[Native]:
         yield Native(name="connectby", args=(*fixed, "int4"), symbol=symbol)
 
 
+HSTORE: Sequence[Native] = (
+    Native(name="hstore", args=("record",), result="hstore", symbol="hstore_from_record", expression=True),
+    Native(
+        name="populate_record",
+        args=("anyelement", "hstore"),
+        result="anyelement",
+        symbol="hstore_populate_record",
+        expression=True,
+    ),
+)
 TABLEFUNC: Sequence[Native] = tuple(_tablefunc())

@@ -26,6 +26,10 @@ _FIRST_OIDS: Mapping[str, int] = {base_types.CITEXT: 15610, base_types.HSTORE: 1
 functions."""
 
 
+OVER_ROWS = frozenset({"#="})
+"""Operators that have a row on one side: a constant on the other is of the extension's type."""
+
+
 def _family(kind: str) -> ModuleType:
     from planner.functions.families.extensions import citext, hstore
 
@@ -136,6 +140,12 @@ def dimensioned() -> Mapping[int, bool]:
         names = _family(kind).OF_DIMENSIONS
         found |= {made.oid: names[made.name] for made in _made(kind) if made.name in names}
     return found
+
+
+def functions_behind(kind: str) -> Mapping[str, str]:
+    """By the symbols of the operators over a kind of type: the function of the extension that does the same."""
+    behind: Mapping[str, str] = _family(kind).FUNCTIONS_BEHIND
+    return behind
 
 
 def forms() -> Mapping[tuple[bool, int], Form]:

@@ -72,7 +72,8 @@ def operator_symbol(level: Level, names: tuple[str, ...], location: int) -> str:
 
 def _resolve(level: Level, symbol: str, left: int, right: int, *, built_in: bool) -> Signature | None:
     """The overload of a binary operator for argument types. None: none fits. Raises `Ambiguous`."""
-    if (is_user_type(left) or is_user_type(right)) and not built_in:
+    over_rows = symbol.rpartition(".")[2] in of_extensions.OVER_ROWS
+    if (is_user_type(left) or is_user_type(right) or over_rows) and not built_in:
         return _find_overload(symbol, left, right, made_operators(level, symbol, (left, right)))
     if is_user_type(left) or is_user_type(right):
         return _find_overload(symbol, left, right)
@@ -119,9 +120,12 @@ def made_operators(level: Level, symbol: str, operands: Sequence[int]) -> list[S
     searched."""
     found: list[Signature] = []
     schema, _, name = symbol.rpartition(".")
-    for oid in dict.fromkeys(operands):
-        record = base_type(oid)
-        if record is not None and is_searched(level, record, schema):
+    made = [record for oid in dict.fromkeys(operands) if (record := base_type(oid)) is not None]
+    if not made and UNKNOWN in operands and name in of_extensions.OVER_ROWS:
+        records = TYPE_SCOPE.get().catalog.type_names.values()
+        made = [each for oid in records if isinstance(each := TYPE_SCOPE.get().catalog.get(oid), BaseType)]
+    for record in made:
+        if is_searched(level, record, schema):
             found += of_extensions.operators(record, name)
     return found
 

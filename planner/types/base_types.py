@@ -39,6 +39,11 @@ class OperatorClass(Struct, frozen=True, kw_only=True):
     equality: int = 0
     """The operator that says which keys are equal (`planner.functions.of_extensions`)."""
 
+    @property
+    def family(self) -> int:
+        """The oid of the operator family of its own that it is in."""
+        return self.oid + 4
+
 
 class BaseKind(Struct, frozen=True, kw_only=True):
     """What is the same for the type wherever it is made, and whatever it is called. `casts` are by the oids of source
@@ -47,6 +52,8 @@ class BaseKind(Struct, frozen=True, kw_only=True):
     category: str
     collation: int = 0
     casts: Mapping[tuple[int, int], CastRule]
+    first_cast: int
+    """The oid of the first of them, one that PostgreSQL never gives out. The others follow."""
     operator_classes: tuple[OperatorClass, ...] = ()
 
 
@@ -64,6 +71,7 @@ KINDS: Mapping[str, BaseKind] = {
             (BOOL, 0): CastRule("a", function=True),
             (INET, 0): CastRule("a", function=True),
         },
+        first_cast=15661,
         operator_classes=(
             OperatorClass(oid=15601, name="citext_ops", method="btree", equality=15610),
             OperatorClass(oid=15602, name="citext_ops", method="hash", equality=15610),
@@ -76,6 +84,7 @@ KINDS: Mapping[str, BaseKind] = {
             (0, JSONB): CastRule("e", function=True),
             (_TEXT_ARRAY, 0): CastRule("e", function=True),
         },
+        first_cast=15791,
         operator_classes=(
             OperatorClass(oid=15701, name="btree_hstore_ops", method="btree", equality=15723),
             OperatorClass(oid=15702, name="hash_hstore_ops", method="hash", equality=15723),

@@ -108,6 +108,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "files",
         "calls",
         "expressions",
+        "expressions.extensions",
         "resolution",
         "lowering",
         "lowering.relations",

@@ -33,7 +33,6 @@ from planner.statements import records as st
 from planner.syntax.qualified_names import QualifiedName
 from planner.types.derived_oids import row_type_oid
 from planner.types.table_indexes import is_taken
-from planner.types.types import RECORD
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID, CatalogSnapshot, Comment, Relation, Schema
 from storage.catalog.outside import Extension
 from storage.catalog.routines import Function, Parameter
@@ -125,22 +124,31 @@ def make_types(running: Running, known: Available, schema: Schema) -> None:
 
 def make_natives(running: Running, known: Available, schema: Schema) -> None:
     """Make the functions that the extension has in no SQL, which the first superuser owns. 42723."""
-    found = type_by_name()
+    known_types = type_by_name()
+
+    def type_named(name: str) -> int:
+        catalog = own_catalog(running)
+        made = catalog.type_names.get((schema.oid, name))
+        if made is None:
+            row = catalog.relation(schema.oid, name)
+            made = None if row is None else row.oid
+        return known_types[PG_CATALOG_OID, name].oid if made is None else row_type_oid(made)
+
     for native in known.natives:
         catalog = own_catalog(running)
-        row_type = catalog.relation(schema.oid, native.result) if native.result else None
         record = Function(
             oid=new_oid(running, schema.oid),
             name=native.name,
             schema=schema.oid,
             owner=BOOTSTRAP_SUPERUSER_OID,
-            parameters=tuple(Parameter(type_oid=found[PG_CATALOG_OID, name].oid) for name in native.args),
-            result=RECORD if row_type is None else row_type_oid(row_type.oid),
-            returns_set=True,
-            volatility="s",
-            strict=True,
+            parameters=tuple(Parameter(type_oid=type_named(name)) for name in native.args),
+            result=type_named(native.result),
+            returns_set=not native.expression,
+            volatility="i" if native.expression else "s",
+            strict=not native.expression,
+            parallel="s" if native.expression else "u",
             cost=1.0,
-            rows=1000.0,
+            rows=0.0 if native.expression else 1000.0,
             native=True,
             body=native.symbol,
         )

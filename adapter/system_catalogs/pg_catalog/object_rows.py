@@ -27,6 +27,7 @@ from adapter.system_catalogs.objects.objects import (
     CatalogObjects,
 )
 from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef, referenced_index
+from adapter.system_catalogs.pg_catalog.operator_rows import made_with
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import constraint_of_index
@@ -208,9 +209,12 @@ def pg_depend(objects: CatalogObjects) -> Content:
         self = (PG_EXTENSION, extension.oid, 0)
         rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))
         for oid in extension.members:
-            of_type = isinstance(objects.snapshot.get(oid), BaseType)
-            member = (PG_TYPE, derived_oids.row_type_oid(oid)) if of_type else (objects.class_of(oid), oid)
+            record = objects.snapshot.get(oid)
+            of = objects.class_of(oid)
+            member = (of, derived_oids.row_type_oid(oid) if of == PG_TYPE else oid)
             rows.append(_depends((*member, 0), self, "e"))
+            if isinstance(record, BaseType):
+                rows.extend(_depends((*each, 0), self, "e") for each in made_with(record))
     # Dumps leave out what an extension has brought, and this one is in every database.
     rows.append(_depends((PG_FOREIGN_DATA_WRAPPER, LAKE_WRAPPER_OID, 0), (PG_EXTENSION, PLPGSQL_OID, 0), "e"))
     for server in objects.foreign_servers:

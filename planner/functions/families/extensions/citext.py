@@ -42,3 +42,11 @@ def functions() -> Mapping[str, tuple[str, Form]]:
 
 OF_DIMENSIONS: Mapping[str, bool] = {}
 """None looks at the dimensions of arrays."""
+
+FUNCTIONS_BEHIND: Mapping[str, str] = {
+    "=": "citext_eq", "<>": "citext_ne", "<": "citext_lt", "<=": "citext_le", ">": "citext_gt", ">=": "citext_ge",
+    "~<~": "citext_pattern_lt", "~<=~": "citext_pattern_le", "~>~": "citext_pattern_gt", "~>=~": "citext_pattern_ge",
+    "~~": "texticlike", "~~*": "texticlike", "!~~": "texticnlike", "!~~*": "texticnlike", "~": "texticregexeq",
+    "~*": "texticregexeq", "!~": "texticregexne", "!~*": "texticregexne",
+}  # fmt: skip
+"""By their symbols: the functions that do what the operators do."""

@@ -72,6 +72,8 @@ def operators() -> Mapping[str, tuple[str, Form]]:
         "=(hstore,hstore)": ("bool", both(keyed("="))),
         "<>(hstore,hstore)": ("bool", both(keyed("<>"))),
         **{f"{symbol}(hstore,hstore)": ("bool", local_only(keyed(order))) for symbol, order in _ORDERS.items()},
+        # An expression over the fields of the row (`planner.expressions.extensions.hstore_rows`).
+        "#=(anyelement,hstore)": ("anyelement", Form()),
     }
 
 
@@ -106,6 +108,7 @@ def functions() -> Mapping[str, tuple[str, Form]]:
         "hstore_json(hstore,bool)": ("json", _call("json", "{0}, {1}")),
         "hstore_jsonb(hstore,bool)": ("jsonb", _call("jsonb", "{0}, {1}")),
         "hstore_assign(hstore,text,text)": ("hstore", _call("assigned", "{0}, {1}, {2}")),
+        "hstore_output(hstore,any)": ("text", both("{text:1}")),
         "hstore_key(hstore)": ("bytea", _call("key", "{0}")),
     }
 
@@ -115,3 +118,11 @@ OF_DIMENSIONS: Mapping[str, bool] = {
     "%#": True, "hstore_matrix": True,
 }  # fmt: skip
 """The routines that look at the dimensions of arrays, and whether each makes some whatever it gets."""
+
+FUNCTIONS_BEHIND: Mapping[str, str] = {
+    "->": "fetchval", "?": "exist", "?|": "exists_any", "?&": "exists_all", "-": "delete", "||": "hs_concat",
+    "@>": "hs_contains", "<@": "hs_contained", "%%": "hstore_to_array", "%#": "hstore_to_matrix", "=": "hstore_eq",
+    "<>": "hstore_ne", "#<#": "hstore_lt", "#<=#": "hstore_le", "#>#": "hstore_gt", "#>=#": "hstore_ge",
+    "#=": "populate_record",
+}  # fmt: skip
+"""By their symbols: the functions that do what the operators do; ``->`` of an array has slice_array."""
