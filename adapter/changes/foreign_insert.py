@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
+from adapter.lake.databases import is_database
 from adapter.lake.foreign_files import ForeignFiles, flag, format_of_snapshots, format_of_table, pattern_of
 from adapter.plans.plan_cache import Plan
 from adapter.queries.read import may_skip_engines, prepare_plan
@@ -120,6 +121,10 @@ def _writer(
     assert relation.foreign is not None
     server, options = plan.catalog.get(relation.foreign.server), relation.foreign.options
     assert isinstance(server, ForeignServer)
+    if is_database(server):
+        raise FeatureNotSupported(
+            f'cannot insert into foreign table "{relation.name}"', detail="Tables of other databases are only read."
+        )
     snapshots = format_of_snapshots(options)
     if snapshots is not None:
         raise FeatureNotSupported(

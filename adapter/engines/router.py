@@ -16,6 +16,7 @@ from adapter.engines.common.engine import Engine, TableInput
 from adapter.engines.common.estimates import Estimate
 from planner.errors import FeatureNotSupported
 from planner.ir.bound import BoundQuery
+from planner.ir.file_rows import FileTable
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -39,6 +40,9 @@ def choose(
     `expected` is asked. `spark` is None when the server runs without it. Raises FeatureNotSupported (0A000) when the
     engine asked for, or every engine, cannot run it."""
     read_bytes = sum(table.bytes for table in tables.values()) + sum(table.bytes for table in query.files.values())
+    remote = next((table for table in query.files.values() if table.remote), None)
+    if remote is not None:
+        return _only_spark(query, remote, engine, spark)
     if query.system:
         return _only(local, query, "it reads the system catalogs")
     if engine == "local":
@@ -64,6 +68,15 @@ def choose(
     if other is not None and other.unsupported(query) is None:
         return Route(engine=other, reason=reason)
     raise FeatureNotSupported(reason)
+
+
+def _only_spark(query: BoundQuery, remote: FileTable, engine: str, spark: Engine | None) -> Route:
+    what = f'foreign table "{remote.name}" is one of another database, which only the spark engine reads'
+    if spark is None:
+        raise FeatureNotSupported(what, detail="The Spark engine is not configured.")
+    if engine == "local":
+        raise FeatureNotSupported(what, hint="SET engine = auto.")
+    return _only(spark, query, "it reads a table of another database")
 
 
 def _only(engine: Engine, query: BoundQuery, reason: str) -> Route:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from adapter.lake.databases import RemoteRows
 from adapter.results import RecordBatch
 from adapter.store_errors import sql_error
 from adapter.threads import Workers
@@ -187,13 +188,13 @@ def _without_old_days(dialect: Dialect, read: str) -> str:
     return f"CASE WHEN {read} < DATE '{_FIRST_DAY}' THEN {refused} ELSE {read} END"
 
 
-def rows_of_files(files: Mapping[int, FileTable]) -> dict[int, FileRows]:
+def rows_of_files(files: Mapping[int, FileTable]) -> dict[int, FileRows | RemoteRows]:
     """What engines read of the `files` of a query."""
-    return {id: FileRows(table) for id, table in files.items()}
+    return {id: table.content if table.remote else FileRows(table) for id, table in files.items()}
 
 
 async def checked(
-    stream: Callable[[], AsyncIterator[RecordBatch]], files: Iterable[FileRows], threads: Workers
+    stream: Callable[[], AsyncIterator[RecordBatch]], files: Iterable[FileRows | RemoteRows], threads: Workers
 ) -> AsyncIterator[RecordBatch]:
     """The batches of `stream`, which reads `files`. Raises 58030 or 58P01 at the end when one of them has changed."""
     batches: Any = stream()
@@ -201,6 +202,8 @@ async def checked(
         async for batch in running:
             yield batch
     for rows in files:
+        if isinstance(rows, RemoteRows):
+            continue
         try:
             await threads.run(rows.table.check_unchanged)
         except FileTrouble as trouble:

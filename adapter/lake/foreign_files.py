@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from adapter.access.membership import is_superuser
+from adapter.lake.databases import is_database, remote_table
 from adapter.lake.file_conditions import FilesNeeded
 from adapter.lake.file_tables import file_table
 from adapter.store_errors import sql_error
@@ -143,6 +145,9 @@ class ForeignFiles:
         server = catalog.get(relation.foreign.server)
         assert isinstance(server, ForeignServer)
         options = relation.foreign.options
+        if is_database(server):
+            superuser = is_superuser(catalog, role)
+            return remote_table(relation.name, server, options, read, role, superuser=superuser)
         declared = [pa.field(name, arrow_type(type)) for name, type in read.columns]
         try:
             table = self._table(server, options, role, declared, needed)

@@ -188,6 +188,10 @@ def _report(
     if read is not None and read.query.files:
         found: list[dict[str, Any]] = []
         for file_table in read.query.files.values():
+            if file_table.remote:
+                lines.append(f"Query of {file_table.name}: {file_table.content.query}")
+                found.append({"Relation Name": file_table.name, "Query": file_table.content.query})
+                continue
             kept, listed, size = len(file_table.content.files), file_table.content.listed, file_table.bytes
             if file_table.name is None:
                 lines.append(f"Files: {kept}, {size} bytes")

@@ -13,7 +13,7 @@ from planner.ir.nodes import ColumnRef, CteScan, Field, Project, Rel, Scalar
 from planner.ir.physical import ELEMENT_ARRAYS
 from planner.resolution.casting import apply_type_modifier, explicit_cast, with_shape
 from planner.resolution.statement import Statement
-from planner.syntax.file_names import says_types, table_format
+from planner.syntax.file_names import is_remote, says_types, table_format
 from planner.syntax.options import boolean_value
 from planner.types import types as t
 from planner.types.types import SqlType, column_type, numeric_precision_scale, type_of_column
@@ -25,19 +25,22 @@ _HELD = frozenset(
 _WRITTEN = _HELD - {t.BYTEA, t.TIME}
 """Those that texts of CSV and JSON are read as."""
 
+_ASKED = frozenset({t.BOOL, t.INT2, t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, t.BYTEA, t.TEXT})
+"""Those that Spark has from other databases as they are there."""
+
 _ARRAYS = {ELEMENT_ARRAYS[oid] for oid in _HELD}
 MAX_PRECISION = 38
 
 
-def read_type(type: SqlType, *, written: bool) -> SqlType:
-    """As what values of `type` are read; `written`: from texts."""
-    if type.oid in (_WRITTEN if written else _HELD):
+def read_type(type: SqlType, *, written: bool, remote: bool = False) -> SqlType:
+    """As what values of `type` are read; `written`: from texts; `remote`: from another database."""
+    if type.oid in (_ASKED if remote else _WRITTEN if written else _HELD):
         return column_type(type.oid)
     if type.oid == t.NUMERIC and type.typmod >= 0 and type == column_type(t.NUMERIC, type.typmod):
         digits = numeric_precision_scale(type.typmod)
         if digits is not None and 0 <= digits[1] <= digits[0] <= MAX_PRECISION:
             return type
-    if type.oid in _ARRAYS and not type.dimensioned and not written:
+    if type.oid in _ARRAYS and not type.dimensioned and not written and not remote:
         return column_type(type.oid)
     return SqlType(t.TEXT)
 
@@ -46,9 +49,13 @@ def foreign_rows(statement: Statement, relation: Relation, fields: tuple[Field, 
     """The rows of a foreign table, as `fields` of its live columns."""
     assert relation.foreign is not None
     written = not says_types(table_format(relation.foreign.options))
+    remote = is_remote(relation.foreign.options)
     names = file_names(relation)
     id = FILE_ROWS - len(statement.files) - len(statement.foreign)
-    held = [read_type(type_of_column(column).without_domain(), written=written) for column in relation.live_columns()]
+    held = [
+        read_type(type_of_column(column).without_domain(), written=written, remote=remote)
+        for column in relation.live_columns()
+    ]
     raw = tuple(statement.new_field(name, type) for name, type in zip(names, held, strict=True))
     statement.foreign[id] = ForeignRead(
         oid=relation.oid, role=statement.required.role, columns=tuple(zip(names, held, strict=True))

@@ -33,6 +33,8 @@ class FileTable(Struct, frozen=True, kw_only=True, eq=False):
     content: Any
     name: str | None = None
     """Of a foreign table: what it is called."""
+    remote: bool = False
+    """Whether it is one of another database, which Spark alone can ask."""
 
 
 class ForeignRead(Struct, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ def _classes() -> Mapping[str, type[SqlError]]:
 _BY_STATE = _classes()
 
 
-def _named(
+def named_error(
     sqlstate: str,
     message: str,
     detail: str = "",
@@ -58,6 +58,7 @@ def _named(
     datatype: str = "",
     constraint: str = "",
 ) -> SqlError:
+    """The error of this SQLSTATE."""
     known = _BY_STATE.get(sqlstate)
     if known is None:
         known = type("EngineError", (SqlError,), {"sqlstate": sqlstate})
@@ -76,7 +77,7 @@ def _own(message: str) -> SqlError | None:
     if match is None:
         return None
     message, *more = parts_of(match[2] or match[4] or "")
-    return _named(match[1] or match[3], message, *more)
+    return named_error(match[1] or match[3], message, *more)
 
 
 def translate(

@@ -26,6 +26,11 @@ def table_format(options: Iterable[tuple[str, str]]) -> str:
     return given.get("format", format_of(given.get("path", ""))).lower()
 
 
+def is_remote(options: Iterable[tuple[str, str]]) -> bool:
+    """Whether a foreign table with these options is one of another database."""
+    return any(name in ("table_name", "query") for name, _ in options)
+
+
 def says_types(format: str) -> bool:
     """Whether files of `format`, or tables of it, say what types their columns have; others hold texts."""
     return format not in ("csv", "json")

@@ -2,7 +2,7 @@
 
 Each folder with files of one format is a table, and so is each Iceberg or Delta table in one, and each file; they are
 called as the folder, or as the file without what its format ends in. Of a server with an Iceberg catalog the folder is
-a namespace.
+a namespace. Of a server of another database it is a schema.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from functools import partial
 
 from adapter.definitions.foreign.options import checked_names
 from adapter.definitions.foreign.servers import require_server
-from adapter.definitions.foreign.tables import create_foreign_table
+from adapter.definitions.foreign.tables import create_foreign_table, remote_columns
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import check_create, require_schema
 from adapter.execution.statement import Running
+from adapter.lake.databases import check_access, database_of, is_database
 from adapter.lake.foreign_files import TABLE_OPTIONS, joined
 from adapter.store_errors import sql_error
-from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidName, InvalidSchemaName
+from planner.errors import DatatypeMismatch, FdwSchemaNotFound, FeatureNotSupported, InvalidName, InvalidSchemaName
 from planner.statements import foreign as ft
 from planner.syntax.file_names import format_of, without_suffix
 from planner.syntax.qualified_names import QualifiedName
@@ -38,6 +39,9 @@ async def import_foreign_schema(running: Running, statement: ft.ImportForeignSch
     server = require_server(catalog, statement.server)
     running.session.rights(catalog).require("S", server.oid, "U")
     check_create(running, catalog, require_schema(catalog, statement.schema))
+    if is_database(server):
+        await _import_database(running, statement, server)
+        return
     options = dict(checked_names(statement.options, TABLE_OPTIONS - {"path", "format"}))
     role = running.session.values.identity.current
     found: Mapping[str, Sequence[tuple[str, str]]]
@@ -67,6 +71,31 @@ async def import_foreign_schema(running: Running, statement: ft.ImportForeignSch
                 server=server.name,
                 options=tuple(made.items()),
             ),
+        )
+
+
+async def _import_database(running: Running, statement: ft.ImportForeignSchema, server: ForeignServer) -> None:
+    """The tables and views of a schema of another database. HV00Q for a schema that there is not."""
+    from adapter.engines.spark.databases.jdbc import table_names
+
+    checked_names(statement.options, ())
+    database = database_of(server, running.session.values.identity.current)
+    check_access(database, superuser=running.session.rights(own_catalog(running)).is_superuser)
+    names = await running.engines.spark().ask(lambda jvm: table_names(jvm, database, statement.remote))
+    if names is None:
+        raise FdwSchemaNotFound(f'schema "{statement.remote}" is not present on foreign server "{server.name}"')
+    tables = [
+        (name, (("schema_name", statement.remote), ("table_name", name)))
+        for name in names
+        if statement.tables is None or (name in statement.tables) != statement.but
+    ]
+    for name, columns in await remote_columns(running, server, tables):
+        await create_foreign_table(
+            running,
+            ft.CreateForeignTable(
+                name=QualifiedName(name=name, schema=statement.schema), server=server.name, options=dict(tables)[name]
+            ),
+            columns,
         )
 
 

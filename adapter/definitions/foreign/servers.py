@@ -13,6 +13,7 @@ from adapter.definitions.common.owners import require_owner
 from adapter.definitions.foreign.options import altered, checked_names
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
+from adapter.lake import databases
 from adapter.lake.file_tables import READING_ROLE
 from adapter.lake.foreign_files import MAPPING_OPTIONS, SERVER_OPTIONS
 from adapter.results import Notice
@@ -74,18 +75,23 @@ async def alter_server(running: Running, statement: ft.AlterServer) -> None:
 
 
 async def _check_options(running: Running, before: Options, options: Options) -> None:
-    checked_names(options, SERVER_OPTIONS)
-    if not dict(options).get("path"):
+    of_database = "url" in dict(options)
+    checked_names(options, databases.SERVER_OPTIONS if of_database else SERVER_OPTIONS)
+    if of_database:
+        databases.check_server(options)
+    elif not dict(options).get("path"):
         raise InvalidParameterValue(
             'option "path" is required for servers of foreign-data wrapper "lake"',
-            hint="It is the folder or the prefix of objects below which the files of its tables are.",
+            hint="It is the folder or the prefix of objects below which the files of its tables are; url stands for it "
+            "where they are those of another database.",
         )
     # With the path go the operator's own credentials.
     if before != options and not running.session.has_privileges_of(READING_ROLE):
         raise InsufficientPrivilege(
             f"only superuser or a role with privileges of the {READING_ROLE} role may specify the options of a server"
         )
-    await running.services.file_threads.run(partial(running.services.foreign_files.check_server, options))
+    if not of_database:
+        await running.services.file_threads.run(partial(running.services.foreign_files.check_server, options))
 
 
 def rename_server(running: Running, name: str, new_name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from adapter.definitions.foreign.servers import require_server
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import creation_schema
 from adapter.execution.statement import Running
+from adapter.lake import databases
 from adapter.lake.foreign_files import COLUMN_OPTIONS, TABLE_OPTIONS
 from adapter.results import Notice
 from planner.errors import DuplicateColumn, FeatureNotSupported, InvalidParameterValue
@@ -31,8 +33,11 @@ from storage.catalog.outside import ForeignServer, ForeignTable, Options
 from storage.catalog.temporary import is_temporary
 
 
-async def create_foreign_table(running: Running, statement: ft.CreateForeignTable) -> None:
-    """CREATE FOREIGN TABLE. Without columns it has those of the files."""
+async def create_foreign_table(
+    running: Running, statement: ft.CreateForeignTable, known: tuple[Column, ...] | None = None
+) -> None:
+    """CREATE FOREIGN TABLE. Without columns it has those of the files, or of the other database; `known` are those that
+    it has been asked for."""
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name, located=True)
     if is_temporary(schema.oid):
@@ -43,7 +48,9 @@ async def create_foreign_table(running: Running, statement: ft.CreateForeignTabl
     running.session.rights(catalog).require("S", server.oid, "U")
     running.transaction.rely_on([server])
     await _check_table(running, server, statement.options)
-    if statement.columns:
+    if known is not None:
+        columns = known
+    elif statement.columns:
         columns = _columns(statement)
     else:
         columns = await _inferred(running, server, statement.options)
@@ -80,6 +87,9 @@ def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
 
 async def _inferred(running: Running, server: ForeignServer, options: Options) -> tuple[Column, ...]:
     role = running.session.values.identity.current
+    if databases.is_database(server):
+        ((_, found_columns),) = await remote_columns(running, server, [("", options)])
+        return found_columns
     work = partial(running.services.foreign_files.inferred, server, options, role)
     found = await running.services.file_threads.run(work)
     return tuple(
@@ -88,8 +98,35 @@ async def _inferred(running: Running, server: ForeignServer, options: Options) -
     )
 
 
+async def remote_columns(
+    running: Running, server: ForeignServer, tables: Sequence[tuple[str, Options]]
+) -> list[tuple[str, tuple[Column, ...]]]:
+    """The columns that tables of another database have there, by names. What there is no type for here is text.
+    Raises what the other database raises, and 55000 without Spark."""
+    from adapter.engines.spark.databases.jdbc import columns_of
+
+    database = databases.database_of(server, running.session.values.identity.current)
+    databases.check_access(database, superuser=running.session.rights(own_catalog(running)).is_superuser)
+    sources = [databases.remote_source(options) for _, options in tables]
+    found = await running.engines.spark().ask(lambda jvm: columns_of(jvm, database, sources))
+    return [
+        (
+            name,
+            tuple(
+                column_of_type(attnum, label, databases.local_type(written), not_null=not_null)
+                for attnum, (label, written, not_null) in enumerate(columns, 1)
+            ),
+        )
+        for (name, _), columns in zip(tables, found, strict=True)
+    ]
+
+
 async def _check_table(running: Running, server: ForeignServer, options: Options) -> None:
     """HV00D, 22023, 42501 for options that a table of the server cannot have."""
+    if databases.is_database(server):
+        checked_names(options, databases.TABLE_OPTIONS)
+        databases.check_table(options)
+        return
     checked_names(options, TABLE_OPTIONS)
     if not {"path", "table"} & dict(options).keys():
         raise InvalidParameterValue(

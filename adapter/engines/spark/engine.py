@@ -42,11 +42,12 @@ from adapter.engines.spark.result_spool import (
     SpooledResult,
     StoredSpool,
 )
-from adapter.engines.spark.results import ResultTooLarge, collect, spark_error, told_error
+from adapter.engines.spark.results import ResultTooLarge, collect, spark_error, told_error, trouble_with
 from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
+from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows
 from planner.common_errors import canceled
 from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
@@ -187,6 +188,11 @@ class SparkEngine:
                 if process.stat().st_mtime < limit:
                     with suppress(OSError):
                         process.rmdir()
+
+    async def ask(self, question: Callable[[Any], T]) -> T:
+        """What `question` answers, of the JVM. It blocks, on a thread of its own. Raises 55000 without a JVM."""
+        spark = await self._runtime.ready()
+        return await self._runtime.run(lambda: question(spark.jvm))
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""
@@ -424,6 +430,8 @@ class SparkEngine:
                 for key, rows in (extra or {}).items():
                     if isinstance(rows, FileRows):
                         name = views.register_files(rows, profile, scratch)
+                    elif isinstance(rows, RemoteRows):
+                        name = views.register_remote(rows, profile)
                     else:
                         name = views.register(rows, _spark_columns(rows), profile)
                     registered.append(name)
@@ -446,7 +454,7 @@ class SparkEngine:
             if execution.canceled.is_set():
                 raise canceled() from error
             for rows in (extra or {}).values():
-                trouble = rows.trouble(error) if isinstance(rows, FileRows) else None
+                trouble = trouble_with(rows, error)
                 if trouble is not None:
                     raise trouble from error
             # NOTE: asked before the JVM is given up, which knows what was wrong.

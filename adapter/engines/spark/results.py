@@ -6,6 +6,9 @@ import re
 from typing import Any
 
 from adapter.engines.common.engine import RecordBatch
+from adapter.engines.spark.databases.jdbc import remote_error
+from adapter.lake.databases import RemoteRows
+from adapter.lake.file_rows import FileRows
 from planner.common_errors import canceled
 from planner.errors import IoError, OutOfMemory, SqlError
 from planner.lowering.engine_errors import translate
@@ -77,6 +80,16 @@ def told_error(error: BaseException) -> SqlError | None:
         return spark_error(error)
     except (Py4JError, OSError):
         return None
+
+
+def trouble_with(rows: object, error: BaseException) -> SqlError | None:
+    """What `error` says of rows that are not in our tables; None when it is not about them."""
+    match rows:
+        case FileRows():
+            return rows.trouble(error)
+        case RemoteRows():
+            return remote_error(error, rows.database)
+    return None
 
 
 def _java_error(exception: Any, text: str) -> SqlError:

@@ -36,8 +36,10 @@ from adapter.engines.common.scan_sources import (
     without_deleted,
 )
 from adapter.engines.spark.cluster.side_files import SideFiles
+from adapter.engines.spark.databases.jdbc import frame
 from adapter.engines.spark.profiles import Profile
 from adapter.engines.spark.runtime import Spark
+from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows
 from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
@@ -174,6 +176,13 @@ class SparkViews:
             sent=partial(files.sent, view=name),
         )
         frame.createOrReplaceTempView(name)
+        return name
+
+    def register_remote(self, rows: RemoteRows, profile: Profile) -> str:
+        """A view of rows of another database; `drop` it afterwards."""
+        name = f"remote{next(self._names)}"
+        session = self._spark.sessions[profile]._jsparkSession
+        frame(session, self._spark.jvm.PythonUtils.toSeq, rows).createOrReplaceTempView(name)
         return name
 
     def drop(self, name: str, profile: Profile) -> None:
