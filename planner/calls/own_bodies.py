@@ -79,14 +79,14 @@ truncated(int8) int8: $1
 truncated(numeric) numeric: trunc($1)
 truncated(float8) float8: trunc($1)
 truncated(text) text: $1
-truncated(bool) bool: $1
+truncated(bool) int4: $1::int4
 rounded_away(int2) int2: $1
 rounded_away(int4) int4: $1
 rounded_away(int8) int8: $1
 rounded_away(numeric) numeric: round($1)
 rounded_away(float8) numeric: round($1::numeric)
 rounded_away(text) text: $1
-rounded_away(bool) bool: $1
+rounded_away(bool) int4: $1::int4
 text_of(text) text: $1
 text_of(int2) text: $1::text
 text_of(int4) text: $1::text
@@ -139,6 +139,20 @@ date_trunc_plain(text timestamptz) timestamptz: date_trunc($1, $2)
 date_trunc_alike(text date) date: date_trunc($1, $2)::date
 date_trunc_alike(text timestamp) timestamp: date_trunc($1, $2)
 date_trunc_alike(text timestamptz) timestamptz: date_trunc($1, $2)
+rounded_even(int8) int8: $1
+rounded_even(numeric) numeric: round($1)
+rounded_even(float8) float8: round($1)
+rounded_even(int8 int4) numeric: round($1::numeric, $2)
+rounded_even(numeric int4) numeric: round($1, $2)
+rounded_even(float8 int4) float8: round($1 * power(10, $2)) / power(10, $2)
+whole_days(date date) int8: ($1 - $2)::int8
+whole_days(timestamp timestamp) int8: trunc(extract(epoch from $1 - $2) / 86400)::int8
+whole_days(timestamptz timestamptz) int8: trunc(extract(epoch from $1 - $2) / 86400)::int8
+sum_or_text(text text) text: $1 || $2
+sum_or_text(int4 int4) int4: $1 + $2
+sum_or_text(int8 int8) int8: $1 + $2
+sum_or_text(numeric numeric) numeric: $1 + $2
+sum_or_text(float8 float8) float8: $1 + $2
 """
 
 

@@ -40,7 +40,9 @@ Sign(this)|all|sign({this})
 Ceil(this)|all|ceil({this})
 Floor(this)|all|floor({this})
 Round(this)|all|tidegate.rounded({this})
+Round(this)|mysql|tidegate.rounded_even({this})
 Round(this decimals)|all|tidegate.rounded({this}, {decimals})
+Round(this decimals)|mysql|tidegate.rounded_even({this}, {decimals})
 Factorial(this)|spark duckdb|factorial({this})
 WidthBucket(this min_value max_value num_buckets)|spark trino snowflake|
   width_bucket({this}, {min_value}, {max_value}, {num_buckets})
@@ -155,21 +157,8 @@ Second(this)|spark mysql snowflake duckdb trino|floor(extract(second from {this}
 LastDay(this)|all|(date_trunc('month', {this}::date) + interval '1 month' - interval '1 day')::date
 DateDiff(this expression)|spark mysql|({this}::date - {expression}::date)
 DateDiff(this expression unit=DAY)|all|({this}::date - {expression}::date)
+DateDiff(this expression unit=DAY)|trino spark databricks|tidegate.whole_days({this}, {expression})
 TsOrDsDiff(this expression unit=DAY)|all|({this}::date - {expression}::date)
-DateAdd(this expression unit=DAY)|trino bigquery snowflake mysql tsql|
-  tidegate.date_plus({this}, make_interval(days => ({expression})::int))
-DateAdd(this expression unit=WEEK)|trino bigquery snowflake mysql tsql|
-  tidegate.date_plus({this}, make_interval(days => 7 * ({expression})::int))
-DateAdd(this expression unit=MONTH)|trino bigquery snowflake mysql tsql|
-  tidegate.date_plus({this}, make_interval(months => ({expression})::int))
-DateAdd(this expression unit=YEAR)|trino bigquery snowflake mysql tsql|
-  tidegate.date_plus({this}, make_interval(years => ({expression})::int))
-DateSub(this expression unit=DAY)|bigquery mysql|
-  tidegate.date_plus({this}, make_interval(days => -({expression})::int))
-DateSub(this expression unit=MONTH)|bigquery mysql|
-  tidegate.date_plus({this}, make_interval(months => -({expression})::int))
-DateSub(this expression unit=YEAR)|bigquery mysql|
-  tidegate.date_plus({this}, make_interval(years => -({expression})::int))
 TsOrDsAdd(this expression unit=DAY)|spark databricks hive|({this}::date + ({expression})::int)
 AddMonths(this expression)|spark databricks hive|({this}::date + make_interval(months => {expression}))::date
 Array(expressions)|spark duckdb trino bigquery|ARRAY[{expressions}]

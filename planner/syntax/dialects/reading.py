@@ -190,6 +190,10 @@ class _Conversion:
             operator = f"{'not ' if like.args.get('negate') else ''}{type(like).__name__.lower()}"
             value, pattern, escape = map(self.converted, (like.this, like.expression, node.expression))
             return exp.Var(this=f"({text(value)} {operator} {text(pattern)} escape {text(escape)})")
+        if name == "DateDiff" and self._dialect == "spark" and node.args.get("unit"):
+            # With a unit it counts between moments, though sqlglot takes days of both.
+            for key in ("this", "expression"):
+                node.set(key, node.args[key].this if isinstance(node.args[key], exp.TsOrDsToDate) else node.args[key])
         for key, value in list(node.args.items()):
             if isinstance(value, exp.Expression):
                 if not (name in ("Interval", "Extract") and isinstance(value, exp.Var)):

@@ -131,6 +131,8 @@ def _sum(node: Any, dialect: str) -> Any:
     """Addition and subtraction, of which one side may be an interval."""
     sign = "+" if type(node).__name__ == "Add" else "-"
     a, b = text(node.this), text(node.expression)
+    if dialect == "tsql" and sign == "+":
+        return f"tidegate.sum_or_text({a}, {b})"
     if type(node.expression).__name__ == "Interval":
         unit = str(node.expression.args["unit"]).upper()
         if _literal(node.this) is not None:
@@ -174,7 +176,7 @@ def _as_type(wanted: str, given: Any, dialect: str) -> str:
     whole = wanted in ("integer", "bigint", "smallint")
     if whole and dialect in SPARK | {"tsql"}:
         return f"tidegate.truncated({value})::{wanted}"
-    if whole and dialect != "duckdb" and _literal(given) is None:
+    if whole and dialect not in ("duckdb", "mysql") and _literal(given) is None:
         return f"tidegate.rounded_away({value})::{wanted}"
     if wanted == "text" and _literal(given) is None:
         return f"tidegate.{'spark_text' if dialect in SPARK else 'text_of'}({value})"
@@ -378,6 +380,19 @@ def _span(node: Any, dialect: str) -> Any:
     return f"trunc(extract(epoch from {later}::timestamp - {earlier}::timestamp) / {seconds})::bigint"
 
 
+_MOVED: Mapping[str, str] = {"DAY": "days", "WEEK": "weeks", "MONTH": "months", "YEAR": "years"}
+
+
+def _moved(node: Any, dialect: str) -> Any:
+    """DATE_ADD and DATE_SUB of a date or a moment; what a text is meant as, each dialect decides by itself."""
+    unit = _MOVED.get(str(getattr(node.args.get("unit"), "this", "")).upper())
+    if unit is None or _literal(node.this) is not None or dialect in SPARK | {"duckdb"}:
+        return None
+    sign = "-" if type(node).__name__ == "DateSub" else ""
+    interval = f"make_interval({unit} => {sign}({text(node.expression)})::int)"
+    return f"tidegate.date_plus({text(node.this)}, {interval})"
+
+
 def _list(node: Any, dialect: str) -> Any:
     """COLLECT_LIST."""
     if dialect in ("duckdb", "trino"):
@@ -403,7 +418,7 @@ def _concatenated(node: Any, dialect: str) -> Any:
     if type(value).__name__ == "Order":
         order = " ORDER BY " + ", ".join(map(_inner, value.expressions))
         value = value.this
-    cast = "::text" if dialect == "mysql" else ""
+    cast = "::text" if dialect in ("mysql", "snowflake") else ""
     distinct = "DISTINCT " if type(value).__name__ == "Distinct" else ""
     if distinct:
         if len(value.expressions) != 1 or order:
@@ -473,6 +488,7 @@ _LINES: tuple[tuple[str, str, Rule], ...] = (
     ("TimeToStr", "this format", _formatted),
     ("DateTrunc TimestampTrunc", "this unit input_type_preserved", _truncated),
     ("Extract", "this expression", _field),
+    ("DateAdd DateSub", "this expression unit", _moved),
     ("TimestampDiff", "this expression unit", _span),
     ("ArrayAgg", "this nulls_excluded", _list),
     ("Anonymous", "this expressions", _of_user),

@@ -93,6 +93,10 @@ _LENGTHS: Mapping[str, str] = {
     "DATETIME2": "timestamp",
     "TIMESTAMPTZ": "timestamptz",
 }
+_UNPADDED: Mapping[str, str] = {"mysql": "VARCHAR", "snowflake": "VARCHAR", "trino": ""}
+"""What a text of a fixed length is where its values are not filled up with blanks; empty where the blanks count, which
+they do not in PostgreSQL."""
+
 MAX_DIGITS = 6
 """Digits of seconds that a timestamp of PostgreSQL has."""
 
@@ -100,6 +104,8 @@ MAX_DIGITS = 6
 def type_name(dialect: str, name: str, parameters: tuple[str, ...]) -> str | None:
     """PostgreSQL's type for a dialect's, which sqlglot calls `name`; None when nobody has vouched for it."""
     if parameters:
+        if name in ("CHAR", "NCHAR") and dialect in _UNPADDED:
+            name = _UNPADDED[dialect]
         known = _LENGTHS.get(name)
         if known is not None and known.startswith("timestamp") and int(parameters[0]) > MAX_DIGITS:
             return None

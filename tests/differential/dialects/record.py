@@ -1,4 +1,4 @@
-"""Writes the answers of the real engines into the statements of `common`, `spark` and `duckdb`:
+"""Writes the answers of the real engines into the statements of `common`, `spark`, `hive` and `duckdb`:
 ``python -m tests.differential.dialects.record``. What is refused here stays refused.
 """
 
@@ -41,7 +41,7 @@ def of_spark() -> Callable[[str], list[Any]]:
 
 def main() -> None:
     """Rewrite the files."""
-    for engine, names in ((of_duckdb, ("common", "duckdb")), (of_spark, ("spark",))):
+    for engine, names in ((of_duckdb, ("common", "duckdb")), (of_spark, ("spark", "hive"))):
         run = engine()
         for name in names:
             file = STATEMENTS / f"{name}.txt"
