@@ -163,10 +163,6 @@ class CharacterNotInRepertoire(DataException):
     sqlstate = "22021"
 
 
-class ProhibitedSqlStatementAttempted(SqlError):
-    sqlstate = "2F003"
-
-
 class ExternalRoutineInvocation(SqlError):
     sqlstate = "39000"
 
@@ -585,10 +581,6 @@ class CannotConnectNow(OperatorIntervention):
 
 class FdwInvalidOptionName(SqlError):
     sqlstate = "HV00D"
-
-
-class FdwSchemaNotFound(SqlError):
-    sqlstate = "HV00Q"
 
 
 class IoError(SqlError):

@@ -70,6 +70,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "engines",
         "engines.spark",
         "engines.spark.cluster",
+        "engines.spark.databases",
         "engines.local",
         "engines.common",
         "admission",

@@ -19,7 +19,8 @@ from adapter.execution.statement import Running
 from adapter.lake.databases import check_access, database_of, is_database
 from adapter.lake.foreign_files import TABLE_OPTIONS, joined
 from adapter.store_errors import sql_error
-from planner.errors import DatatypeMismatch, FdwSchemaNotFound, FeatureNotSupported, InvalidName, InvalidSchemaName
+from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidName, InvalidSchemaName
+from planner.lowering.engine_errors import named_error
 from planner.statements import foreign as ft
 from planner.syntax.file_names import format_of, without_suffix
 from planner.syntax.qualified_names import QualifiedName
@@ -83,7 +84,8 @@ async def _import_database(running: Running, statement: ft.ImportForeignSchema, 
     check_access(database, superuser=running.session.rights(own_catalog(running)).is_superuser)
     names = await running.engines.spark().ask(lambda jvm: table_names(jvm, database, statement.remote))
     if names is None:
-        raise FdwSchemaNotFound(f'schema "{statement.remote}" is not present on foreign server "{server.name}"')
+        # fdw_schema_not_found
+        raise named_error("HV00Q", f'schema "{statement.remote}" is not present on foreign server "{server.name}"')
     tables = [
         (name, (("schema_name", statement.remote), ("table_name", name)))
         for name in names

@@ -1,1 +1,4 @@
-"""Tables of other databases on Spark, by JDBC. Imports what is beside it and below; `jdbc` is all there is."""
+"""Tables of other databases on Spark, by JDBC.
+
+May import `lake` and the planner. Read `jdbc` first: it is all there is.
+"""
