@@ -21,7 +21,6 @@ from planner.errors import (
     UndefinedObject,
 )
 from planner.ir.file_rows import FileTable, ForeignRead
-from planner.lowering.engine_errors import named_error
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
 from planner.types import types as t
@@ -140,6 +139,9 @@ def check_access(database: Database, *, superuser: bool) -> None:
             hint="CREATE USER MAPPING FOR ... SERVER ... OPTIONS (user '...', password '...').",
         )
     if database.password is None and not superuser:
+        # NOTE: imported here, so that a server listens before it loads what engines need.
+        from planner.lowering.engine_errors import named_error
+
         # sql_routine_exception: prohibited_sql_statement_attempted
         raise named_error(
             "2F003", "password is required", "Non-superusers must provide a password in the user mapping."
