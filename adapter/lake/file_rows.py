@@ -25,6 +25,7 @@ from adapter.threads import Workers
 from planner.dialects.dialect import Dialect
 from planner.dialects.of_engine import dialect_of
 from planner.errors import FeatureNotSupported, SqlError
+from planner.files.arrow_types import sql_type
 from planner.ir.file_rows import FileTable
 from planner.ir.physical import arrow_type
 from planner.types.types import SqlType
@@ -118,7 +119,7 @@ class FileRows:
             self._copy(path)
             return reader.schema(ddl).parquet(to_seq([sent(path)]))
         columns = list(zip(self.table.columns, self.types, strict=True))
-        ddl = ", ".join(f"{spark.quoted_name(column.name)} {_stored(column, type)}" for column, type in columns)
+        ddl = ", ".join(f"{spark.quoted_name(column.name)} {_stored(column)}" for column in self.table.columns)
         if self.table.root is not None:
             reader = reader.option("basePath", self.table.root)
         files = to_seq([file.path for file in self.table.files])
@@ -250,6 +251,6 @@ def _is_common(type: pa.DataType) -> bool:
 _STORED = {pa.int8(): "TINYINT", pa.uint8(): "SMALLINT", pa.uint16(): "INT", pa.uint32(): "BIGINT"}
 
 
-def _stored(column: LakeColumn, type: SqlType) -> str:
-    """Spark's name of the type in which it reads `column`."""
-    return _STORED.get(column.type) or dialect_of("spark").type_name(type)
+def _stored(column: LakeColumn) -> str:
+    """Spark's name of the type that files have for `column`, which may not be the one that is wanted of it."""
+    return _STORED.get(column.type) or dialect_of("spark").type_name(sql_type(column.type, column.name))

@@ -59,7 +59,7 @@ def server(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tid
 def client(server: TidegateServer, request: pytest.FixtureRequest) -> Iterator[Client]:
     """A session that runs everything on one engine."""
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
-        connection.execute(f"SET tidegate.engine = '{request.param}'")
+        connection.execute(f"SET engine = '{request.param}'")
         connection.execute("DROP SCHEMA IF EXISTS mine CASCADE")
         connection.execute("CREATE SCHEMA mine")
         connection.execute("SET search_path = mine, public")
@@ -253,7 +253,7 @@ def _dump(server: TidegateServer, database: str) -> str:
 
 
 def test_insert_writes_new_files_whole_or_not_at_all(client: Client, lake: Path) -> None:
-    engine = rows(client, "SHOW tidegate.engine")[0][0]
+    engine = rows(client, "SHOW engine")[0][0]
     folder = lake / f"made_{engine}"
     client.execute(
         "CREATE FOREIGN TABLE t (id bigint NOT NULL, v text OPTIONS (column_name 'val'), n numeric, u uuid, k int)"
@@ -288,7 +288,7 @@ def test_insert_writes_new_files_whole_or_not_at_all(client: Client, lake: Path)
 
 
 def test_insert_goes_into_folders_as_those_that_are_there(client: Client, lake: Path) -> None:
-    engine = rows(client, "SHOW tidegate.engine")[0][0]
+    engine = rows(client, "SHOW engine")[0][0]
     below = lake / f"parts_{engine}/k=1/m=a b"
     below.mkdir(parents=True)
     pq.write_table(pa.table({"id": [1]}), below / "x.parquet")

@@ -36,12 +36,7 @@ from adapter.engines.spark.folder_writes import file_rows, move, outputs_of, wri
 from adapter.engines.spark.plans import SparkPlans
 from adapter.engines.spark.profiles import Profile, profile_for
 from adapter.engines.spark.result_size import generates_rows, size_bound
-from adapter.engines.spark.result_spool import (
-    ROW_GROUP_BYTES,
-    FolderSpool,
-    SpooledResult,
-    StoredSpool,
-)
+from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, FolderSpool, SpooledResult, StoredSpool
 from adapter.engines.spark.results import ResultTooLarge, collect, spark_error, told_error, trouble_with
 from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
@@ -428,10 +423,8 @@ class SparkEngine:
             try:
                 sources = {oid: ScanSource(views.view(scan, profile, single=single)) for oid, scan in scans.items()}
                 for key, rows in (extra or {}).items():
-                    if isinstance(rows, FileRows):
+                    if isinstance(rows, FileRows | RemoteRows):
                         name = views.register_files(rows, profile, scratch)
-                    elif isinstance(rows, RemoteRows):
-                        name = views.register_remote(rows, profile)
                     else:
                         name = views.register(rows, _spark_columns(rows), profile)
                     registered.append(name)

@@ -36,7 +36,7 @@ from adapter.engines.common.scan_sources import (
     without_deleted,
 )
 from adapter.engines.spark.cluster.side_files import SideFiles
-from adapter.engines.spark.databases.jdbc import frame
+from adapter.engines.spark.databases.jdbc import frame_of
 from adapter.engines.spark.profiles import Profile
 from adapter.engines.spark.runtime import Spark
 from adapter.lake.databases import RemoteRows
@@ -162,27 +162,24 @@ class SparkViews:
         (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
         return name
 
-    def register_files(self, rows: FileRows, profile: Profile, folder: Path | None) -> str:
-        """A view of rows of files; `drop` it afterwards. `folder` takes what has to be copied for Spark."""
+    def register_files(self, rows: FileRows | RemoteRows, profile: Profile, folder: Path | None) -> str:
+        """A view of rows of files, or of another database; `drop` it afterwards. `folder` takes what has to be copied
+        for Spark."""
         name = f"files{next(self._names)}"
         assert folder is not None
-        session = self._spark.sessions[profile]._jsparkSession
+        session, to_seq = self._spark.sessions[profile]._jsparkSession, self._spark.jvm.PythonUtils.toSeq
+        if isinstance(rows, RemoteRows):
+            frame_of(session, to_seq, rows).createOrReplaceTempView(name)
+            return name
         files = self._side_files
         frame = rows.spark_view(
             session,
-            self._spark.jvm.PythonUtils.toSeq,
+            to_seq,
             folder / name,
             as_they_are=rows.native and files.shared,
             sent=partial(files.sent, view=name),
         )
         frame.createOrReplaceTempView(name)
-        return name
-
-    def register_remote(self, rows: RemoteRows, profile: Profile) -> str:
-        """A view of rows of another database; `drop` it afterwards."""
-        name = f"remote{next(self._names)}"
-        session = self._spark.sessions[profile]._jsparkSession
-        frame(session, self._spark.jvm.PythonUtils.toSeq, rows).createOrReplaceTempView(name)
         return name
 
     def drop(self, name: str, profile: Profile) -> None:

@@ -42,7 +42,7 @@ _WITH_LENGTH = ("varchar", "bpchar", "bit", "varbit")
 _MAX_LENGTH = 10_485_760
 
 
-def frame(session: Any, to_seq: Callable[[list[str]], Any], rows: RemoteRows) -> Any:
+def frame_of(session: Any, to_seq: Callable[[list[str]], Any], rows: RemoteRows) -> Any:
     """A data frame of the rows, in Spark's types of theirs."""
     spark = dialect_of("spark")
     reader = session.read().format("jdbc")
