@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.client_suites.reasons import reason_for
-from tests.client_suites.suite import PASSED, Result, Results, Suite
+from tests.client_suites.suite import PASSED, Result, Results, Suite, of_class
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ def compare(suite: Suite, theirs: Results, ours: Results) -> Compared:
         title = name.partition(":")[0]
         feature = features.setdefault(title, Feature(title))
         feature.wanted += 1
-        got = ours.get(name, Result("missing", "it did not run"))
+        got = ours.get(name) or ours.get(of_class(name)) or Result("missing", "it did not run")
         if got.kind == PASSED:
             feature.passed += 1
             continue

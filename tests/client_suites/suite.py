@@ -37,6 +37,12 @@ class Suite:
     """The name of its folder below `--sources`."""
 
 
+def of_class(name: str) -> str:
+    """The name under which the set-up of a test's class fails, and with it all its tests."""
+    feature, _, test = name.partition(": ")
+    return f"{feature}: {test.partition(' ')[0]} "
+
+
 def junit_results(reports: Iterable[Path], feature: Callable[[str], str]) -> dict[str, Result]:
     """What reports in JUnit's form say. `feature` makes a feature of a test's class name."""
     found: dict[str, Result] = {}

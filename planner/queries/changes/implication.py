@@ -9,12 +9,28 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from planner.ir.nodes import BoolOp, Call, Cast, Collate, InList, IsNull, Literal, Scalar
+from planner.ir.rewrite import transform
+from planner.types.types import TEXT, VARCHAR
 
 
 def implied(predicate: Scalar, known: Sequence[Scalar]) -> bool:
     """Whether `predicate` is true of every row for which all of `known` are. False where that is not seen."""
-    given = [clause for condition in known for clause in _clauses(condition)]
-    return all(any(_follows(clause, each) for each in given) for clause in _clauses(predicate))
+    given = [clause for condition in known for clause in _clauses(transform(condition, _plain_text))]
+    return all(any(_follows(clause, each) for each in given) for clause in _clauses(transform(predicate, _plain_text)))
+
+
+def _plain_text(node: object) -> Scalar | None:
+    """What a cast between types of texts says that changes no value: the constant itself (``'a'::varchar::text``), or
+    the cast, whoever has written it."""
+    if not isinstance(node, Cast) or node.type.oid not in _TEXTS or node.type.typmod >= 0:
+        return None
+    arg: Scalar = transform(node.arg, _plain_text)
+    if arg.type.oid not in _TEXTS:
+        return None
+    return Literal(value=arg.value, type=node.type) if isinstance(arg, Literal) else Cast(arg=arg, type=node.type)
+
+
+_TEXTS = frozenset({TEXT, VARCHAR})
 
 
 def _clauses(condition: Scalar) -> Iterator[Scalar]:
