@@ -7,13 +7,13 @@ published tables costs a look at the catalog when that has changed.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
 
 from adapter.controllers.views import keeper_of
+from adapter.execution.controllers import Controller
 from adapter.publishing.published_tables import published_relations
 from adapter.publishing.pushing import Pusher
 from adapter.publishing.service import Publishing
@@ -36,30 +36,34 @@ class TableKeeper:
     """The publishing of one process, from `start` to `stop`."""
 
     def __init__(
-        self, env: Environment, publishing: Publishing, pusher: Pusher | None = None, *, every_s: float = EVERY_S
+        self,
+        env: Environment,
+        publishing: Publishing,
+        controller: Controller,
+        pusher: Pusher | None = None,
+        *,
+        every_s: float = EVERY_S,
     ) -> None:
         self._env = env
+        self._controller = controller
+        controller.owned = self._owned
         self._publishing = publishing
         self._pusher = pusher
         self._every_s = every_s
-        self._loops: list[asyncio.Task[None]] = []
         self._known: tuple[CatalogSnapshot, tuple[int, ...]] | None = None
         self._done: dict[int, tuple[CatalogSnapshot, Csn]] = {}
         """By database: the catalog and the latest write of its tables when they were published."""
 
     def start(self) -> None:
         """Begin; needs a running event loop."""
-        loop = asyncio.get_running_loop()
-        self._loops = [loop.create_task(self._keep(self._look, "tables could not be published"), name="iceberg-tables")]
+        self._controller.start(partial(self._keep, self._look, "tables could not be published"))
         if self._pusher is not None:
-            push = self._keep(partial(self._push, self._pusher), "tables could not be pushed to the Iceberg catalog")
-            self._loops.append(loop.create_task(push, name="iceberg-catalog"))
+            push = partial(self._push, self._pusher)
+            self._controller.start(partial(self._keep, push, "tables could not be pushed to the Iceberg catalog"))
 
     async def stop(self) -> None:
         """End, and return once nothing is being published any more."""
-        for loop in self._loops:
-            loop.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
+        await self._controller.stop()
 
     async def _keep(self, look: Callable[[], Awaitable[None]], trouble: str) -> None:
         failures = 0
@@ -69,6 +73,7 @@ class TableKeeper:
                 await look()
             except (SqlError, StorageError) as error:
                 failures = min(failures + 1, MOST_DOUBLINGS)
+                self._controller.failed(error)
                 log.warning(trouble, error=str(error))
             else:
                 failures = 0
@@ -89,6 +94,7 @@ class TableKeeper:
                 ):
                     found.append(oid)
             self._known = whole, tuple(sorted(found))
+        self._controller.reached(whole.csn)
         return self._known[1]
 
     def _keeps(self, database: int) -> bool:
@@ -96,6 +102,10 @@ class TableKeeper:
         env = self._env
         living = [p for p in env.cache.state.leases if p == env.process or not env.leases.is_dead(p)]
         return env.process == keeper_of(database, living)
+
+    def _owned(self) -> int:
+        """How many databases are this process's to publish."""
+        return 0 if self._known is None else sum(map(self._keeps, self._known[1]))
 
     async def _look(self) -> None:
         for database in await self._databases():

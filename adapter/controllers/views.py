@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -23,6 +24,7 @@ from msgspec import Struct
 
 from adapter.access.roles import role_name
 from adapter.controllers.view_groups import Group, groups_of, left_behind
+from adapter.execution.controllers import Controller, follow
 from adapter.execution.session_state import SessionState
 from adapter.materialized.freshness import digest_of_inputs, has_changed, inputs_of
 from adapter.materialized.journal import last_refresh
@@ -38,6 +40,7 @@ from storage.catalog.model import (
     Relation,
     Schema,
 )
+from storage.catalog.store import CatalogDelta
 from storage.environment.environment import Environment
 from storage.errors import AsOfNotReadable, StorageError, UnknownShard
 from storage.timestamps.csn import Csn
@@ -46,9 +49,6 @@ log = structlog.get_logger(__name__)
 
 GATHER_S = 0.02
 """How long changes gather before views are looked at."""
-
-IDLE_S = 0.5
-"""How often a process without views to keep looks whether there are any now."""
 
 LONGEST_PAUSE_S = 10.0
 """How often views are looked at though nothing has changed: a process may have ended."""
@@ -136,39 +136,46 @@ class _Turn:
 class ViewKeeper:
     """The refreshing of one process, from `start` to `stop`."""
 
-    def __init__(self, env: Environment, open_session: OpenSession) -> None:
+    def __init__(self, env: Environment, open_session: OpenSession, controller: Controller) -> None:
         self._env = env
         self._open_session = open_session
+        self._controller = controller
+        controller.owned = self._owned
         self._states: dict[int, _State] = {}
         self._rests: dict[int, float] = {}
         """By group, until when it leaves the machine to others."""
         self._running: dict[int, asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(MAX_AT_ONCE)
-        self._kept: tuple[CatalogSnapshot, tuple[Group, ...]] | None = None
-        self._loop: asyncio.Task[None] | None = None
+        self._groups: Mapping[int, tuple[CatalogSnapshot, tuple[Group, ...]]] = {}
+        """By database, with the catalog that they are of: the views that servers keep."""
+        self._defined = asyncio.Event()
+        """Set when there are other groups than there were."""
         self._done = asyncio.Event()
 
     def start(self) -> None:
         """Begin; needs a running event loop."""
-        self._loop = asyncio.get_running_loop().create_task(self._keep(), name="materialized-views")
+        self._controller.start(partial(follow, self._controller, self._env.catalog, self._follow), self._keep)
 
     async def stop(self) -> None:
         """End, and return once nothing is being refreshed any more."""
-        tasks = [*self._running.values(), *([] if self._loop is None else [self._loop])]
+        await self._controller.stop()
+        tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self) -> None:
         while True:
-            if not self._groups():
+            if not any(groups for _, groups in self._groups.values()):
                 # NOTE: without waiting for commits, which do not pay for views that are not there.
-                await self._env.clock.sleep(IDLE_S)
+                self._defined.clear()
+                await self._defined.wait()
                 continue
             pause_s = LONGEST_PAUSE_S
             try:
                 pause_s = await self._look()
             except StorageError as error:
+                self._controller.failed(error)
                 log.warning("materialized views could not be looked at", error=str(error))
             await self._moved(pause_s)
 
@@ -176,7 +183,12 @@ class ViewKeeper:
         """Return when something has been committed, when a turn has ended, or after the pause."""
         waiting = [
             asyncio.ensure_future(work)
-            for work in (self._env.cache.changed(), self._done.wait(), self._env.clock.sleep(pause_s))
+            for work in (
+                self._env.cache.changed(),
+                self._done.wait(),
+                self._defined.wait(),
+                self._env.clock.sleep(pause_s),
+            )
         ]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -184,24 +196,43 @@ class ViewKeeper:
             for each in waiting:
                 each.cancel()
         self._done.clear()
+        self._defined.clear()
         await self._env.clock.sleep(GATHER_S)
 
-    def _groups(self) -> tuple[Group, ...]:
-        """The views that servers keep, in their groups."""
-        whole = self._env.catalog.current()
-        if self._kept is None or self._kept[0] is not whole:
-            catalogs = [catalog for oid, catalog in whole.databases.items() if oid != WHOLE]
-            self._kept = whole, tuple(group for catalog in catalogs for group in groups_of(catalog))
-            self._states = {oid: state for oid, state in self._states.items() if oid in whole.records}
-            self._rests = {oid: rest for oid, rest in self._rests.items() if oid in whole.records}
-        return self._kept[1]
+    def _follow(self, delta: CatalogDelta, is_first: bool) -> None:
+        """The catalog has changed, or (`is_first`) is this: the groups of the databases that it changes are others."""
+        whole, known = delta.snapshot, {} if is_first else self._groups
+        found: dict[int, tuple[CatalogSnapshot, tuple[Group, ...]]] = {}
+        for oid, catalog in whole.databases.items():
+            if oid != WHOLE:
+                before = known.get(oid)
+                is_same = before is not None and before[0] is catalog
+                found[oid] = before if is_same and before is not None else (catalog, groups_of(catalog))
+        self._groups = found
+        self._states = {oid: state for oid, state in self._states.items() if oid in whole.records}
+        self._rests = {oid: rest for oid, rest in self._rests.items() if oid in whole.records}
+        self._defined.set()
+
+    def _all_groups(self) -> Iterator[Group]:
+        return (group for _, groups in self._groups.values() for group in groups)
+
+    def _living(self) -> list[str]:
+        """The processes that share the work."""
+        env = self._env
+        return [p for p in env.cache.state.leases if p == env.process or not env.leases.is_dead(p)]
+
+    def _owned(self) -> int:
+        """How many views are this process's to refresh."""
+        living = self._living()
+        groups = (group for group in self._all_groups() if keeper_of(group.key, living) == self._env.process)
+        return sum(len(group.below) for group in groups)
 
     async def _look(self) -> float:
         """Begin the turns that are due. Returns how long no other will be, as far as is known (seconds)."""
         env = self._env
-        living = [p for p in env.cache.state.leases if p == env.process or not env.leases.is_dead(p)]
+        living = self._living()
         pause_s = LONGEST_PAUSE_S
-        for group in self._groups():
+        for group in self._all_groups():
             if group.key in self._running or env.process != keeper_of(group.key, living):
                 continue
             now = max(Csn(env.cache.upper - 1), group.catalog.csn)
@@ -268,7 +299,13 @@ class ViewKeeper:
                         for view in level:
                             tasks.create_task(self._bring(turn, view))
         except StorageError as error:
+            self._controller.failed(error)
             log.warning("materialized views could not be refreshed", error=str(error))
+        except Exception as error:
+            self._controller.failed(error)
+            log.error("materialized views could not be refreshed", exc_info=error)
+            for view in group.views():
+                self._try_later(view)
         finally:
             ended = env.clock.monotonic()
             # Half of the time at most.
@@ -278,7 +315,7 @@ class ViewKeeper:
 
     async def _bring(self, turn: _Turn, view: Relation) -> None:
         """Refresh the view if it is due and need not wait."""
-        clock, group = self._env.clock, turn.group
+        group = turn.group
         state = self._states.setdefault(view.oid, _State())
         at = max(Csn(self._env.cache.upper - 1), group.catalog.csn) if turn.moment is None else turn.moment
         try:
@@ -291,14 +328,28 @@ class ViewKeeper:
                 return
             async with self._places, turn.session() as session:
                 await _refresh(session, group.catalog, view)
-        except (SqlError, StorageError) as error:
+        except Exception as error:
             turn.missed.add(view.oid)
-            state.failures += 1
-            pause_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(state.failures - 1, MOST_DOUBLINGS))
-            state.not_before = clock.monotonic() + pause_s
-            log.warning("a materialized view could not be refreshed", view=view.name, error=str(error), retry_s=pause_s)
+            pause_s = self._try_later(view)
+            self._controller.failed(error)
+            expected = isinstance(error, SqlError | StorageError)
+            log.warning(
+                "a materialized view could not be refreshed",
+                view=view.name,
+                error=str(error),
+                retry_s=pause_s,
+                exc_info=None if expected else error,
+            )
         else:
             state.failures, state.not_before, state.left_since = 0, 0.0, None
+
+    def _try_later(self, view: Relation) -> float:
+        """The view's refresh has failed; returns after how long it is tried again (seconds)."""
+        state = self._states.setdefault(view.oid, _State())
+        state.failures += 1
+        pause_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(state.failures - 1, MOST_DOUBLINGS))
+        state.not_before = self._env.clock.monotonic() + pause_s
+        return pause_s
 
     def _must_wait(self, turn: _Turn, view: Relation, state: _State) -> bool:
         """Whether the view, which is due, is not brought to the turn's moment."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from adapter.admission.admission import Admission
+from adapter.execution.controllers import Controllers
 from adapter.execution.notifications import NotificationHub
 from adapter.lake.copy_codec import CopyCodec
 from adapter.lake.foreign_files import ForeignFiles
@@ -91,6 +92,7 @@ class Services:
         self.templates = Templates(self.plans)
         self.constant_rows = ConstantRows()
         place = self.colleagues.place
+        self.controllers = Controllers(env, 0 if place is None else place.memory.own)
         between = None if place is None else BetweenWorkers.at(place, self.colleagues)
         if between is not None:
             between.catch_up = lambda: env.oracle.read_ts("user")

@@ -27,6 +27,7 @@ def families(services: Services, sessions: SessionRegistry, engines: Engines) ->
     yield from _temporary_files(services, engines)
     yield from _stores(services.env)
     yield from _upkeep(services.env)
+    yield from _controllers(services)
     yield from _views(services)
     yield from _publishing(services)
 
@@ -127,6 +128,20 @@ def _upkeep(env: Environment) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "tidegate_upkeep_troubles", "Background work of the storage that fails at present.", value=env.troubles.count
     )
+
+
+def _controllers(services: Services) -> Iterator[Metric]:
+    labels = ["controller"]
+    restarts = CounterMetricFamily(
+        "tidegate_controller_restarts", "Times that a controller has begun again after an error.", labels=labels
+    )
+    failures = CounterMetricFamily(
+        "tidegate_controller_failures", "Pieces of its work that failed, and were tried again.", labels=labels
+    )
+    for row in services.controllers.rows():
+        restarts.add_metric([row["controller"]], row["restarts"])
+        failures.add_metric([row["controller"]], row["failures"])
+    yield from (restarts, failures)
 
 
 def _views(services: Services) -> Iterator[Metric]:

@@ -16,6 +16,8 @@ from adapter.access.membership import has_privileges_of
 from adapter.access.passwords import without_passwords
 from adapter.access.roles import require_role
 from adapter.admission.admission import Place
+from adapter.execution.controllers import CONTROLLERS
+from adapter.execution.controllers import STATISTICS as COUNTING
 from adapter.execution.services import Services
 from adapter.execution.session_registry import Backend, SessionRegistry
 from adapter.execution.session_settings import current_value, setting_rows
@@ -50,9 +52,6 @@ TEMPORARY_FILES = "temporary files"
 
 SESSIONS = "sessions"
 """What each worker is asked for, of the sessions that it serves, for tidegate.sessions."""
-
-_WATCHED = frozenset({"sessions", "statements", "transactions", "shards", "servers", "oracle", "engines"})
-"""Those of the server's own relations that tell what it is doing."""
 
 STATEMENT_STATISTICS = "statement_statistics"
 STATEMENT_STATISTICS_INFO = "statement_statistics_info"
@@ -307,6 +306,8 @@ def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> li
     if relation == SESSIONS:
         place = services.colleagues.place
         return _session_rows(sessions.all(), services.env.process, 0 if place is None else place.memory.own)
+    if relation == CONTROLLERS:
+        return services.controllers.rows()
     if relation == TEMPORARY_FILES:
         return services.temporary_file_counts.rows()
     if relation == "pg_stat_progress_copy":
@@ -495,7 +496,7 @@ async def _own_relations(
         rows |= await statistics_rows(running, catalog)
     if "columns" in names:
         rows["columns"] = environment.column_rows()
-    if names & _WATCHED:
+    if names & environment.WATCHED:
         rows |= await _watched(running, catalog, names)
     if names & {"iceberg_tables", "iceberg_namespace_properties"}:
         rows |= catalog_rows(
@@ -508,6 +509,7 @@ async def statistics_rows(running: Running, catalog: CatalogSnapshot) -> Mapping
     """What the workers of this server have counted of statements. What others have run is hidden from whom may not read
     all statistics."""
     services, role = running.services, running.session.values.identity.current
+    await services.controllers.caught_up(COUNTING, catalog.csn)
     statistics, colleagues = services.statistics, services.colleagues
     counted = [*statistics.rows(), *await colleagues.rows(STATEMENT_STATISTICS, of_servers=False)]
     found = await asyncio.to_thread(merged, counted)
@@ -526,7 +528,7 @@ async def _watched(
     services, env = running.services, running.services.env
     role = running.session.values.identity.current
     everybodys = has_privileges_of(catalog, role, require_role(catalog, "pg_read_all_stats").oid)
-    denied = sorted(names & _WATCHED - {"sessions", "statements"})
+    denied = sorted(names & environment.WATCHED - {"sessions", "statements"})
     if denied and not everybodys:
         raise InsufficientPrivilege(f"permission denied for view {denied[0]}")
     found = [*own_rows(SESSIONS, running.sessions, services), *await services.colleagues.rows(SESSIONS)]
@@ -547,6 +549,8 @@ async def _watched(
             "oracle": environment.oracle_rows(env),
             "engines": environment.engine_rows({"local": True, "spark": running.engines.is_spark_started}, found),
         }
+    if CONTROLLERS in names:
+        rows[CONTROLLERS] = [*services.controllers.rows(), *await services.colleagues.rows(CONTROLLERS)]
     if "shards" in names:
         rows["shards"] = await environment.shard_rows(env, catalog)
     return rows

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from adapter.access.logins import Login, is_guarded
@@ -20,6 +21,7 @@ from adapter.access.roles import role_called
 from adapter.controllers.iceberg import TableKeeper
 from adapter.controllers.views import ViewKeeper
 from adapter.engines.engines import Engines
+from adapter.execution.controllers import STATISTICS, follow
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
 from adapter.execution.session_state import SessionState
@@ -73,9 +75,9 @@ class Server:
         self._scratch = scratch
         self._warms_spark = options.warm_spark
         self.memory = MemoryKeeper(env, engines, self.sessions)
-        self._views = ViewKeeper(env, self._open_own_session)
+        self._views = ViewKeeper(env, self._open_own_session, services.controllers.add("views"))
         pusher = Pusher(env, services.publishing, options.iceberg_catalog) if options.iceberg_catalog else None
-        self._tables = TableKeeper(env, services.publishing, pusher)
+        self._tables = TableKeeper(env, services.publishing, services.controllers.add("publishing"), pusher)
         self._base_settings = _server_defaults(options.settings)
         self._closing = False
 
@@ -148,7 +150,8 @@ class Server:
             await server.colleagues.servers.start()
         await server.services.other_servers.start()
         server.services.statistics.max_entries = int(server._base_settings["pg_stat_statements.max"])
-        server.services.statistics.start(env.catalog.subscribe_at(env.catalog.current().csn))
+        counting = server.services.controllers.add(STATISTICS)
+        counting.start(partial(follow, counting, env.catalog, server.services.statistics.follow))
         server._views.start()
         server._tables.start()
         return server
@@ -170,6 +173,7 @@ class Server:
             return
         self._closing = True
         await self._views.stop()
+        await self.services.controllers.stop()
         await self.services.statistics.stop()
         await self._tables.stop()
         if self.colleagues.mesh is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -127,11 +127,6 @@ class StatementStatistics:
         )
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, catalog: AsyncIterator[Delta]) -> None:
-        """Count as long as some database has the extension, as the changes of the catalog tell."""
-        following = asyncio.get_running_loop().create_task(self._follow(catalog), name="follow-statistics")
-        self._tasks.add(following)
-
     async def stop(self) -> None:
         """Count no more."""
         self.is_on = False
@@ -139,13 +134,15 @@ class StatementStatistics:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _follow(self, catalog: AsyncIterator[Delta]) -> None:
-        async for delta in catalog:
-            for update in delta.updates:
-                record = update.record
-                if isinstance(record, Extension) and record.name == EXTENSION:
-                    (self._wanted.add if update.diff == 1 else self._wanted.discard)(record.oid)
-            self.is_on = bool(self._wanted)
+    def follow(self, delta: Delta, is_first: bool) -> None:
+        """Count as long as some database has the extension: the catalog has changed, or (`is_first`) is this."""
+        if is_first:
+            self._wanted.clear()
+        for update in delta.updates:
+            record = update.record
+            if isinstance(record, Extension) and record.name == EXTENSION:
+                (self._wanted.add if update.diff == 1 else self._wanted.discard)(record.oid)
+        self.is_on = bool(self._wanted)
 
     # ------------------------------------------------------------ counting
 

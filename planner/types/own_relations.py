@@ -228,6 +228,27 @@ OWN_RELATIONS: Mapping[str, OwnRelation] = {
             "stats_reset": OwnColumn(TIMESTAMPTZ, "when counting began"),
         },
     ),
+    "controllers": OwnRelation(
+        15995,
+        "what does the work that follows from the catalog, on all servers of the environment",
+        {
+            "server": OwnColumn(TEXT, "server process, as in tidegate.servers"),
+            "worker": OwnColumn(INT4, "number of the worker, of servers that have several"),
+            "controller": OwnColumn(
+                TEXT,
+                "views (refreshes materialized views), publishing (of tables as Iceberg tables), statistics (of"
+                " statements) or storage (upkeep)",
+            ),
+            "catalog_csn": OwnColumn(INT8, "the newest change of the catalog that it has followed"),
+            "catalog_time": OwnColumn(TIMESTAMPTZ, "when that was made"),
+            "is_running": OwnColumn(BOOL, "whether it works; otherwise it waits to begin again after a failure"),
+            "owned": OwnColumn(INT4, "views, databases or shards that are this process's to work on at present"),
+            "restarts": OwnColumn(INT8, "how often it has begun again from the catalog after an error"),
+            "failures": OwnColumn(INT8, "pieces of its work that failed, and were or are tried again"),
+            "error": OwnColumn(TEXT, "latest error"),
+            "failed_at": OwnColumn(TIMESTAMPTZ, "when that was"),
+        },
+    ),
     "columns": OwnRelation(
         15994,
         "columns of the relations of this schema, and what they tell",

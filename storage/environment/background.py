@@ -1,7 +1,8 @@
 """What a server does by itself: loops that apply, keep the lease alive, follow the others, and maintain.
 
 A store that fails is reported once and tried again at the next round; a process that learns that it was deposed says
-so, and does nothing more of use.
+so, and does nothing more of use. A loop that fails with an error that nobody has expected begins again, from the states
+that are durable.
 
 Each applies what it has committed. Of processes that share memory (`storage.host_memory`) the first that lives
 maintains for all: it learns which shards were written to as it follows the txns shard. When it ends or is stopped the
@@ -11,7 +12,8 @@ next one does it, within seconds; for so long nobody waits, as nothing of it is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import structlog
@@ -22,6 +24,7 @@ from storage.errors import EnvironmentFenced, StorageClosed, StorageError
 from storage.host_memory import HostMemory
 from storage.membership.leases import Leases
 from storage.membership.peers import Peers
+from storage.timestamps.csn import Csn
 from storage.transactions.applier import Applier
 from storage.transactions.txns_cache import TxnsCache
 from storage.upkeep.maintenance import Maintenance
@@ -46,7 +49,8 @@ ORPHAN_ROUNDS = 120
 """Rounds of maintenance between listings of the blob store for uploads that were never committed."""
 
 FAILURE_PAUSE_S = 1.0
-"""Pause of a loop whose work has failed."""
+LAST_FAILURE_PAUSE_S = 60.0
+"""Pause of a loop whose work has failed; twice as long each time, where nobody has expected that."""
 
 
 class Background:
@@ -65,7 +69,9 @@ class Background:
         clock: Clock,
         process: str,
         host: HostMemory | None = None,
+        restarting: bool = True,
     ) -> None:
+        """`restarting` False: errors that nobody has expected end a loop, so that tests learn of them."""
         self._cache = cache
         self._applier = applier
         self._leases = leases
@@ -78,22 +84,30 @@ class Background:
         self._host = host
         self.tasks: list[asyncio.Task[None]] = []
         """The running loops, each with its name."""
+        self.maintained = Csn(0)
+        """The version of the catalog that the latest round of maintenance went by."""
+        self.restarts = 0
+        self.waits = 0
+        """Loops that have failed, and wait to begin again."""
+        self.error: str | None = None
+        """Of the latest loop that has failed."""
+        self._restarting = restarting
 
     def start(self) -> None:
         """Begin; needs a running event loop."""
-        loops = {
-            "storage-apply": self._apply(),
-            "storage-keep-alive": self._keep_alive(),
-            "storage-follow": self._cache.follow(),
-            "storage-catalog": self._react(),
-            "storage-maintenance": self._maintain(),
+        loops: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+            "storage-apply": self._apply,
+            "storage-keep-alive": self._keep_alive,
+            "storage-follow": self._cache.follow,
+            "storage-catalog": self._react,
+            "storage-maintenance": self._maintain,
         }
         if self._host is not None:
             # NOTE: at once, so that nobody else begins with the upkeep of all.
             self._host.beat(self._now_ms())
-            loops["storage-beat"] = self._beat(self._host)
+            loops["storage-beat"] = partial(self._beat, self._host)
         loop = asyncio.get_running_loop()
-        self.tasks = [loop.create_task(work, name=name) for name, work in loops.items()]
+        self.tasks = [loop.create_task(self._kept(name, work), name=name) for name, work in loops.items()]
 
     async def stop(self) -> None:
         """End every loop, and return once they have ended."""
@@ -102,6 +116,28 @@ class Background:
         await asyncio.gather(*self.tasks, return_exceptions=True)
         if self._host is not None:
             self._host.beat(0)
+
+    async def _kept(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        pause_s = FAILURE_PAUSE_S
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await work()
+                return
+            except Exception as error:
+                if not self._restarting or isinstance(error, StorageClosed):
+                    raise
+                self.error = f"{name}: {error}"
+                log.error("storage background work has failed, and begins again", loop=name, exc_info=error)
+            if self._clock.monotonic() - began > LAST_FAILURE_PAUSE_S:
+                pause_s = FAILURE_PAUSE_S
+            self.waits += 1
+            try:
+                await self._clock.sleep(pause_s)
+            finally:
+                self.waits -= 1
+            pause_s = min(LAST_FAILURE_PAUSE_S, pause_s * 2)
+            self.restarts += 1
 
     async def _apply(self) -> None:
         while True:
@@ -150,9 +186,11 @@ class Background:
             if not before:
                 # What another process has applied and not maintained.
                 self._applier.touched.update(self._cache.state.registered)
+            followed = self._catalog.current().csn
             await self._surviving(
                 self._maintenance.run(self._applier.touched, by_others=self._host is not None), "maintenance"
             )
+            self.maintained = followed
             rounds += 1
             if rounds % ORPHAN_ROUNDS == 0:
                 await self._surviving(self._maintenance.orphans.collect_new(), "orphans")

@@ -274,5 +274,6 @@ def _assemble(
             clock=clock,
             process=process,
             host=host,
+            restarting=not validate,
         ),
     )

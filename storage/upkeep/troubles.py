@@ -16,14 +16,21 @@ class Troubles:
     def __init__(self) -> None:
         self._errors: dict[str, str] = {}
         """By work, what was told last."""
+        self.failures = 0
+        """How often something has failed so far."""
 
     @property
     def count(self) -> int:
         """How much of the work fails at present."""
         return len(self._errors)
 
+    def all(self) -> dict[str, str]:
+        """By work that fails at present, its error."""
+        return dict(self._errors)
+
     def failed(self, work: str, error: Exception) -> None:
         """Note that `work` has failed and will be tried again."""
+        self.failures += 1
         text = str(error)
         if self._errors.get(work) != text:
             self._errors[work] = text

@@ -20,6 +20,9 @@ from storage.environment.environment import Environment
 from storage.errors import UnknownShard
 from storage.timestamps.csn import Csn, csn_ms
 
+WATCHED = frozenset({"sessions", "statements", "transactions", "shards", "servers", "oracle", "engines", "controllers"})
+"""Those of the server's own relations that tell what it is doing."""
+
 
 def statement_rows(sessions: Iterable[Row], now: datetime) -> list[Row]:
     """tidegate.statements: those of `sessions` that run."""
