@@ -31,6 +31,7 @@ from adapter.transactions.transaction import State
 from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState, SqlError
 from planner.ir.nodes import Literal
 from planner.statements.records import Copy
+from planner.syntax.backslashes import Conforming, conforming
 from planner.syntax.dialects.names import POSTGRES
 from planner.syntax.dialects.reading import Reading
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
@@ -193,10 +194,10 @@ class Session:
             state.statements.forget("")
         if state.portals.by_name:
             await state.portals.drop("")
-        reading: Reading | None = None
+        reading: Reading | Conforming | None = None
         try:
             with life.work:
-                if state.values.flat["dialect"] != POSTGRES:
+                if not state.reads_plainly:
                     reading = await self._read(text)
                     text = reading.text
                 lifted = None if self._plans.knows(text) else state.lifted(text)
@@ -226,10 +227,21 @@ class Session:
                 state.forget_long_plan()
             await life.wait_for_client()
 
-    async def _read(self, text: str) -> Reading:
-        """A query string of the dialect that is set, as PostgreSQL's."""
-        with self._life.aside():
-            return await self._plans.read(text, self.state.values.flat["dialect"])
+    async def _read(self, text: str) -> Reading | Conforming:
+        """A query string of the dialect that is set, as PostgreSQL's; one of PostgreSQL's with backslashes as escapes.
+        Raises 0A000 for strings that may not stand there."""
+        values = self.state.values.flat
+        if values["dialect"] != POSTGRES:
+            with self._life.aside():
+                return await self._plans.read(text, values["dialect"])
+        found = conforming(text) if len(text) <= BRIEF_TEXT_CHARS else await self._plans.aside(conforming, text)
+        if values["escape_string_warning"] == "on":
+            for each in found.warnings:
+                notice = Notice(severity="WARNING", sqlstate="22P06", message=each.message, hint=each.hint)
+                self.state.notice(notice)
+        if found.fault is not None:
+            raise found.fault
+        return found
 
     async def _parsed(self, text: str) -> tuple[Parsed, ...]:
         """The statements of a query string."""
@@ -255,8 +267,8 @@ class Session:
     async def prepare(self, name: str, text: str, param_oids: Sequence[int]) -> None:
         """Parse: make a prepared statement. Raises 42601, 42P05 and the binder's errors."""
         self._life.disarm()
-        reading: Reading | None = None
-        if self.state.values.flat["dialect"] != POSTGRES:
+        reading: Reading | Conforming | None = None
+        if not self.state.reads_plainly:
             reading = await self._read(text)
             text = reading.text
         try:

@@ -105,8 +105,6 @@ def canonical_value(setting: Setting, text: str, current: str | None = None) -> 
     match setting.type:
         case "bool":
             value = _bool_value(setting, text)
-            if value == "off" and setting.name == "standard_conforming_strings":
-                raise FeatureNotSupported("non-standard string literals are not supported")
             if value == "on" and setting.name in _NOT_TRACKED:
                 raise FeatureNotSupported(f'parameter "{setting.name}" cannot be enabled')
             return value

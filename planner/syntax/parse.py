@@ -19,6 +19,7 @@ from google._upb._message import SetAllowOversizeProtos  # type: ignore[import-u
 
 from planner.common_errors import too_deep
 from planner.errors import (
+    CharacterNotInRepertoire,
     FeatureNotSupported,
     InvalidEscapeSequence,
     InvalidName,
@@ -268,6 +269,8 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
         return too_deep()
     if message.startswith("frame "):
         return WindowingError(message, position=position)
+    if message.startswith("invalid byte sequence"):
+        return CharacterNotInRepertoire(message)
     if message.startswith("invalid name"):
         return InvalidName(message, position=position)
     return SqlSyntaxError(message, position=position)

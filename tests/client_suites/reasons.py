@@ -10,7 +10,6 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
     ("", r"language plpgsql", "no plpgsql"),
     ("", r"shell types are not supported", "base types of users are refused"),
     ("", r"CREATE RULE is not supported", "rules are refused"),
-    ("", r"non-standard string literals", "`standard_conforming_strings = off` is refused"),
     ("", r"[Hh]store", "no extension `hstore`"),
     ("", r"ranges over type citext", "no ranges over `citext`"),
     ("", r'extension "isn"', "no extension `isn`"),
@@ -24,7 +23,6 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
     ("", r"function lo_\w+\(", "no large objects"),
     ("", r"24:00|2400", "no `time '24:00'`"),
     ("", r"rows whose fields are not known", "rows are sent in binary only where their fields are known"),
-    ("psycopg", r"test_escape_\w+_1char\[off", "`standard_conforming_strings = off` is refused"),
     ("psycopg", r"test_load_record_binary", "a constant of no type in a row is sent as `text`"),
     ("", r"ALTER SYSTEM is not supported", "`ALTER SYSTEM`, with which the set-up begins, is refused"),
     ("node-postgres", r"notice-tests", "`DO` is refused: no plpgsql"),
@@ -39,7 +37,6 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
     ("psycopg2", r"NotGreedy|not_greedy", "a cursor computes rows ahead of those that are asked for"),
     ("psycopg2", r"test_isolation_level_read_committed", "transactions are SERIALIZABLE where nothing is said"),
     ("psycopg2", r"test_isolation_level_serializable", "SERIALIZABLE finds a conflict that PostgreSQL lets pass"),
-    ("psycopg2", r"test_from_tables", "a whole row of a table is sent as `record`"),
     ("SQLAlchemy", r"test_generate_series_scalar", "a join without ORDER BY gives its rows in another order"),
     (
         "asyncpg",
