@@ -432,18 +432,12 @@ class SessionState:
         self._planned = parsed, declared, context, plan
         return plan
 
-    @property
-    def reads_plainly(self) -> bool:
-        """Whether query strings are PostgreSQL's, with backslashes in strings as the standard has them."""
-        values = self.values.flat
-        return values["dialect"] == POSTGRES and values["standard_conforming_strings"] == "on"
-
     def lifted(self, text: str) -> Lifted | None:
         """What runs for the query string `text` with its constants as parameters; None when it is taken as it is."""
         if self.transaction is not None and self.transaction.state is State.FAILED:
             return None
         values = self.values.flat
-        if values["tidegate.as_of"] or not self.reads_plainly:
+        if values["tidegate.as_of"] or values["dialect"] != POSTGRES or values["standard_conforming_strings"] == "off":
             return None
         return self.services.templates.lift(text, self.bind_context(self.newest_catalog()))
 

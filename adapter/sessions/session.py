@@ -38,6 +38,11 @@ from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
 from planner.types.types import SqlType, declared_as
 
 
+def _reads_plainly(values: Mapping[str, str]) -> bool:
+    """Whether query strings are PostgreSQL's, with backslashes in strings as the standard has them."""
+    return values["dialect"] == POSTGRES and values["standard_conforming_strings"] == "on"
+
+
 class Session:
     """See the module's contract. Made by `Server.open_session`."""
 
@@ -197,7 +202,7 @@ class Session:
         reading: Reading | Conforming | None = None
         try:
             with life.work:
-                if not state.reads_plainly:
+                if not _reads_plainly(state.values.flat):
                     reading = await self._read(text)
                     text = reading.text
                 lifted = None if self._plans.knows(text) else state.lifted(text)
@@ -268,7 +273,7 @@ class Session:
         """Parse: make a prepared statement. Raises 42601, 42P05 and the binder's errors."""
         self._life.disarm()
         reading: Reading | Conforming | None = None
-        if not self.state.reads_plainly:
+        if not _reads_plainly(self.state.values.flat):
             reading = await self._read(text)
             text = reading.text
         try:

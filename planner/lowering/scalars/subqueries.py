@@ -42,11 +42,31 @@ def _quantified_condition(scalars: Scalars, expr: ir.QuantifiedSubquery) -> Frag
     return _compared(scalars, expr, exact=False)
 
 
+def _with_rows(scalars: Scalars, expr: ir.Scalar) -> ir.QuantifiedSubquery | None:
+    """A comparison with the elements of ARRAY(subquery) as one with its rows, where the engine cannot collect the rows
+    of a subquery that depends on others; None for everything else."""
+    if not isinstance(expr, ir.QuantifiedArray) or not isinstance(expr.array, ir.ArraySubquery):
+        return None
+    if expr.array.type.dimensioned or expr.operator.name not in COMPARISONS:
+        return None
+    if scalars.ctx.dialect.quantified_subqueries:
+        return None
+    rel = expr.array.rel
+    return ir.QuantifiedSubquery(
+        args=(expr.arg,), operators=(expr.operator,), quantifier=expr.quantifier, rel=rel, type=expr.type
+    )
+
+
+def _quantified_array_condition(scalars: Scalars, expr: ir.QuantifiedArray) -> Fragment:
+    rows = _with_rows(scalars, expr)
+    return scalars.lower(expr) if rows is None else scalars.condition(rows)
+
+
 def _bool_op_condition(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
     if expr.op != "not":
         args = [scalars.condition(arg) for arg in expr.args]
         return made(f"({listed(args, f' {expr.op.upper()} ')})", *args)
-    negated = _negation(expr.args[0])
+    negated = _negation(_with_rows(scalars, expr.args[0]) or expr.args[0])
     return scalars.lower(expr) if negated is None else scalars.condition(negated)
 
 
@@ -138,5 +158,6 @@ HANDLERS: Mapping[type, Handler] = {
 CONDITIONS: Mapping[type, Handler] = {
     ir.BoolOp: _bool_op_condition,
     ir.QuantifiedSubquery: _quantified_condition,
+    ir.QuantifiedArray: _quantified_array_condition,
 }
 """Those that print otherwise where only true matters."""
