@@ -39,7 +39,7 @@ def test_the_commands_of_the_document_work(tmp_path: Path, engine: str) -> None:
     make_lake(lake)
     steps = list(tour((ROOT / "docs/lake.md").read_text(encoding="utf-8").replace("LAKE/", f"{lake}/")))
     assert steps
-    script = f"SET tidegate.engine = '{engine}';\n" + "".join(
+    script = f"SET engine = '{engine}';\n" + "".join(
         f"\\echo =={number}==\n\\warn =={number}==\n{step.statement}\n" for number, step in enumerate(steps)
     )
     arguments = ("--spark-master", "local[2]", "--allow-path", str(lake))

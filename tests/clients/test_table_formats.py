@@ -123,7 +123,7 @@ def server(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tid
 def client(server: TidegateServer, request: pytest.FixtureRequest) -> Iterator[Client]:
     """A session that runs everything on one engine."""
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
-        connection.execute(f"SET tidegate.engine = '{request.param}'")
+        connection.execute(f"SET engine = '{request.param}'")
         connection.execute("DROP SCHEMA IF EXISTS mine CASCADE; CREATE SCHEMA mine")
         connection.execute("SET search_path = mine, public")
         yield connection

@@ -42,7 +42,7 @@ def test_the_past_is_the_same_on_both_engines(server: TidegateServer, engine: st
         client.execute("TRUNCATE t")
         client.execute("INSERT INTO t VALUES (1, 'new', NULL)")
         now = csn(client)
-        client.execute(f"SET tidegate.engine = '{engine}'")
+        client.execute(f"SET engine = '{engine}'")
         whole = "count(*), sum(id), min(name), max(at)::text"
         for source in (f"tidegate.as_of('t', {then})", f"(SELECT * FROM t AS OF {then}) q"):
             if source.startswith("("):
@@ -78,7 +78,7 @@ def test_clones_and_dropped_tables_on_both_engines(server: TidegateServer, engin
         client.execute("ALTER TABLE o DROP COLUMN gone")
         client.execute("INSERT INTO o SELECT g, 'row ' || g, g * 1.25 FROM generate_series(1, 20000) g")
         client.execute("DELETE FROM o WHERE id % 2 = 0")
-        client.execute(f"SET tidegate.engine = '{engine}'")
+        client.execute(f"SET engine = '{engine}'")
         whole = "SELECT count(*), sum(id), min(name), sum(price)::text FROM {}"
         before = client.execute(whole.format("o")).fetchone()
         client.execute("CALL tidegate.clone_table('o', 'c')")
@@ -106,7 +106,7 @@ def test_a_table_is_restored_on_both_engines(server: TidegateServer, engine: str
         client.execute("UPDATE r SET name = 'other' WHERE id % 3 = 0")
         client.execute("INSERT INTO r VALUES (0, 'new', 0)")
         gone = csn(client)
-        client.execute(f"SET tidegate.engine = '{engine}'")
+        client.execute(f"SET engine = '{engine}'")
         client.execute("CALL tidegate.restore_table('r', %s)", (then,))
         whole = "SELECT count(*), sum(id), sum(price), count(*) FILTER (WHERE name = 'row ' || id) FROM r"
         restored = client.execute(whole).fetchone()
