@@ -6,7 +6,8 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,42 @@ def test_files_have_rows_of_one_partition(client: Client, data: Path, create: st
         "SELECT count(*), count(k), sum(id) FROM {}",
         "SELECT count(*), min(ts), max(note) FROM {} WHERE id IN (7919, 15838, 100001)",
     ):
+        expected = client.execute(query.format(f"({SOURCE}) s")).fetchone()
+        assert client.execute(query.format("t")).fetchone() == expected
+
+
+def test_compaction_keeps_the_layout(server: TidegateServer, data: Path) -> None:
+    with psycopg.connect(server.dsn(), autocommit=True) as client:
+
+        def until(done: Callable[[], bool]) -> None:
+            """Maintenance comes every second, to tables that are written to, and once some time has passed."""
+            deadline = time.monotonic() + 60
+            while not done():
+                assert time.monotonic() < deadline, parts_read(client, "SELECT note FROM t WHERE id = 7919")
+                client.execute("INSERT INTO t (id) VALUES (-1)")
+                time.sleep(0.5)
+
+        def merged() -> list[Path]:
+            return [path for path in files_since(data, before) if pq.read_metadata(path).num_rows > ROWS // 2]
+
+        def divided() -> bool:
+            read, total = parts_read(client, "SELECT note FROM t WHERE id = 7919 AND ts IS NOT NULL")
+            return total >= 4 and 2 * read <= total
+
+        client.execute("DROP SCHEMA IF EXISTS mine CASCADE; CREATE SCHEMA mine; SET search_path = mine")
+        before = files_of(data)
+        client.execute("CREATE TABLE t (id int, k int, ts timestamp, note text) WITH (sort_by = 'k, id')")
+        for number in range(20):
+            client.execute(f"INSERT INTO t SELECT * FROM ({SOURCE}) s WHERE id % 20 = {number}")
+        until(lambda: bool(merged()))
+        for path in merged():
+            keys = sort_keys(path, "c2", "c1")
+            assert keys == sorted(keys)
+
+        client.execute("ALTER TABLE t SET (partition_by = 'bucket(4, id)', target_file_size = '1MB')")
+        client.execute("UPDATE t SET note = note || 'x'")
+        until(divided)
+        query = "SELECT count(*), sum(id), count(DISTINCT note) FROM {} WHERE id >= 0"
         expected = client.execute(query.format(f"({SOURCE}) s")).fetchone()
         assert client.execute(query.format("t")).fetchone() == expected
 
