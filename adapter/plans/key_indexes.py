@@ -60,12 +60,18 @@ def stored_columns(relation: Relation) -> tuple[StoredColumn, ...]:
 
 
 @lru_cache(maxsize=4096)
-def key_index(relation: Relation, attnums: tuple[int, ...], *, nulls_not_distinct: bool = False) -> IndexDefinition:
+def key_index(
+    relation: Relation,
+    attnums: tuple[int, ...],
+    *,
+    nulls_not_distinct: bool = False,
+    as_texts: frozenset[int] = frozenset(),
+) -> IndexDefinition:
     """The index by the columns `attnums` of `relation`. The same for the same table: what has been made of its parts is
-    found again."""
+    found again. Those of the columns that are `as_texts` are compared as texts though they are of type citext."""
     return IndexDefinition(
         id=relation.oid,
-        columns=tuple(_key_column(relation, attnum) for attnum in attnums),
+        columns=tuple(_key_column(relation, attnum, as_text=attnum in as_texts) for attnum in attnums),
         nulls_not_distinct=nulls_not_distinct,
     )
 
@@ -319,7 +325,7 @@ class ShardIndexes:
         return kept_indexes(catalog, table, self._values)
 
 
-def _key_column(relation: Relation, attnum: int) -> KeyColumn:
+def _key_column(relation: Relation, attnum: int, *, as_text: bool = False) -> KeyColumn:
     stored = stored_column(relation, attnum)
     column = next(column for column in relation.columns if column.attnum == attnum)
     type_oid = t.under_domain(column.type_oid)
@@ -335,7 +341,7 @@ def _key_column(relation: Relation, attnum: int) -> KeyColumn:
                 quick=True,
             )
         )
-    if kind_of(type_oid) == CITEXT:
+    if kind_of(type_oid) == CITEXT and not as_text:
         return KeyColumn(
             source=Computed(
                 text=f"{stored.name}{_FOLDED}",

@@ -13,9 +13,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.plans.key_indexes import RowValues, constraint_index, is_plain, key_index, unique_index
+from adapter.plans.key_indexes import RowValues, is_plain, key_index, unique_index
 from planner.ir.physical import arrow_type
 from planner.types import types as t
+from planner.types.base_types import CITEXT, kind_of, like_text
 from planner.types.types import SqlType, type_of_column
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
@@ -142,7 +143,7 @@ def foreign_key(catalog: CatalogSnapshot, constraint: Constraint) -> ForeignKey:
     return ForeignKey(
         constraint=constraint,
         child=child,
-        child_index=constraint_index(child, constraint),
+        child_index=key_index(child, constraint.columns, as_texts=_compared_as_texts(child, parent, constraint)),
         child_places=places_of(child, constraint.columns),
         parent=parent,
         parent_index=key_index(parent, constraint.foreign_columns),
@@ -154,15 +155,27 @@ def foreign_key(catalog: CatalogSnapshot, constraint: Constraint) -> ForeignKey:
     )
 
 
+def _type_of(relation: Relation, attnum: int) -> SqlType:
+    return type_of_column(next(column for column in relation.columns if column.attnum == attnum))
+
+
+def _compared_as_texts(child: Relation, parent: Relation, constraint: Constraint) -> frozenset[int]:
+    """The referring columns of type citext that refer to texts: they are compared as these are."""
+    pairs = zip(constraint.columns, constraint.foreign_columns, strict=True)
+    return frozenset(
+        one for one, other in pairs
+        if kind_of(_type_of(child, one).oid) == CITEXT and kind_of(_type_of(parent, other).oid) is None
+    )  # fmt: skip
+
+
 _ALIKE = (frozenset({t.INT2, t.INT4, t.INT8}), frozenset({t.TEXT, t.VARCHAR, t.NAME}))
 """Types whose values are looked up as those of each other."""
 
 
 def _unlike(child: Relation, attnum: int, parent: Relation, other: int) -> UnlikeTypes | None:
-    one, two = (
-        type_of_column(next(column for column in relation.columns if column.attnum == number))
-        for relation, number in ((child, attnum), (parent, other))
-    )
+    one, two = _type_of(child, attnum), _type_of(parent, other)
+    if kind_of(two.oid) is None:
+        one = like_text(one)
     if any(one.oid in types and two.oid in types for types in _ALIKE):
         return None
     same = one.oid == two.oid and arrow_type(one) == arrow_type(two)

@@ -33,7 +33,7 @@ from planner.errors import (
 from planner.statements import records as st
 from planner.statements.records import QualifiedName
 from planner.types import types as t
-from planner.types.base_types import kind_of
+from planner.types.base_types import cast_rule
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.table_indexes import is_key, unique_keys
 from planner.types.type_names import format_type
@@ -184,12 +184,6 @@ def _foreign_key(
     name = definition.name or free_name(relation.name, "_".join(definition.columns), "fkey", taken.__contains__)
     for column, attnum in zip(columns, referenced, strict=True):
         other = next(other for other in parent.columns if other.attnum == attnum)
-        if kind_of(under_domain(column.type_oid)) is not None and column.type_oid != other.type_oid:
-            # Values that are equal in one of the columns need not be in the other.
-            raise FeatureNotSupported(
-                f'foreign key constraint "{name}" from type {format_type(column.type_oid)} to '
-                f"{format_type(other.type_oid)} is not supported"
-            )
         if not _comparable(under_domain(column.type_oid), under_domain(other.type_oid)):
             raise DatatypeMismatch(
                 f'foreign key constraint "{name}" cannot be implemented',
@@ -286,7 +280,7 @@ def _comparable(one: int, other: int) -> bool:
         return True
     if any(one in family and other in family for family in _FAMILIES):
         return True
-    cast = builtin_casts().get((one, other))
+    cast = builtin_casts().get((one, other)) or cast_rule(one, other)
     return cast is not None and cast.context == "i"
 
 
