@@ -348,7 +348,7 @@ class GroupCommitter(Struct, eq=False):
     async def _upload(self, waiting: Waiting) -> None:
         """Begin to upload what does not go inline; definitions wait here until it is there."""
         txn = waiting.request.txn
-        if txn.buffered_bytes <= INLINE_LIMIT_BYTES:
+        if txn.buffered_bytes <= INLINE_LIMIT_BYTES and not txn.has_files:
             return
         try:
             sealed = await txn.seal()

@@ -10,6 +10,17 @@ import pyarrow.parquet as pq
 from storage.shards.parts import ColumnStats, bounds_of, domain_of, stat_value
 
 
+def footer_of(data: bytes) -> bytes:
+    """The end of a Parquet file from which its metadata can be read, of its bytes or the last of them."""
+    return data[-(int.from_bytes(data[-8:-4], "little") + 8) :]
+
+
+def metadata_of(footer: bytes) -> pq.FileMetaData:
+    """The metadata that the end of a Parquet file has. Raises Arrow's errors."""
+    # The reader looks at the end only; the magic in front makes it a file of its own.
+    return pq.read_metadata(pa.BufferReader(b"PAR1" + footer))
+
+
 def parquet_stats(metadata: pq.FileMetaData, schema: pa.Schema | None = None) -> dict[str, ColumnStats]:
     """Statistics of every top-level column (or of those of `schema`), from a Parquet footer.
 

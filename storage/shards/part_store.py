@@ -32,7 +32,7 @@ from storage.errors import (
     part_not_stored,
 )
 from storage.ids import ShardId, random_text
-from storage.shards.footers import parquet_stats
+from storage.shards.footers import metadata_of, parquet_stats
 from storage.shards.links import as_stored
 from storage.shards.partitions.transforms import PartitionField, PartitionValue, common_values
 from storage.shards.parts import (
@@ -246,14 +246,41 @@ class PartStore:
                 await self._clock.sleep(delay)
         return doubt or failure
 
+    async def _arrived(self, key: str, size: int) -> StorageError | None:
+        """Make durable what an engine says it has written, in spite of a store that fails now and then. Returns what
+        went wrong, as `_put_once` does: a file that could not be asked for may be there."""
+        failure: StorageError | None = None
+        for delay in (*UPLOAD_DELAYS_S, None):
+            try:
+                found = await self._blob.make_durable(key)
+            except (Determinate, Indeterminate) as error:
+                failure = error
+            else:
+                if found is None:
+                    return Determinate(f"a part that an engine has written is gone: {key}")
+                if found != size:
+                    return PartPrevented(f"part {key} was prevented: another process aborted its transaction")
+                return None
+            if delay is not None:
+                await self._clock.sleep(delay)
+        return Indeterminate(f"nobody can tell whether {key} is stored: {failure}")
+
     async def describe(self, kind: str, uploaded: UploadedPart, partition: Partition = ()) -> Part:
         """The part for the Parquet file `uploaded`, from its footer. `partition` as for `upload`: the columns of it are
-        read.
+        read. When everything is said of the file, nothing else is asked of the store before the commit.
 
         Raises MissingBlob when it is not there, CorruptPart when it is no Parquet file or not as announced.
         """
         self.in_flight.add(uploaded.key)
         self.changes += 1
+        if uploaded.footer and uploaded.checksum and uploaded.bytes is not None:
+            part, metadata = _described(kind, uploaded, uploaded.bytes)
+            if uploaded.key not in self._uploads:
+                arriving = self._arrived(uploaded.key, uploaded.bytes)
+                self._uploads[uploaded.key] = asyncio.get_running_loop().create_task(arriving)
+            if not partition:
+                return part
+            return msgspec.structs.replace(part, partition=await self._common_values(part, metadata, partition))
         # Makes the engine's file durable, before anything refers to it.
         size = await self._blob.make_durable(uploaded.key)
         if size is None:
@@ -329,8 +356,7 @@ class PartStore:
         if needed > length:
             tail = await self._blob.get(key, ByteRange(start=size - needed, length=needed)) or b""
         try:
-            # The reader looks at the end only; the magic in front makes it a file of its own.
-            return await asyncio.to_thread(pq.read_metadata, pa.BufferReader(b"PAR1" + tail[-needed:]))
+            return await asyncio.to_thread(metadata_of, tail[-needed:])
         except (pa.ArrowException, OSError) as error:
             raise CorruptPart(f"the Parquet footer of {key} cannot be decoded: {error}") from error
 
@@ -486,6 +512,27 @@ def _encoded_with_runs(
     made = [maker.make(part, table, run_key) for maker, run_key in zip(makers, keys, strict=True)]
     runs = {maker.index: run for maker, (run, _) in zip(makers, made, strict=True)}
     return msgspec.structs.replace(part, runs=runs), data, made
+
+
+def _described(kind: str, uploaded: UploadedPart, size: int) -> tuple[Part, pq.FileMetaData]:
+    """The part for a file of which everything is said, and its metadata. Raises CorruptPart."""
+    try:
+        metadata = metadata_of(uploaded.footer)
+        schema = metadata.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptPart(f"the Parquet footer of {uploaded.key} cannot be decoded: {error}") from error
+    if uploaded.rows is not None and uploaded.rows != metadata.num_rows:
+        raise CorruptPart(f"{uploaded.key} has {metadata.num_rows} rows, announced were {uploaded.rows}")
+    part = Part(
+        kind=kind,
+        rows=metadata.num_rows,
+        bytes=size,
+        stats=parquet_stats(metadata),
+        key=uploaded.key,
+        checksum=uploaded.checksum,
+        fingerprint=fingerprint(schema),
+    )
+    return part, metadata
 
 
 def _files(part: Part) -> list[PromisedPart]:

@@ -183,12 +183,15 @@ class UploadedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A Parquet file that somebody else (an engine) wrote under a key from `PartStore.new_key`.
 
     `rows` and `bytes` are checked where given, a `checksum` is taken as given; statistics come from the file's footer.
+    Who gives all of that and the `footer` (`footers.footer_of`) has said everything: nothing is read, and the commit
+    promises the file instead of waiting until it is known to be there (`storage.transactions.parallel_commit`).
     """
 
     key: str
     rows: int | None = None
     bytes: int | None = None
     checksum: str = ""
+    footer: Bytes = b""
 
 
 class Layout(msgspec.Struct, frozen=True):

@@ -64,7 +64,8 @@ class BlobFiles:
         path = self.folder / key
         if key not in self._copies and await asyncio.to_thread(path.is_file):
             data = await asyncio.to_thread(path.read_bytes)
-            await self.inner.put(key, data)
+            # NOTE: who has prevented the part (`storage.transactions.parallel_commit`) must not be overruled.
+            await self.inner.put_if_absent(key, data)
             await self._remove_all(self._copies.put(key, None, len(data)))
         return await self.inner.make_durable(key)
 

@@ -160,6 +160,16 @@ class Txn:
         return self._buffered + sum(other.buffered_bytes for other in self._merged)
 
     @property
+    def has_files(self) -> bool:
+        """Whether files are in it that were not made of the rows that it holds in memory."""
+        return any(
+            buffer.parts
+            for member in self._members()
+            for segment in member._segments
+            for buffer in segment.buffers.values()
+        )
+
+    @property
     def shards(self) -> frozenset[ShardId]:
         """Every shard that the transaction writes to, creates, alters or forgets."""
         named: set[ShardId] = set()

@@ -34,6 +34,7 @@ from storage.timestamps.oracle import acquired
 from storage.transactions.rows_ahead import MAX_PLACES, row_ahead
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed, Phase
+from tests.simulation.engine_files import engine_file
 from tests.simulation.keyed import check_keys
 from tests.simulation.layouts import LAYOUT, check_part
 from tests.simulation.linked import add_file
@@ -124,6 +125,8 @@ class ClientTransaction:
         shard, rows = self.world.tables[table], table_of([(key, value)])
         if self.linked:
             await self.txn.write_part(shard, await add_file(self.world, self.server.env, shard, rows))
+        elif self.world.plan.spills and value % 5 == 0:
+            await self.txn.write_part(shard, await engine_file(self.server.env, shard, rows))
         else:
             self.txn.write(shard, rows)
         self._own.setdefault((table, key), []).append(value)

@@ -18,7 +18,7 @@ from planner.ir.nodes import Literal as LiteralValue
 from storage.catalog.model import Relation
 from storage.ids import ShardId
 from storage.layouts.layout import TableLayout
-from storage.shards.parts import UploadedPart
+from storage.shards.parts import Bytes, UploadedPart
 
 RecordBatch: TypeAlias = Any
 ArrowTable: TypeAlias = Any
@@ -48,16 +48,17 @@ class TableInput(Struct, frozen=True, kw_only=True):
 
 class WrittenPart(Struct, frozen=True, kw_only=True):
     """A Parquet file that an engine wrote straight to the blob store: `key` in the blob store, row count, bytes; its
-    checksum where the writer knows it."""
+    checksum and its footer where the writer knows them (`UploadedPart`)."""
 
     key: str
     rows: int
     bytes: int
     checksum: str = ""
+    footer: Bytes = b""
 
     def uploaded(self) -> UploadedPart:
         """What the storage is told of it."""
-        return UploadedPart(key=self.key, rows=self.rows, bytes=self.bytes, checksum=self.checksum)
+        return UploadedPart(key=self.key, rows=self.rows, bytes=self.bytes, checksum=self.checksum, footer=self.footer)
 
 
 class Engine(Protocol):

@@ -13,7 +13,8 @@ from storage.environment.environment import Environment
 from storage.ids import ShardId
 from storage.layouts.layout import TableLayout
 from storage.layouts.ordering import laid_out
-from storage.shards.parts import ROW_ID, encode_parquet
+from storage.shards.footers import footer_of
+from storage.shards.parts import ROW_ID, checksum, encode_parquet
 
 PART_BYTES = 64 << 20
 """Arrow bytes gathered for one file; what this process holds of a result that it writes."""
@@ -61,7 +62,9 @@ class PartFileWriter:
         for data, rows in await asyncio.to_thread(_encode, batches, self._layout):
             key = self._env.parts.new_key(self._shard)
             await self._env.blob.put(key, data)
-            self.parts.append(WrittenPart(key=key, rows=rows, bytes=len(data)))
+            self.parts.append(
+                WrittenPart(key=key, rows=rows, bytes=len(data), checksum=checksum(data), footer=footer_of(data))
+            )
 
 
 def _encode(batches: Sequence[RecordBatch], layout: TableLayout | None) -> list[tuple[bytes, int]]:

@@ -32,7 +32,7 @@ from adapter.engines.common.scan_sources import DeletedRows
 from adapter.engines.spark.cluster.executor_writes import FileSet, WrittenSets
 from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore, file_set, store_in_folder
 from adapter.engines.spark.cluster.side_files import FolderFiles, SideFiles, StoredFiles
-from adapter.engines.spark.folder_writes import file_rows, move, outputs_of, write_parquet, write_sets
+from adapter.engines.spark.folder_writes import file_rows, moved, outputs_of, write_parquet, write_sets
 from adapter.engines.spark.plans import SparkPlans
 from adapter.engines.spark.profiles import Profile, profile_for
 from adapter.engines.spark.result_size import generates_rows, size_bound
@@ -45,7 +45,7 @@ from adapter.execution_context import ExecutionContext
 from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows
 from planner.common_errors import canceled
-from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
+from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.lowering.fragments.sources import ScanSource
@@ -298,7 +298,10 @@ class SparkEngine:
 
             written = await self._step(execution, run)
         return [
-            [WrittenPart(key=f.key, rows=f.row_count, bytes=f.byte_count, checksum=f.checksum) for f in files]
+            [
+                WrittenPart(key=f.key, rows=f.row_count, bytes=f.byte_count, checksum=f.checksum, footer=f.footer)
+                for f in files
+            ]
             for files in written.sets
         ]
 
@@ -513,16 +516,13 @@ class SparkEngine:
         return folders[0]
 
     async def _adopt(self, folder: Path, shard: ShardId) -> list[WrittenPart]:
-        """Makes the files that executors wrote to `folder` durable objects of the blob store."""
+        """Makes the files that executors wrote to `folder` objects of the blob store, which the commit promises."""
         parts = []
         for path, rows in await self._runtime.run(lambda: file_rows(folder)):
             key = self._env.parts.new_key(shard)
             target = Path(self._env.blob.uri(key))
-            await self._runtime.run(lambda path=path, target=target: move(path, target))  # type: ignore[misc]
-            size = await self._env.blob.make_durable(key)
-            if size is None:
-                raise IoError(f"a written part is gone: {key}")
-            parts.append(WrittenPart(key=key, rows=rows, bytes=size))
+            size, check, footer = await self._runtime.run(lambda path=path, target=target: moved(path, target))  # type: ignore[misc]
+            parts.append(WrittenPart(key=key, rows=rows, bytes=size, checksum=check, footer=footer))
         return parts
 
 

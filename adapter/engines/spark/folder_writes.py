@@ -20,9 +20,12 @@ from adapter.engines.spark.runtime import Spark
 from planner.ir.bound import BoundQuery
 from storage.layouts.layout import TableLayout
 from storage.shards.field_ids import column_id
-from storage.shards.parts import ROW_ID
+from storage.shards.parts import ROW_ID, PartDigest
 
 _NESTED = ("array<", "struct<", "map<")
+
+READ_BYTES = 8 << 20
+"""How much of a file is read at once for its checksum."""
 
 WRITTEN_ROW_GROUP_BYTES = 32 << 20
 """Row groups of parts that executors write: what each writing task buffers of the driver's heap in local mode."""
@@ -106,7 +109,17 @@ def file_rows(folder: Path) -> list[tuple[Path, int]]:
     return [(path, rows) for path, rows in counted if rows]
 
 
-def move(path: Path, target: Path) -> None:
-    """Give a file its name; blocks."""
+def moved(path: Path, target: Path) -> tuple[int, str, bytes]:
+    """Give a Parquet file its name; its length, checksum and footer. Reads all of it; blocks."""
+    digest, size = PartDigest(), 0
+    with path.open("rb") as file:
+        while piece := file.read(READ_BYTES):
+            digest.add(piece)
+            size += len(piece)
+        file.seek(size - 8)
+        length = int.from_bytes(file.read(4), "little") + 8
+        file.seek(size - length)
+        tail = file.read(length)
     target.parent.mkdir(parents=True, exist_ok=True)
     os.rename(path, target)
+    return size, digest.checksum, tail

@@ -17,13 +17,17 @@ from msgspec import Struct
 from adapter.engines.common.arrow_casts import cast
 from storage.layouts.layout import TableLayout
 from storage.layouts.ordering import laid_out
+from storage.shards.footers import footer_of
 from storage.shards.parts import arrow_bytes, checksum, encode_parquet
 from storage.stores.object_place import ObjectFiles, ObjectPlace
 
 FILE_BYTES = 64 << 20
 """Arrow bytes gathered for one file: what a task holds of each set."""
 
-DESCRIPTION = "place int, partition int, number int, key string, row_count bigint, byte_count bigint, checksum string"
+DESCRIPTION = (
+    "place int, partition int, number int, key string, row_count bigint, byte_count bigint, checksum string,"
+    " footer binary"
+)
 """The columns of a task's answer, as Spark spells them."""
 
 
@@ -60,6 +64,7 @@ class WrittenFile(Struct, frozen=True, kw_only=True):
     row_count: int
     byte_count: int
     checksum: str
+    footer: bytes
 
 
 class WrittenSets(Struct, frozen=True, kw_only=True):
@@ -99,6 +104,7 @@ _DESCRIPTION = pa.schema(
         ("row_count", pa.int64()),
         ("byte_count", pa.int64()),
         ("checksum", pa.string()),
+        ("footer", pa.binary()),
     ]
 )
 
@@ -154,5 +160,6 @@ class _SetWriter:
                 row_count=table.num_rows,
                 byte_count=len(data),
                 checksum=checksum(data),
+                footer=footer_of(data),
             )
         )

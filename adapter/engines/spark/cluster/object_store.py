@@ -78,7 +78,8 @@ class ClusterStore:
         self, frame: Any, sets: Sequence[FileSet], shard: ShardId, rows: Callable[[Any], list[pa.RecordBatch]]
     ) -> WrittenSets:
         """Let executors write the rows of `frame` (PySpark's) once, as files of `shard`. `rows` runs a frame and has
-        its rows. Whatever else was written is removed, also what tasks write that outlive the job for a moment."""
+        its rows. Whatever else was written is removed a while later, since tasks may outlive the job for a moment; when
+        the job fails, at once as well."""
         stem = self._parts.new_key(shard)
         job = WriteJob(place=self._place, stem=stem.removesuffix(".parquet"), sets=tuple(sets))
         kept: list[WrittenFile] = []
@@ -86,9 +87,11 @@ class ClusterStore:
             answers = rows(_written(frame, job))
             kept = [WrittenFile(**row) for batch in answers for row in batch.to_pylist()]
             self._parts.take_over(file.key for file in kept)
+        except BaseException:
+            self._remove_but(job.stem, set())
+            raise
         finally:
             names = {file.key for file in kept}
-            self._remove_but(job.stem, names)
             later = threading.Timer(OUTLIVES_S, self._end_job, [stem, job.stem, names])
             later.daemon = True
             later.start()
