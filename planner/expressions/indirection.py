@@ -10,8 +10,8 @@ from planner.expressions.arrays import element_type
 from planner.expressions.bind import bind
 from planner.expressions.rows import select_field
 from planner.ir.array_value import MAX_DIMENSIONS, too_many_dimensions
-from planner.ir.nodes import Literal, Scalar, Subscript
-from planner.resolution.casting import coerce, coerce_to_target, resolve_unknown
+from planner.ir.nodes import ArrayConstructor, Literal, Scalar, Subscript
+from planner.resolution.casting import coerce, coerce_to_target, explicit_cast, resolve_unknown
 from planner.resolution.coercion import Context, can_coerce
 from planner.resolution.operators import make_operator
 from planner.resolution.statement import Handler, Level
@@ -108,11 +108,12 @@ def subscript_index(level: Level, node: Tree) -> Scalar:
 
 
 def _json_subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int) -> Scalar:
-    for item in indices:
-        key = json_subscript(level, item)
-        form = Subscript(arg=scalar, lower=(key,), upper=(), slice=False, type=scalar.type)
-        scalar = level.statement.written_as(make_operator(level, ("->",), scalar, key, location), form)
-    return scalar
+    """What stands at a path: subscripts are its steps as texts, whatever their types (jsonb_subscript_fetch)."""
+    keys = tuple([json_subscript(level, item) for item in indices])
+    steps = tuple([explicit_cast(level.statement, key, SqlType(TEXT), location) for key in keys])
+    path = ArrayConstructor(items=steps, type=SqlType(array_of(TEXT)))
+    form = Subscript(arg=scalar, lower=keys, upper=(), slice=False, type=scalar.type)
+    return level.statement.written_as(make_operator(level, ("pg_catalog", "#>"), scalar, path, location), form)
 
 
 def json_subscript(level: Level, item: Tree) -> Scalar:

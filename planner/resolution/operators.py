@@ -157,12 +157,13 @@ def find_operator(
 ) -> Signature:
     """The binary operator for operand types, with `built_in` one of pg_catalog. Raises 42883 and 42725 with
     PostgreSQL's texts."""
+    shown = f"pg_catalog.{symbol}" if built_in else symbol
     try:
         signature = _resolve(level, symbol, left, right, built_in=built_in)
     except Ambiguous:
-        raise _ambiguous(level, f"{format_type(left)} {symbol} {format_type(right)}", location) from None
+        raise _ambiguous(level, f"{format_type(left)} {shown} {format_type(right)}", location) from None
     if signature is None:
-        raise _undefined(level, f"{format_type(left)} {symbol} {format_type(right)}", location)
+        raise _undefined(level, f"{format_type(left)} {shown} {format_type(right)}", location)
     return signature
 
 
@@ -215,12 +216,13 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
     if left is not None and is_written_row(left) and is_written_row(right):
         return compare_rows(level, symbol, left, right, location)
     if left is None:
+        shown = f"pg_catalog.{symbol}" if len(names) > 1 and "." not in symbol else symbol
         try:
             signature = _resolve_prefix(level, symbol, right.type.oid)
         except Ambiguous:
-            raise _ambiguous(level, f"{symbol} {format_type(right.type.oid)}", location) from None
+            raise _ambiguous(level, f"{shown} {format_type(right.type.oid)}", location) from None
         if signature is None:
-            raise _undefined(level, f"{symbol} {format_type(right.type.oid)}", location, prefix=True)
+            raise _undefined(level, f"{shown} {format_type(right.type.oid)}", location, prefix=True)
         return build_call(level, signature, [right], location)
     if symbol in _ROW_OPERATORS and {category(left.type.oid), category(right.type.oid)} & {"C"}:
         compared = _compare_composites(level, symbol, left, right, location)

@@ -186,15 +186,31 @@ def _unless_nan(function: str, *first: str) -> Callable[[CallSite], str]:
     return template
 
 
+_RADIANS_PER_DEGREE = "CAST('0.017453292519943295' AS DOUBLE)"
+_LARGEST_IN_RADIANS = "CAST('3.1375664143845866e306' AS DOUBLE)"
+"""What is the largest finite number as degrees."""
+
+
+def _in_degrees(site: CallSite) -> str:
+    over = site.dialect.raise_sql("22003", "value out of range: overflow")
+    huge = f"abs({{0}}) > {_LARGEST_IN_RADIANS} AND abs({{0}}) < CAST('Infinity' AS DOUBLE)"
+    return f"CASE WHEN {huge} THEN {over} ELSE {{0}} / {_RADIANS_PER_DEGREE} END"
+
+
 def _degrees(function: str) -> Form:
     return both(_unless_nan("tg_degrees", f"'{function}'"))
 
 
 def _shift(local: str, spark: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
+        bits = 64 if site.type.oid == INT8 else 32
+        shifted = f"tg_shift('{local}', CAST({{0}} AS BIGINT), {{1}}, {bits})"
         if site.engine == "spark":
-            return f"CAST({spark}({{0}}, {{1}}) AS {{t}})" if site.type.oid == INT2 else f"{spark}({{0}}, {{1}})"
-        return f"tg_shift('{local}', CAST({{0}} AS BIGINT), {{1}}, {64 if site.type.oid == INT8 else 32})::{{t}}"
+            shifted = f"{spark}({{0}}, {{1}})"
+        if site.type.oid == INT2:
+            # An int is shifted, and its lower half is kept.
+            shifted = f"((CAST({shifted} AS BIGINT) + 32768) & 65535) - 32768"
+        return f"CAST({shifted} AS {{t}})"
 
     return template
 
@@ -219,10 +235,17 @@ def forms() -> Mapping[str, Form]:
     given: dict[str, Form] = {}
     for a, b in _MIXED:
         mark = " /*int8*/" if "int8" in (a, b) else ""
+        # NOTE: DuckDB takes the constant 7 to be of the type of what stands beside it, and so computes in that one.
+        left, right = (
+            f"{{{place}}}" if _INTS.index(own) >= _INTS.index(other) else f"CAST({{{place}}} AS {{t}})"
+            for place, (own, other) in enumerate(((a, b), (b, a)))
+        )
         for symbol in "+-*":
             # Spark does not say of which type a sum overflows; the comment is in the fragment that it quotes.
-            given[f"{symbol}({a},{b})"] = Form(local=f"({{0}} {symbol} {{1}})", spark=f"({{0}} {symbol}{mark} {{1}})")
-        given[f"/({a},{b})"] = Form(local="({0} // {1})", spark="CAST({0} div {1} AS {t})")
+            given[f"{symbol}({a},{b})"] = Form(
+                local=f"({left} {symbol} {right})", spark=f"({{0}} {symbol}{mark} {{1}})"
+            )
+        given[f"/({a},{b})"] = Form(local=f"({left} // {right})", spark="CAST({0} div {1} AS {t})")
     for name in _INTS:
         given[f"%({name},{name})"] = given[f"mod({name},{name})"] = Form(local=_remainder, spark="({0} % {1})")
         given[f"-({name})"] = Form(
@@ -306,15 +329,19 @@ def forms() -> Mapping[str, Form]:
     given["exp(float8)"] = both(_unless_nan("tg_float8_exp"))
     given["ln(float8)"] = _logarithm("ln")
     given["log(float8)"] = given["log10(float8)"] = _logarithm("log10")
-    for key in ("sin", "cos", "tan", "cot", "atan", "sinh", "cosh", "tanh", "asinh", "degrees", "radians"):
+    for key in ("atan", "sinh", "cosh", "tanh", "asinh"):
         given[f"{key}(float8)"] = both(f"{key}({{0}})")
+    for key in ("sin", "cos", "tan", "cot"):
+        given[f"{key}(float8)"] = _domain(key, "abs({0}) = CAST('Infinity' AS DOUBLE)")
+    given["degrees(float8)"] = both(_in_degrees)
+    given["radians(float8)"] = both(f"({{0}} * {_RADIANS_PER_DEGREE})")
     for key in ("asin", "acos", "atanh"):
         given[f"{key}(float8)"] = _domain(key, "abs({0}) > 1")
     given["acosh(float8)"] = _domain("acosh", "{0} < 1")
     given["atan2(float8,float8)"] = both("atan2({0}, {1})")
     for key in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand"):
         given[f"{key}(float8)"] = _degrees(key)
-    given["atan2d(float8,float8)"] = both("degrees(atan2({0}, {1}))")
+    given["atan2d(float8,float8)"] = both(lambda site: site.dialect.python("tg_atan2d", "{0}", "{1}"))
     given["pi()"] = both("pi()")
     given["random()"] = both(_random)
     for name in ("float4", "float8"):

@@ -178,6 +178,10 @@ def forms() -> Mapping[str, Form]:
             given[f"{symbol}({name},{name})"] = both(keyed(symbol))
         # What orders jsonb is a function in Python, which Spark has from the local engine's form.
         given[f"{symbol}(jsonb,jsonb)"] = (both if symbol in _EQUALITY else local_only)(keyed(symbol))
+        if symbol not in _EQUALITY:
+            # The engines compare texts byte by byte already, as these do in every collation.
+            given[f"~{symbol}~(text,text)"] = plain
+            given[f"~{symbol}~(bpchar,bpchar)"] = both(keyed(symbol))
         given[f"{symbol}(oidvector,oidvector)"] = Form(local=f"({{0}} {symbol} {{1}})")
         given[f"{symbol}(record,record)"] = plain if symbol in _EQUALITY else Form()
     given["=(xid,xid)"] = given["<>(xid,xid)"] = both("({0} = {1})")

@@ -88,9 +88,9 @@ def forms() -> Mapping[str, Form]:
     }
     for kind in ("json", "jsonb"):
         given[f"->({kind},text)"] = local_only(f"tg_json_get({{0}}, {{1}}, '{kind}')")
-        given[f"->({kind},int4)"] = local_only(f"tg_json_get_index({{0}}, {{1}}, '{kind}')")
+        given[f"->({kind},int4)"] = local_only(f"tg_{kind}_get_index({{0}}, {{1}}, '{kind}')")
         given[f"->>({kind},text)"] = local_only("tg_json_get({0}, {1}, 'text')")
-        given[f"->>({kind},int4)"] = local_only("tg_json_get_index({0}, {1}, 'text')")
+        given[f"->>({kind},int4)"] = local_only(f"tg_{kind}_get_index({{0}}, {{1}}, 'text')")
         given[f"#>({kind},text[])"] = given[f"{kind}_extract_path({kind},text[])"] = local_only(
             f"tg_json_path({{0}}, {{1}}, '{kind}')"
         )
@@ -104,9 +104,9 @@ def forms() -> Mapping[str, Form]:
         given[f"{kind}_build_object(any)"] = _build_object(kind)
         given[f"{kind}_build_array()"] = both("'[]'")
         given[f"{kind}_build_object()"] = both("'{}'")
-        given[f"{kind}_array_elements({kind})"] = local_only(f"tg_json_elements({{0}}, '{kind}')")
-        given[f"{kind}_array_elements_text({kind})"] = local_only("tg_json_elements({0}, 'text')")
-        given[f"{kind}_object_keys({kind})"] = local_only("tg_json_keys({0})")
+        for name, form in ((f"{kind}_array_elements", kind), (f"{kind}_array_elements_text", "text")):
+            given[f"{name}({kind})"] = local_only(f"tg_json_elements({{0}}, '{form}', '{name}')")
+        given[f"{kind}_object_keys({kind})"] = local_only(f"tg_json_keys({{0}}, '{kind}_object_keys')")
         given[f"{kind}_each({kind})"] = local_only(f"tg_json_each({{0}}, '{kind}_each')")
         given[f"{kind}_each_text({kind})"] = local_only(f"tg_json_each({{0}}, '{kind}_each_text')")
     return given

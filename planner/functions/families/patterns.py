@@ -50,6 +50,10 @@ def match(*, negated: bool, insensitive: bool) -> Callable[[CallSite], str | Non
     return template
 
 
+def _like_bytea(word: str) -> Callable[[CallSite], str]:
+    return lambda site: f"({word}{site.dialect.python('tg_like_bytea', '{0}', '{1}')})"
+
+
 def _like_escape(site: CallSite) -> str | None:
     pattern, escape = site.constants
     if isinstance(pattern, str) and isinstance(escape, str):
@@ -94,6 +98,10 @@ def forms() -> Mapping[str, Form]:
             ("~", False, False), ("!~", True, False), ("~*", False, True), ("!~*", True, True),
         ):  # fmt: skip
             given[f"{symbol}({type},text)"] = both(match(negated=negated, insensitive=insensitive))
+    # A function in Python of bytes: the engines' own LIKE wants texts.
+    for name, word in (("~~", ""), ("like", ""), ("!~~", "NOT "), ("notlike", "NOT ")):
+        given[f"{name}(bytea,bytea)"] = both(_like_bytea(word))
+    given["like_escape(bytea,bytea)"] = both(lambda site: site.dialect.python("tg_like_escape_bytea", "{0}", "{1}"))
     given["like(text,text)"] = both(like(negated=False, insensitive=False))
     given["notlike(text,text)"] = both(like(negated=True, insensitive=False))
     given["like_escape(text,text)"] = Form(local=_like_escape, spark=_like_escape)

@@ -28,3 +28,10 @@ def _named(site: CallSite, argument: int) -> Zone | str | None:
 def _unknown(site: CallSite, argument: int, moment: str) -> str:
     fault = site.dialect.raise_sql("22023", f'time zone "{site.constants[argument]}" not recognized')
     return f"CAST(CASE WHEN {moment} IS NOT NULL THEN {fault} END AS {site.dialect.scalar_types[TIMESTAMP]})"
+
+
+def of_whole_seconds(site: CallSite, then: str) -> str:
+    """`then`, with 22023 for an interval that is no distance between time zones: of months or days."""
+    words = "concat('TG:22023:interval time zone \"', {text:0}, '\" must not include months or days')"
+    whole = "{0}.months <> 0 OR {0}.days <> 0"
+    return f"CASE WHEN {whole} THEN {site.dialect.error(words)} ELSE {then} END"

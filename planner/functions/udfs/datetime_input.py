@@ -183,9 +183,20 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
     return match.end()
 
 
+def _year_of(found: Mapping[str, int]) -> int:
+    """The year that the fields say, 0 being 1 BC, which it is without any (do_to_timestamp)."""
+    sign = -1 if "BC" in found else 1
+    if "YYYY" not in found and "CC" in found:
+        century = sign * found["CC"]
+        return (century - 1) * 100 + 1 if century >= 0 else century * 100 + 1
+    year = sign * found.get("YYYY", 0)
+    return year + 1 if year < 0 else year
+
+
 def _assembled(found: Mapping[str, int], text: str) -> int:
     """The microseconds since 1970 of the wall clock that the fields say."""
-    year, month, day = found.get("YYYY", 1), found.get("MM", 1), found.get("DD", 1)
+    month, day = found.get("MM", 1), found.get("DD", 1)
+    year = _year_of(found)
     hour = found.get("HH24", 0)
     if "HH12" in found:
         hour = found["HH12"]
@@ -198,17 +209,13 @@ def _assembled(found: Mapping[str, int], text: str) -> int:
             hour = hour % 12 + 12 * found["PM"]
     if "W" in found and "DD" not in found:
         day = (found["W"] - 1) * 7 + 1
-    if "BC" in found:
-        year = 1 - year if year > 0 else year + 1
-    elif year < 0:
-        year += 1
-    elif year == 0:
-        year = 1
+    if year == 0 and "BC" not in found and "MM" not in found and ("DDD" in found or "WW" in found):
+        raise InvalidDatetimeFormat("cannot calculate day of year without year information")
     try:
         if "J" in found:
             days = FIRST_DAY + found["J"]
-        elif "IYYY" in found:
-            cycles, like = divmod(found["IYYY"] - 1, 400)
+        elif "IYYY" in found or "IW" in found or "IDDD" in found:
+            cycles, like = divmod(found.get("IYYY", 0) - 1, 400)
             if "IDDD" in found:
                 day_of_year = dt.date.fromisocalendar(like + 1, 1, 1) + dt.timedelta(days=found["IDDD"] - 1)
             else:

@@ -79,13 +79,20 @@ def get(text: str, key: str, form: str) -> str | None:
 
 
 def get_index(text: str, index: int, form: str) -> str | None:
-    """-> and ->> with a position; negative ones count from the end."""
+    """-> and ->> of json with a position; negative ones count from the end."""
     if kind(text) != "array":
         return None
     items = list(elements(text))
     if not -len(items) <= index < len(items):
         return None
     return _as(items[index], form)
+
+
+def get_index_jsonb(text: str, index: int, form: str) -> str | None:
+    """-> and ->> of jsonb with a position. A scalar is an array of one element there (jsonb_array_element)."""
+    if kind(text) not in ("array", "object"):
+        return _as(text, form) if index in (0, -1) else None
+    return get_index(text, index, form)
 
 
 def path(text: str, steps: list[str | None], form: str) -> str | None:
@@ -119,9 +126,11 @@ def array_length(text: str) -> int:
     return sum(1 for _ in elements(text))
 
 
-def array_elements(text: str, form: str) -> list[str | None]:
-    """json_array_elements() and its _text form."""
+def array_elements(text: str, form: str, name: str) -> list[str | None]:
+    """json_array_elements() and its _text form, of json and of jsonb; `name` is the function's."""
     found = kind(text)
+    if found != "array" and name.startswith("json_"):
+        raise InvalidParameterValue(f"cannot call {name} on a {'non-array' if found == 'object' else 'scalar'}")
     if found == "object":
         raise InvalidParameterValue("cannot extract elements from an object")
     if found != "array":
@@ -129,13 +138,13 @@ def array_elements(text: str, form: str) -> list[str | None]:
     return [_as(item, form) for item in elements(text)]
 
 
-def object_keys(text: str) -> list[str]:
-    """json_object_keys()."""
+def object_keys(text: str, name: str) -> list[str]:
+    """json_object_keys() and jsonb_object_keys(), which is the `name`."""
     found = kind(text)
     if found == "array":
-        raise InvalidParameterValue("cannot call json_object_keys on an array")
+        raise InvalidParameterValue(f"cannot call {name} on an array")
     if found != "object":
-        raise InvalidParameterValue("cannot call json_object_keys on a scalar")
+        raise InvalidParameterValue(f"cannot call {name} on a scalar")
     return [key for key, _ in members(text)]
 
 
@@ -285,11 +294,11 @@ def set_path_lax(
     """jsonb_set_lax(): jsonb_set() that is told what a NULL value means. Raises 22023, 22004."""
     if text is None or steps is None or create is None:
         return None
+    if value is not None:
+        return set_path(text, steps, value, create)
     if treatment not in _TREATMENTS:
         listed = ", ".join(f'"{each}"' for each in _TREATMENTS[:-1])
         raise InvalidParameterValue(f'null_value_treatment must be {listed}, or "{_TREATMENTS[-1]}"')
-    if value is not None:
-        return set_path(text, steps, value, create)
     match treatment:
         case "raise_exception":
             raise NullValueNotAllowed(
@@ -459,6 +468,8 @@ def exists(text: str, keys: list[str | None], mode: str) -> bool:
 
 def object_from_pair(keys: list[str | None], values: list[str | None]) -> str:
     """json_object(text[], text[])."""
+    if bool(keys) != bool(values):
+        raise ArraySubscriptError("wrong number of array subscripts")
     if len(keys) != len(values):
         raise ArraySubscriptError("mismatched array dimensions")
     return object_from_array([item for pair in zip(keys, values, strict=True) for item in pair])
@@ -467,12 +478,12 @@ def object_from_pair(keys: list[str | None], values: list[str | None]) -> str:
 def object_from_array(items: list[str | None]) -> str:
     """json_object(text[])."""
     if len(items) % 2:
-        raise InvalidParameterValue("array must have even number of elements")
+        raise ArraySubscriptError("array must have even number of elements")
     pairs: list[str] = []
     for index in range(0, len(items), 2):
         key, value = items[index], items[index + 1]
         if key is None:
-            raise InvalidParameterValue("null value not allowed for object key")
+            raise NullValueNotAllowed("null value not allowed for object key")
         pairs.append(f"{quote_json(key)} : {'null' if value is None else quote_json(value)}")
     return "{" + ", ".join(pairs) + "}"
 
@@ -524,11 +535,12 @@ _T, _I, _L = "VARCHAR", "INTEGER", "VARCHAR[]"
 UDFS: Mapping[str, Udf] = {
     "tg_json_get": Udf((_T, _T, _T), _T, get),
     "tg_json_get_index": Udf((_T, _I, _T), _T, get_index),
+    "tg_jsonb_get_index": Udf((_T, _I, _T), _T, get_index_jsonb),
     "tg_json_path": Udf((_T, _L, _T), _T, path),
     "tg_json_typeof": Udf((_T,), _T, kind),
     "tg_json_array_length": Udf((_T,), _I, array_length),
-    "tg_json_elements": Udf((_T, _T), _L, array_elements),
-    "tg_json_keys": Udf((_T,), _L, object_keys),
+    "tg_json_elements": Udf((_T, _T, _T), _L, array_elements),
+    "tg_json_keys": Udf((_T, _T), _L, object_keys),
     "tg_json_each": Udf((_T, _T), 'STRUCT("key" VARCHAR, "value" VARCHAR)[]', each),
     "tg_json_strip_nulls": Udf((_T, _T), _T, strip_nulls),
     "tg_json_string": Udf((_T,), _T, quote_json),

@@ -126,6 +126,8 @@ def compiled(pattern: str, flags: str) -> Expression:
             literal = True
         elif flag not in "gt":
             raise InvalidParameterValue(f'invalid regular expression option: "{flag}"')
+    if not literal and (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+        raise InvalidRegularExpression("invalid regular expression: invalid escape \\ sequence")
     try:
         if literal:
             return Expression(regex.compile(regex.escape(pattern), mode))
@@ -138,7 +140,7 @@ def compiled(pattern: str, flags: str) -> Expression:
             return Expression(as_written)
         return Expression(regex.compile(_translated(pattern, lines, stops, lazy=True), mode), as_written)
     except regex.error as error:
-        reason = str(error).partition(" at position ")[0]
+        reason = str(error).partition(" at position ")[0].partition(" \\")[0]
         texts = {
             "unterminated character set": "brackets [] not balanced",
             "missing )": "parentheses () not balanced",
@@ -146,6 +148,7 @@ def compiled(pattern: str, flags: str) -> Expression:
             "nothing to repeat": "quantifier operand invalid",
             "multiple repeat": "quantifier operand invalid",
             "min repeat greater than max repeat": "invalid repetition count(s)",
+            "bad escape": "invalid escape \\ sequence",
         }
         raise InvalidRegularExpression(f"invalid regular expression: {texts.get(reason, reason)}") from None
 

@@ -113,7 +113,11 @@ def like_with_escape(pattern: str, escape: str) -> str:
     index = 0
     while index < len(pattern):
         char = pattern[index]
-        if escape and char == escape and index + 1 < len(pattern):
+        if escape and char == escape and index + 1 == len(pattern):
+            # What compares finds it to be at fault.
+            out.append("\\")
+            break
+        if escape and char == escape:
             out.append("\\" + pattern[index + 1])
             index += 2
             continue
@@ -132,7 +136,10 @@ def similar_to_regex(pattern: str, escape: str = "\\") -> str:
     index = 0
     while index < len(pattern):
         char = pattern[index]
-        if escape and char == escape and index + 1 < len(pattern):
+        if escape and char == escape and index + 1 == len(pattern):
+            # An escape of nothing says nothing.
+            break
+        if escape and char == escape:
             if pattern[index + 1] == '"' and not in_class:
                 # The part before the first prefers the shortest match, the one between and the one after the longest.
                 if separators == 2:

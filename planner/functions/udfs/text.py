@@ -8,11 +8,13 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
 
 from planner.catalog_data.encodings import canonical_name, decoded, encoded
 from planner.common_errors import numeric_overflow
 from planner.errors import (
     ArraySubscriptError,
+    InvalidEscapeSequence,
     InvalidParameterValue,
     InvalidTextRepresentation,
     NullValueNotAllowed,
@@ -25,7 +27,7 @@ from planner.ir.nodes import Interval
 from planner.syntax.identifiers import quote_identifier
 from planner.types import types
 from planner.types.types import SqlType
-from planner.values.bytea_text import from_base64, from_escapes, from_hex
+from planner.values.bytea_text import char_byte, char_of, char_text, from_base64, from_escapes, from_hex
 from planner.values.interval_text import format_interval
 from planner.values.record_text import record_items
 from planner.values.text_values import format_float, parse_text
@@ -222,6 +224,60 @@ def set_bit(data: bytes, index: int, value: int) -> bytes:
     mask = 1 << (index % 8)
     byte = data[index // 8] & ~mask | (mask if value else 0)
     return set_byte(data, index // 8, byte)
+
+
+@lru_cache(maxsize=256)
+def _like_bytes(pattern: bytes) -> re.Pattern[bytes]:
+    out, index = [], 0
+    while index < len(pattern):
+        byte = pattern[index : index + 1]
+        if byte == b"\\":
+            index += 1
+            if index == len(pattern):
+                raise InvalidEscapeSequence("LIKE pattern must not end with escape character")
+            byte = pattern[index : index + 1]
+            out.append(re.escape(byte))
+        else:
+            out.append({b"%": b".*", b"_": b"."}.get(byte) or re.escape(byte))
+        index += 1
+    return re.compile(b"".join(out), re.DOTALL)
+
+
+def like_bytea(data: bytes, pattern: bytes) -> bool:
+    """bytea LIKE: byte by byte (bytealike). Raises 22025."""
+    return _like_bytes(pattern).fullmatch(data) is not None
+
+
+def like_escape_bytea(pattern: bytes, escape: bytes) -> bytes:
+    """LIKE ... ESCAPE of bytea: the pattern with the backslash as its escape (like_escape_bytea). Raises 22025."""
+    if len(escape) > 1:
+        raise InvalidEscapeSequence("invalid escape string", hint="Escape string must be empty or one character.")
+    if escape == b"\\":
+        return pattern
+    out, after = bytearray(), False
+    for byte in pattern:
+        if escape and byte == escape[0] and not after:
+            out += b"\\"
+            after = True
+            continue
+        if byte == ord("\\") and not after:
+            out += b"\\"
+        out.append(byte)
+        after = False
+    return bytes(out)
+
+
+def char_of_integer(number: int) -> str:
+    """The "char" of a number (i4tochar). Raises 22003."""
+    if not -128 <= number <= 127:
+        raise NumericValueOutOfRange('"char" out of range')
+    return char_of(number & 255)
+
+
+def char_to_integer(text: str) -> int:
+    """The number of a "char", from -128 to 127 (chartoi4)."""
+    byte = char_byte(text)
+    return byte - 256 if byte > 127 else byte
 
 
 def overlay_bytea(data: bytes, new: bytes, start: int, length: int) -> bytes:
@@ -456,4 +512,9 @@ UDFS: Mapping[str, Udf] = {
     "tg_float4_out": Udf(("FLOAT",), _T, float4_out),
     "tg_bytea_in": Udf((_T,), _B, bytea_in),
     "tg_uuid_in": Udf((_T,), _T, uuid_in),
+    "tg_char_in": Udf((_T,), _T, char_text),
+    "tg_char_of_integer": Udf((_I,), _T, char_of_integer),
+    "tg_char_to_integer": Udf((_T,), _I, char_to_integer),
+    "tg_like_bytea": Udf((_B, _B), "BOOLEAN", like_bytea),
+    "tg_like_escape_bytea": Udf((_B, _B), _B, like_escape_bytea),
 }

@@ -94,6 +94,9 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         if source.oid in OID_TYPES:
             return "{0}"
         if source.oid in INTEGERS:
+            if source.oid == types.INT8:
+                fault = ctx.dialect.raise_sql("22003", "OID out of range")
+                return f"CASE WHEN {{0}} < 0 OR {{0}} > 4294967295 THEN {fault} ELSE {plain} END"
             return plain if source.oid != types.INT4 else "(CAST({0} AS BIGINT) & 4294967295)"
     if (source.oid, target.oid) == (_XID8, types.XID):
         return "(CAST({0} AS BIGINT) & 4294967295)"
@@ -229,7 +232,7 @@ def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> s
     if source.oid == types.NUMERIC:
         return plain.replace("{0}", ctx.dialect.half_away("{0}"))
     if source.oid == types.CHAR:
-        return "ascii({0})"
+        return plain.replace("{0}", ctx.python("tg_char_to_integer({0})"))
     if source.oid in BITS:
         return plain.replace("{0}", ctx.python(f"tg_bits_to_integer({{0}}, {32 if target.oid == types.INT4 else 64})"))
     if source.oid == types.JSONB:
@@ -249,10 +252,10 @@ def _to_text(ctx: Context, source: SqlType, target: SqlType) -> str:
         if target.oid == types.NAME:
             return "left({0}, 63)"
         if target.oid == types.CHAR:
-            return "left({0}, 1)"
+            return ctx.python("tg_char_in({0})")
         return "{0}"
     if target.oid == types.CHAR and source.oid == types.INT4:
-        return "chr({0})"
+        return ctx.python("tg_char_of_integer({0})")
     return text_template(ctx, source)
 
 

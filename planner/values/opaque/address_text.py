@@ -128,7 +128,7 @@ def lsn_at(number: str) -> str:
     position = Decimal(number)
     if not position.is_finite():
         raise FeatureNotSupported(f"cannot convert {'NaN' if position.is_nan() else 'infinity'} to pg_lsn")
-    whole = int(position.quantize(Decimal(1), ROUND_HALF_UP))
+    whole = -1 if abs(position) > 1 << 65 else int(position.quantize(Decimal(1), ROUND_HALF_UP))
     if not 0 <= whole < 1 << 64:
         raise InvalidParameterValue("pg_lsn out of range")
     return show_lsn(whole)

@@ -112,12 +112,14 @@ def _date_plus(sign: str) -> Callable[[CallSite], str]:
         date, days = ("{0}", "{1}") if site.arg_types[0].oid == DATE else ("{1}", "{0}")
         plain = f"({date} {sign} {days})"
         if site.engine == "spark":
-            plain = f"date_add({date}, {'-' if sign == '-' else ''}{days})"
+            moved = f"date_add({date}, {'-' if sign == '-' else ''}{days})"
+            plain = site.dialect.if_finite(date, moved, date)
         constant = site.constants[1 if date == "{0}" else 0]
         if isinstance(constant, int) and abs(constant) < _FAR:
             return plain
         fault = site.dialect.raise_sql("22008", "date out of range")
-        return f"CASE WHEN abs(CAST({days} AS BIGINT)) > {_FAR} THEN {fault} ELSE {plain} END"
+        finite = site.dialect.if_finite(date, fault, plain)
+        return f"CASE WHEN abs(CAST({days} AS BIGINT)) > {_FAR} THEN {finite} ELSE {plain} END"
 
     return template
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.intervals import unless_null
-from planner.functions.forms.zones import moment_in, wall_in
+from planner.functions.forms.zones import moment_in, of_whole_seconds, wall_in
 from planner.types.types import INTERVAL, TIMESTAMP, TIMESTAMPTZ
 
 
@@ -35,9 +35,7 @@ def _shifted(site: CallSite, micros: str) -> str:
 
 def _timezone(site: CallSite) -> str | None:
     if site.arg_types[0].oid == INTERVAL:
-        words = "concat('TG:22023:interval time zone \"', {text:0}, '\" must not include months or days')"
-        whole = "{0}.months <> 0 OR {0}.days <> 0"
-        return f"CASE WHEN {whole} THEN {site.dialect.error(words)} ELSE {_shifted(site, '{0}.micros')} END"
+        return of_whole_seconds(site, _shifted(site, "{0}.micros"))
     return wall_in(site, 0, "{1}") if site.arg_types[1].oid == TIMESTAMPTZ else moment_in(site, 0, "{1}")
 
 

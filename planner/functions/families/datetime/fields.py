@@ -12,7 +12,7 @@ from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.intervals import unless_null
 from planner.functions.forms.zones import moment_in, wall_in
-from planner.types.types import DATE, FLOAT8, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, is_wide
+from planner.types.types import DATE, FLOAT8, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, SqlType, is_wide
 
 _UNIT_ALIASES = {
     "years": "year",
@@ -365,12 +365,19 @@ def _any_field(template: Callable[[CallSite], str | None]) -> Callable[[CallSite
     return made
 
 
+def _part_of_date(site: CallSite) -> str | None:
+    """date_part() of a date, which is that of its midnight, and so has hours and is refused in a timestamp's words."""
+    midnight = f"CAST({{1}} AS {site.dialect.scalar_types[TIMESTAMP]})"
+    template = _any_field(_extract)(replace(site, arg_types=(site.arg_types[0], SqlType(TIMESTAMP))))
+    return None if template is None else template.replace("{1}", midnight)
+
+
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
     for type in ("date", "time", "timetz", "timestamp", "timestamptz", "interval"):
         given[f"extract(text,{type})"] = both(_any_field(_extract))
-        given[f"date_part(text,{type})"] = both(_any_field(_extract))
+        given[f"date_part(text,{type})"] = both(_part_of_date if type == "date" else _any_field(_extract))
     for type in ("timestamp", "timestamptz", "interval", "timestamptz,text"):
         given[f"date_trunc(text,{type})"] = both(_any_field(_trunc))
     return given

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.spans import overlapping
+from planner.functions.forms.zones import of_whole_seconds
 from planner.types.signature import COMPARISONS
 from planner.types.types import TIMESTAMP, TIMESTAMPTZ
 
@@ -41,7 +42,10 @@ def _on_day(day: str, time: str) -> Form:
         east = site.dialect.python("tg_timetz_east", time)
         midnight = f"CAST({day} AS {site.dialect.scalar_types[TIMESTAMP]})"
         since = site.dialect.moment_micros(midnight, TIMESTAMP)
-        return site.dialect.moment_of_micros(f"({since} + {micros} - {east} * 1000000)", TIMESTAMPTZ)
+        zoned = site.dialect.scalar_types[TIMESTAMPTZ]
+        finite = site.dialect.moment_of_micros(f"({since} + {micros} - {east} * 1000000)", TIMESTAMPTZ)
+        endless = f"CASE WHEN {time} IS NOT NULL THEN CAST({midnight} AS {zoned}) END"
+        return f"CASE WHEN {site.dialect.is_infinite_moment(day)} THEN {endless} ELSE {finite} END"
 
     return both(template)
 
@@ -62,6 +66,6 @@ def forms() -> Mapping[str, Form]:
     given["timestamptz(date,timetz)"] = _on_day("{0}", "{1}")
     given["timezone(text,timetz)"] = both(lambda site: site.dialect.python("tg_timetz_at_zone", "{0}", "{1}"))
     given["timezone(interval,timetz)"] = both(
-        lambda site: site.dialect.python("tg_timetz_at_offset", "({0}).micros", "{1}")
+        lambda site: of_whole_seconds(site, site.dialect.python("tg_timetz_at_offset", "({0}).micros", "{1}"))
     )
     return given

@@ -75,38 +75,83 @@ def float_exponential(value: float) -> float:
     return result
 
 
-_EXACT_DEGREES: dict[str, dict[float, float]] = {
-    "sind": {0: 0.0, 30: 0.5, 90: 1.0, 150: 0.5, 180: 0.0, 210: -0.5, 270: -1.0, 330: -0.5},
-    "cosd": {0: 1.0, 60: 0.5, 90: 0.0, 120: -0.5, 180: -1.0, 240: -0.5, 270: 0.0, 300: 0.5},
-    "tand": {0: 0.0, 45: 1.0, 135: -1.0, 180: 0.0, 225: 1.0, 315: -1.0, 90: math.inf, 270: -math.inf},
-    "cotd": {45: 1.0, 90: 0.0, 135: -1.0, 225: 1.0, 270: 0.0, 315: -1.0, 0: math.inf, 180: -math.inf},
-}
-_EXACT_ARCS: dict[str, dict[float, float]] = {
-    "asind": {0.0: 0.0, 0.5: 30.0, 1.0: 90.0, -0.5: -30.0, -1.0: -90.0},
-    "acosd": {0.0: 90.0, 0.5: 60.0, 1.0: 0.0, -0.5: 120.0, -1.0: 180.0},
-    "atand": {0.0: 0.0, 1.0: 45.0, -1.0: -45.0},
-}
+_RADIANS_PER_DEGREE = 0.0174532925199432957692
+_SIN_30 = math.sin(30.0 * _RADIANS_PER_DEGREE)
+_ONE_MINUS_COS_60 = 1.0 - math.cos(60.0 * _RADIANS_PER_DEGREE)
+_ASIN_HALF, _ACOS_HALF, _ATAN_ONE = math.asin(0.5), math.acos(0.5), math.atan(1.0)
+
+
+def _sine_of_right_angle(degrees: float) -> float:
+    """The sine of 0 to 90 degrees, exact at 0, 30 and 90."""
+    if degrees <= 30.0:
+        return math.sin(degrees * _RADIANS_PER_DEGREE) / _SIN_30 / 2.0
+    return _cosine_to_60(90.0 - degrees)
+
+
+def _cosine_to_60(degrees: float) -> float:
+    return 1.0 - (1.0 - math.cos(degrees * _RADIANS_PER_DEGREE)) / _ONE_MINUS_COS_60 / 2.0
+
+
+def _cosine_of_right_angle(degrees: float) -> float:
+    """The cosine of 0 to 90 degrees, exact at 0, 60 and 90."""
+    return _cosine_to_60(degrees) if degrees <= 60.0 else _sine_of_right_angle(90.0 - degrees)
+
+
+_TAN_45 = _sine_of_right_angle(45.0) / _cosine_of_right_angle(45.0)
+_COT_45 = _cosine_of_right_angle(45.0) / _sine_of_right_angle(45.0)
+
+
+def _arc_sine(value: float) -> float:
+    """Of 0 to 1."""
+    if value <= 0.5:
+        return math.asin(value) / _ASIN_HALF * 30.0
+    return 90.0 - math.acos(value) / _ACOS_HALF * 60.0
+
+
+def _arc_cosine(value: float) -> float:
+    """Of 0 to 1."""
+    if value <= 0.5:
+        return 90.0 - math.asin(value) / _ASIN_HALF * 30.0
+    return math.acos(value) / _ACOS_HALF * 60.0
 
 
 def degrees(function: str, value: float) -> float:
-    """The trigonometric functions of degrees, exact where PostgreSQL's are."""
-    if function in _EXACT_ARCS:
-        if function != "atand" and abs(value) > 1:
+    """The trigonometric functions of degrees, exact where PostgreSQL's are, and to the last digit by its ways
+    (float.c: sind_q1 and its like). Raises 22003."""
+    if function == "atand":
+        return math.atan(value) / _ATAN_ONE * 45.0
+    if function in ("asind", "acosd"):
+        if abs(value) > 1:
             raise NumericValueOutOfRange("input is out of range")
-        exact = _EXACT_ARCS[function].get(value)
-        if exact is not None:
-            return exact
-        return math.degrees({"asind": math.asin, "acosd": math.acos, "atand": math.atan}[function](value))
+        if function == "asind":
+            return _arc_sine(value) if value >= 0 else -_arc_sine(-value)
+        return _arc_cosine(value) if value >= 0 else 90.0 + _arc_sine(-value)
     if math.isinf(value):
         raise NumericValueOutOfRange("input is out of range")
     reduced = math.fmod(value, 360.0)
-    exact = _EXACT_DEGREES[function].get(reduced + 360 if reduced < 0 else reduced)
-    if exact is not None:
-        return exact
-    angle = math.radians(reduced)
-    if function == "cotd":
-        return 1.0 / math.tan(angle)
-    return float({"sind": math.sin, "cosd": math.cos, "tand": math.tan}[function](angle))
+    odd, even = 1.0, 1.0
+    if reduced < 0:
+        reduced, odd = -reduced, -odd
+    if reduced > 180.0:
+        reduced, odd = 360.0 - reduced, -odd
+    if reduced > 90.0:
+        reduced, even = 180.0 - reduced, -even
+    sine, cosine = _sine_of_right_angle(reduced), _cosine_of_right_angle(reduced)
+    match function:
+        case "sind":
+            return odd * sine
+        case "cosd":
+            return even * cosine
+        case "tand":
+            found = odd * even * (math.inf if cosine == 0 else sine / cosine / _TAN_45)
+        case _:
+            found = odd * even * (math.inf if sine == 0 else cosine / sine / _COT_45)
+    return found or 0.0
+
+
+def arc_tangent_degrees(y: float, x: float) -> float:
+    """atan2d()."""
+    return math.atan2(y, x) / _ATAN_ONE * 45.0
 
 
 def sent(kind: str, value: float) -> bytes:
@@ -125,4 +170,5 @@ UDFS: Mapping[str, Udf] = {
     "tg_float8_exp": Udf((_F,), _F, float_exponential),
     "tg_float_send": Udf((_T, _F), "BLOB", sent),
     "tg_degrees": Udf((_T, _F), _F, degrees),
+    "tg_atan2d": Udf((_F, _F), _F, arc_tangent_degrees),
 }
