@@ -111,6 +111,7 @@ class ClientTransaction:
         self.linked = world.plan.linked and world.randomness.random() < LINKED
         self._read: dict[str, set[int]] = {}
         self._own: dict[tuple[str, int], list[int]] = {}
+        self._written_by_engine: bool | None = None
 
     async def read_list(self, table: str, key: int) -> None:
         """Read one list."""
@@ -119,13 +120,20 @@ class ClientTransaction:
         values = tuple([row[1] for _, row in rows if row[0] == key] + self._own.get((table, key), []))
         self.attempt.operations.append(("read", table, key, values))
 
+    def _by_engine(self, value: int) -> bool:
+        """Whether an engine writes the rows that the transaction appends: all of them or none, since those of files
+        come before others."""
+        if self._written_by_engine is None:
+            self._written_by_engine = self.world.plan.spills and value % 4 == 0
+        return self._written_by_engine
+
     async def append(self, table: str, key: int) -> None:
         """Append a new value to one list."""
         value = self.world.unique()
         shard, rows = self.world.tables[table], table_of([(key, value)])
         if self.linked:
             await self.txn.write_part(shard, await add_file(self.world, self.server.env, shard, rows))
-        elif self.world.plan.spills and value % 5 == 0:
+        elif self._by_engine(value):
             await self.txn.write_part(shard, await engine_file(self.server.env, shard, rows))
         else:
             self.txn.write(shard, rows)
