@@ -294,7 +294,7 @@ def set_path_lax(
     """jsonb_set_lax(): jsonb_set() that is told what a NULL value means. Raises 22023, 22004."""
     if text is None or steps is None or create is None:
         return None
-    if value is not None:
+    if treatment is not None and value is not None:
         return set_path(text, steps, value, create)
     if treatment not in _TREATMENTS:
         listed = ", ".join(f'"{each}"' for each in _TREATMENTS[:-1])
