@@ -299,6 +299,9 @@ class LocalDialect(Dialect):
     def if_finite(self, moment: str, then: str, otherwise: str) -> str:
         return f"CASE WHEN isfinite({moment}) THEN {then} ELSE {otherwise} END"
 
+    def midnight(self, date: str) -> str:
+        return f"CAST({date} AS TIMESTAMP)"
+
     def is_infinite_moment(self, moment: str) -> str:
         return f"isinf({moment})"
 

@@ -310,6 +310,11 @@ class SparkDialect(Dialect):
     def if_finite(self, moment: str, then: str, otherwise: str) -> str:
         return f"CASE WHEN {spark_texts.is_infinite(moment)} THEN {otherwise} ELSE {then} END"
 
+    def midnight(self, date: str) -> str:
+        low, high = (self.moment_of_micros(f"{micros}L", types.TIMESTAMP) for micros in spark_texts.INFINITE_MICROS)
+        infinite = f"CASE WHEN year({date}) < 1 THEN {low} ELSE {high} END"
+        return self.if_finite(date, f"CAST({date} AS TIMESTAMP_NTZ)", infinite)
+
     def is_infinite_moment(self, moment: str) -> str:
         return spark_texts.is_infinite(moment)
 

@@ -39,7 +39,8 @@ def float_text(oid: int) -> str:
     )
 
 
-_INFINITIES = {"infinity": 2**63 - 1, "-infinity": -(2**63 - 1)}
+INFINITE_MICROS = (-(2**63 - 1), 2**63 - 1)
+_INFINITIES = dict(zip(("-infinity", "infinity"), INFINITE_MICROS, strict=True))
 """The microseconds of what stands for the infinite timestamps; of dates it is so many days as 32 bits hold."""
 
 

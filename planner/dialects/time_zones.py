@@ -52,6 +52,10 @@ class TimeZones(Literals):
         """Whether a date, timestamp or timestamptz is infinite; NULL of NULL."""
 
     @abstractmethod
+    def midnight(self, date: str) -> str:
+        """A date as the timestamp at which it begins."""
+
+    @abstractmethod
     def wall_in_place(self, moment: str, place: str) -> str:
         """A timestamptz as the wall-clock timestamp in a place of the time zone database, an SQL string."""
 

@@ -408,7 +408,7 @@ def _from_local(ctx: Context, timestamp: str = "{0}") -> str:
 
 
 def _midnight(ctx: Context) -> str:
-    return ctx.dialect.cast("{0}", SqlType(types.TIMESTAMP))
+    return ctx.dialect.midnight("{0}")
 
 
 def _time_interval(ctx: Context) -> str:

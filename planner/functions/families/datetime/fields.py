@@ -367,7 +367,7 @@ def _any_field(template: Callable[[CallSite], str | None]) -> Callable[[CallSite
 
 def _part_of_date(site: CallSite) -> str | None:
     """date_part() of a date, which is that of its midnight, and so has hours and is refused in a timestamp's words."""
-    midnight = f"CAST({{1}} AS {site.dialect.scalar_types[TIMESTAMP]})"
+    midnight = site.dialect.midnight("{1}")
     template = _any_field(_extract)(replace(site, arg_types=(site.arg_types[0], SqlType(TIMESTAMP))))
     return None if template is None else template.replace("{1}", midnight)
 

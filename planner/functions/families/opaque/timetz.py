@@ -40,7 +40,7 @@ def _on_day(day: str, time: str) -> Form:
     def template(site: CallSite) -> str:
         micros = site.dialect.python("tg_timetz_micros", time)
         east = site.dialect.python("tg_timetz_east", time)
-        midnight = f"CAST({day} AS {site.dialect.scalar_types[TIMESTAMP]})"
+        midnight = site.dialect.midnight(day)
         since = site.dialect.moment_micros(midnight, TIMESTAMP)
         zoned = site.dialect.scalar_types[TIMESTAMPTZ]
         finite = site.dialect.moment_of_micros(f"({since} + {micros} - {east} * 1000000)", TIMESTAMPTZ)
