@@ -99,7 +99,7 @@ def narrowed(server: Server, monkeypatch: pytest.MonkeyPatch) -> Admission:
 
 
 async def until_waiting(admission: Admission, count: int) -> None:
-    for _ in range(500):
+    for _ in range(3000):
         if admission.local["heavy"].waiting == count and admission.local["heavy"].running == 1:
             return
         await asyncio.sleep(0.01)
