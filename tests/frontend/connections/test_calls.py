@@ -32,7 +32,7 @@ BLOCK = {
     "update t set n = n + 1 where id = $1": 345,
     "select id, n, label from t where id = $1": 398,
     "insert into u values ($1, 1, 'new')": 164,
-    "commit": 488,
+    "commit": 494,
 }
 
 
