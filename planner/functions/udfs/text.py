@@ -228,19 +228,24 @@ def set_bit(data: bytes, index: int, value: int) -> bytes:
 
 @lru_cache(maxsize=256)
 def _like_bytes(pattern: bytes) -> re.Pattern[bytes]:
-    out, index = [], 0
+    pieces, index = [b""], 0
     while index < len(pattern):
         byte = pattern[index : index + 1]
-        if byte == b"\\":
-            index += 1
-            if index == len(pattern):
-                raise InvalidEscapeSequence("LIKE pattern must not end with escape character")
-            byte = pattern[index : index + 1]
-            out.append(re.escape(byte))
+        if byte == b"%":
+            pieces.append(b"")
+        elif byte == b"_":
+            pieces[-1] += b"."
         else:
-            out.append({b"%": b".*", b"_": b"."}.get(byte) or re.escape(byte))
+            if byte == b"\\":
+                index += 1
+                if index == len(pattern):
+                    raise InvalidEscapeSequence("LIKE pattern must not end with escape character")
+            pieces[-1] += re.escape(pattern[index : index + 1])
         index += 1
-    return re.compile(b"".join(out), re.DOTALL)
+    first, *others = pieces
+    # What stands between two % is found where it comes first, and not looked for again: many % take no more than one.
+    middle = b"".join([b"(?>.*?" + piece + b")" for piece in others[:-1]])
+    return re.compile(first + middle + (b".*" + others[-1] if others else b""), re.DOTALL)
 
 
 def like_bytea(data: bytes, pattern: bytes) -> bool:
