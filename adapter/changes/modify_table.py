@@ -49,10 +49,10 @@ from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
 from adapter.changes.together import rows_of_all
 from adapter.execution.statement import NotTogether, Outcome, RowsOutcome, Running
-from adapter.plans.constant_rows import constant_value
+from adapter.plans.computed.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan, has_acting_calls
 from adapter.queries.prepared_read import NOTHING, PreparedRead
-from adapter.queries.read import may_skip_engines, prepare_plan
+from adapter.queries.read import may_skip_engines, prepare_plan, work_out_constants
 from adapter.results import Command, RecordBatch
 from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.snapshots import reading_as_before
@@ -222,6 +222,7 @@ class Change:
         if isinstance(statement, BoundInsert):
             is_short = plan.query is statement.source and not plan.templates and not running.parsed.is_long
             if is_short and may_skip_engines(running):
+                await work_out_constants(running, plan)
                 rows = await written_rows(running, statement.source)
                 if rows is not None:
                     self._own_rows = rows.num_rows // (1 + len(running.beside))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.execution.statement import Running
-from adapter.plans.constant_rows import constant_value
+from adapter.plans.computed.constant_rows import constant_value
 from adapter.plans.plan_cache import has_acting_calls
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import RecordBatch

@@ -18,11 +18,11 @@ from msgspec import Struct
 from adapter.changes.change_locks import ascending, modes_of_rows
 from adapter.changes.constraints.target import Target
 from adapter.execution.statement import NotTogether, Running, given_to
-from adapter.plans.constant_rows import NeedsEngine
+from adapter.plans.computed.constant_rows import NeedsEngine
+from adapter.plans.computed.row_values import Given
 from adapter.plans.key_reads import KeyRead
 from adapter.plans.plan_cache import Plan
 from adapter.plans.predicates import bind_templates
-from adapter.plans.row_values import Given
 from adapter.queries.by_index.key_scan import rows_by_key_values
 from adapter.queries.locked_rows import LockedRows
 from adapter.results import RecordBatch

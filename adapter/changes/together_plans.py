@@ -47,6 +47,7 @@ def _together(plan: Plan) -> Together | None:
         case BoundInsert() as insert:
             if (
                 insert.foreign
+                or plan.folded is not None
                 or insert.returning is not None
                 or insert.view_checks is not None
                 or is_temporary(insert.relation_oid)

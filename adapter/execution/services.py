@@ -21,7 +21,7 @@ from adapter.execution.notifications import NotificationHub
 from adapter.lake.copy_codec import CopyCodec
 from adapter.lake.foreign_files import ForeignFiles
 from adapter.lake.scratch import LakeScratch
-from adapter.plans.constant_rows import ConstantRows
+from adapter.plans.computed.constant_rows import ConstantRows
 from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
 from adapter.publishing.service import Publishing

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from adapter.execution.cancellation import CancelScope
-from adapter.plans.constant_rows import batch_of
-from adapter.plans.row_values import Given
+from adapter.plans.computed.constant_rows import batch_of
+from adapter.plans.computed.row_values import Given
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch
 from planner.ir.nodes import Literal
 from planner.syntax.parse import Parsed

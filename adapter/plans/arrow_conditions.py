@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
 from planner.ir.physical import arrow_type, element_type

@@ -11,7 +11,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from adapter.plans.constant_rows import constant_value
+from adapter.plans.computed.constant_rows import constant_value
 from planner.ir import nodes as ir
 from planner.ir.rewrite import transform, walk
 from planner.types import types as t

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.plans.arrow_conditions import lower_case, vector_of
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from adapter.plans.predicates import Conjunction, exact_conjunction, implies
 from planner.definitions.expression_columns import ExpressionColumn
 from planner.definitions.index_expressions import RowValue, bind_row_value

@@ -2,7 +2,7 @@
 id = $1`` or ``BETWEEN $1 AND $2``, with what is made of the rows, and what UPDATE and DELETE read of them.
 
 Which index it is, what else has to hold and what is computed follow from the plan alone, so they are kept with it; a
-run decodes the keys, has the rows looked up, and computes with Python's values (`adapter.plans.row_values`).
+run decodes the keys, has the rows looked up, and computes with Python's values (`adapter.plans.computed.row_values`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from adapter.plans.computed.row_values import Given
 from adapter.plans.key_access import KeyAccess, key_access
 from adapter.plans.row_programs import ProgramMaker, RowProgram
-from adapter.plans.row_values import Given
 from planner.ir import nodes as ir
 from storage.catalog.model import CatalogSnapshot, Relation
 

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from adapter.plans.computed.folded_constants import folds_parameters
 from adapter.plans.plan_cache import PLAN_SETTINGS, Plan, PlanCache, make_plan_at_once
 from adapter.plans.predicates import templates_of
 from planner.analyze import BindContext
 from planner.errors import SqlError
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundInsert
+from planner.ir.bound import BoundInsert, BoundStatement
 from planner.ir.rewrite import walk
 from planner.resolution.statement import TakesLong
 from planner.syntax.parse import Parsed, split_and_parse
@@ -114,9 +115,11 @@ def may_stand_for_text(plan: Plan, split: SplitText) -> bool:
     for declared, type_ in zip(split.declared, plan.param_types, strict=True):
         if (type_.oid not in _TEXTS) if declared == 0 else (type_.oid != declared):
             return False
+    statement = plan.statement
+    if isinstance(statement, BoundStatement) and folds_parameters(statement):
+        return False
     if plan.key_read is not None:
         return True
-    statement = plan.statement
     return isinstance(statement, BoundInsert) and not _reads(plan, statement) and _is_written_out(statement.source.rel)
 
 

@@ -16,9 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.access.privileges import denial
+from adapter.plans.computed.folded_constants import FoldedConstants, folded_constants
+from adapter.plans.computed.row_values import GIVEN
 from adapter.plans.key_reads import KeyRead, key_read_of
 from adapter.plans.predicates import ScanTemplate, scan_templates
-from adapter.plans.row_values import GIVEN
 from adapter.results import ColumnDescription
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns
 from adapter.system_catalogs.relations.extent_columns import reads_extents
@@ -142,6 +143,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The columns (attnums) that it gives values to, by the oid of their table."""
     key_read: KeyRead | None = None
     """`query`, where it reads the rows of one key."""
+    folded: FoldedConstants | None = None
+    """Its constant parts that may fail: they are worked out before it."""
     steps: tuple[PlanStep, ...] = ()
     """What its WITH runs besides, when that changes rows; `statement` is then what the WITH is about."""
 
@@ -308,6 +311,8 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
     if not reads and isinstance(statement, BoundInsert) and statement.returning is not None:
         inner = statement.returning.query
         reads = _reads(inner, scan_templates(inner.rel), *_asked_and_called(inner))
+    folded = folded_constants(statement) if isinstance(statement, BoundStatement) else None
+    by_key = query is not None and not is_acting and folded is None
     relied_on = tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None)
     return Plan(
         parsed=parsed,
@@ -329,7 +334,8 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         sizes=not called.isdisjoint(SIZE_FUNCTIONS) or (query is not None and query.system and reads_extents(query)),
         tag=command_tag(statement),
         reads=reads,
-        key_read=_key_read(query, catalog, templates, values) if query is not None and not is_acting else None,
+        key_read=_key_read(query, catalog, templates, values) if query is not None and by_key else None,
+        folded=folded,
     )
 
 

@@ -28,8 +28,8 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.plans.constant_rows import NeedsEngine
-from adapter.plans.row_values import constant_of
+from adapter.plans.computed.constant_rows import NeedsEngine
+from adapter.plans.computed.row_values import constant_of
 from planner.errors import SqlError
 from planner.ir import nodes as ir
 from planner.ir.bound import WITH_ROWS, BoundQuery

@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from msgspec import Struct
 
-from adapter.plans.constant_rows import NeedsEngine, array_of
+from adapter.plans.computed.constant_rows import NeedsEngine, array_of
+from adapter.plans.computed.row_values import INTEGERS, ORDERED, TIMES, Given, RowColumns, Value
 from adapter.plans.key_indexes import stored_columns
-from adapter.plans.row_values import INTEGERS, ORDERED, TIMES, Given, RowColumns, Value
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from adapter.execution.statement import Running
-from adapter.plans.constant_rows import constant_value
+from adapter.plans.computed.constant_rows import constant_value
 from adapter.procedures.bodies import run_body
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.execution.statement import Running, given_to
-from adapter.plans.constant_rows import NeedsEngine
+from adapter.plans.computed.constant_rows import NeedsEngine
+from adapter.plans.computed.row_values import Given
 from adapter.plans.key_reads import MAX_ROWS, KeyRead
 from adapter.plans.predicates import ScanTemplate, bind_templates
-from adapter.plans.row_values import Given
 from adapter.queries.by_index.key_scan import few_rows_in_range, rows_by_key_values, visible_parts
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure

@@ -20,7 +20,7 @@ from adapter.execution_context import ExecutionContext, Purpose
 from adapter.lake.file_conditions import FilesNeeded, file_conditions
 from adapter.lake.file_rows import checked, rows_of_files
 from adapter.materialized.freshness import record_inputs
-from adapter.plans.constant_rows import constant_batch
+from adapter.plans.computed.constant_rows import constant_batch
 from adapter.plans.key_reads import KeyRead
 from adapter.plans.plan_cache import Plan, describe_query, has_acting_calls
 from adapter.plans.predicates import ScanTemplate, scan_templates
@@ -297,6 +297,21 @@ async def _rows_of(read: PreparedRead) -> list[tuple[Any, ...]]:
     return rows
 
 
+async def work_out_constants(running: Running, plan: Plan) -> None:
+    """The constants of a plan, once, for their failure: here, whatever engine runs the plan."""
+    folded, local = plan.folded, running.engines.local
+    if folded is None or folded.are_fine:
+        return
+    if local.unsupported(folded.query) is None:
+        context = with_token(execution_context(running, plan.catalog), "constants")
+        stream: Any = local.execute(folded.query, {}, (), context)
+        async with aclosing(stream) as batches:
+            async for _ in batches:
+                pass
+    folded.are_fine = True
+    folded.are_fine = True
+
+
 async def prepare_plan(
     running: Running,
     plan: Plan,
@@ -306,8 +321,9 @@ async def prepare_plan(
     at_hand: Mapping[int, Any] = NOTHING,
     lazily: bool = False,
 ) -> PreparedRead:
-    """`prepare_read` of a plan's query."""
+    """`prepare_read` of a plan's query, once its constants are known to be fine. Raises what they raise."""
     assert plan.query is not None
+    await work_out_constants(running, plan)
     if record and plan.unpopulated is not None:
         raise _not_populated(plan.unpopulated)
     if record and plan.reads_kept:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.execution.statement import Running
-from adapter.plans.constant_rows import constant_value
+from adapter.plans.computed.constant_rows import constant_value
 from adapter.queries.locked_rows import SKIPPED, LockedRows, recheck
 from adapter.queries.prepared_read import PreparedRead
 from adapter.results import RecordBatch

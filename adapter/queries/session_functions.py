@@ -15,7 +15,7 @@ from adapter.access.membership import is_superuser
 from adapter.access.signals import require_signal
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
-from adapter.plans.constant_rows import constant_value
+from adapter.plans.computed.constant_rows import constant_value
 from adapter.plans.plan_cache import has_acting_calls
 from adapter.procedures.bodies import call_function
 from adapter.queries.advisory_locks import ADVISORY_LOCKS

@@ -14,10 +14,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from adapter.execution.session_state import SessionState
-from adapter.plans.constant_rows import NeedsEngine
+from adapter.plans.computed.constant_rows import NeedsEngine
+from adapter.plans.computed.row_values import Given
 from adapter.plans.key_reads import KeyRead
 from adapter.plans.plan_cache import Plan
-from adapter.plans.row_values import Given
 from adapter.queries.one_key import found_at_once
 from adapter.results import ColumnDescription, RecordBatch
 from adapter.wall_clock import utc_now

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from frontend.command.configuration import (
     CONFIG_VARIABLE,
     STORE_OPTIONS,

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from frontend.encoding.columns import ArrowArray, as_binary, data_of, lengths_of, without_nulls
 from planner.errors import NumericValueOutOfRange
 from planner.ir.physical import arrow_type

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from adapter.system_catalogs.functions.reg_columns import REG_VALUE
 from frontend.encoding import composites, datetimes, held_as_text, intervals, numbers, scalars
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values, null_mask

@@ -21,7 +21,7 @@ _APPENDED = frozenset({("||", (25, 2776)), ("||", (2776, 25))})
 
 def is_immutable(expr: ir.Scalar) -> bool:
     """Whether no part of `expr` depends on settings, the time or anything else but its columns."""
-    return all(map(_is_immutable, walk(expr)))
+    return all(map(computes_immutably, walk(expr)))
 
 
 def is_reproducible(query: BoundQuery) -> bool:
@@ -33,10 +33,11 @@ def _is_reproducible(node: object) -> bool:
     signature = getattr(node, "signature", None)
     if signature is not None and signature.volatility is not Volatility.IMMUTABLE:
         return False
-    return _is_immutable(node)
+    return computes_immutably(node)
 
 
-def _is_immutable(node: object) -> bool:
+def computes_immutably(node: object) -> bool:
+    """Whether one part of an expression always makes the same of the same parts."""
     if isinstance(node, ir.SessionValue):
         return False
     if isinstance(node, ir.Cast):

@@ -76,6 +76,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "admission",
         "lake",
         "plans",
+        "plans.computed",
         "transactions.locks.servers",
         "transactions.locks",
         "workers",

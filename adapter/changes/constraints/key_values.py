@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adapter.changes.constraints.table_keys import ForeignKey
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from adapter.plans.row_text import literal_value
 from adapter.spilling.key_runs import Keys
 from planner.errors import NumericValueOutOfRange

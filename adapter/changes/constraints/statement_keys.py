@@ -36,7 +36,7 @@ from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.rows.defaults import default_query
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from adapter.plans.key_indexes import stored_columns
 from adapter.queries.by_index.key_scan import distinct_keys
 from adapter.queries.single_row import evaluate

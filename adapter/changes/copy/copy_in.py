@@ -25,7 +25,7 @@ from adapter.changes.rows.defaults import default_query
 from adapter.changes.rows.laid_out import LaidOutRows
 from adapter.changes.rows.over_rows import computed_rows, over_rows
 from adapter.execution.statement import Running
-from adapter.plans.constant_rows import array_of, constant_value
+from adapter.plans.computed.constant_rows import array_of, constant_value
 from adapter.queries.read import prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate

@@ -15,8 +15,15 @@ from msgspec import Struct
 
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running, given_to
-from adapter.plans.constant_rows import LONG_VALUE, NeedsEngine, array_of, cast_value, constant_value, has_length
-from adapter.plans.row_values import INTEGERS, Given, RowColumns, Value
+from adapter.plans.computed.constant_rows import (
+    LONG_VALUE,
+    NeedsEngine,
+    array_of,
+    cast_value,
+    constant_value,
+    has_length,
+)
+from adapter.plans.computed.row_values import INTEGERS, Given, RowColumns, Value
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir

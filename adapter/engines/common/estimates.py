@@ -15,7 +15,7 @@ from msgspec import Struct
 from adapter.admission.classes import WorkloadClass, class_for
 from adapter.engines.common.engine import TableInput
 from adapter.execution_context import ExecutionContext
-from adapter.plans.constant_rows import constant_value
+from adapter.plans.computed.constant_rows import constant_value
 from adapter.plans.join_keys import conjuncts
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery

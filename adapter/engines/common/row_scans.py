@@ -17,9 +17,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.engines.common.lookups import Indexes, Lookup, lookup_of
+from adapter.plans.computed.row_values import Given
 from adapter.plans.key_reads import program_over
 from adapter.plans.row_programs import RowProgram
-from adapter.plans.row_values import Given
 from planner.ir import nodes as ir
 from planner.resolution.session_values import session_values
 from storage.catalog.model import Relation

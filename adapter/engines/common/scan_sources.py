@@ -23,7 +23,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from planner.ir.nodes import Literal, Rel, Scan, SystemScan
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import walk

@@ -31,7 +31,7 @@ from adapter.engines.common.scan_sources import (
 from adapter.engines.local.inline_pool import Generation, InlinePool
 from adapter.engines.local.small_tables import MAX_ROWS, SmallTables
 from adapter.engines.local.stored_fields import read_composite
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
 from planner.ir.nodes import Literal

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from msgspec.structs import replace
 
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from adapter.plans.index_paths import IndexPath
 from adapter.plans.join_keys import KeySource, ScanKeys, scan_keys
 from adapter.plans.key_indexes import UsableIndex

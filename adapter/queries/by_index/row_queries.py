@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from adapter.plans.arrow_conditions import Vector, vector_of
-from adapter.plans.constant_rows import array_of, constant_value
+from adapter.plans.computed.constant_rows import array_of, constant_value
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
 from planner.ir.physical import arrow_type

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from adapter.engines.common.engine import Engine, TableInput
 from adapter.execution_context import ExecutionContext
-from adapter.plans.constant_rows import batch_of
+from adapter.plans.computed.constant_rows import batch_of
 from planner.functions.registry import aggregates, operators
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from adapter.plans.computed.row_values import Given
 from adapter.plans.key_reads import KeyRead
 from adapter.plans.plan_cache import make_plan
-from adapter.plans.row_values import Given
 from planner.syntax.parse import split_and_parse
 from storage.catalog.model import CatalogSnapshot
 from tests.planner.support import context_of, corpus_context, create

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.plans.constant_rows import LONG_VALUE, array_of
+from adapter.plans.computed.constant_rows import LONG_VALUE, array_of
 from planner.types import types as t
 from planner.types.types import SqlType
 

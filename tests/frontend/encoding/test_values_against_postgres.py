@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapter.plans.constant_rows import array_of
+from adapter.plans.computed.constant_rows import array_of
 from adapter.system_catalogs.functions.reg_columns import REG_VALUE
 from frontend.decoding.binary import parse_binary
 from frontend.encoding.encoders import column_encoder

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adapter.engines.common.engine import Engine
-from adapter.plans.constant_rows import batch_of
+from adapter.plans.computed.constant_rows import batch_of
 from planner.ir import nodes as ir
 from planner.types import types
 from planner.types.types import SqlType, column_type, numeric_typmod

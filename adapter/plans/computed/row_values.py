@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from adapter.plans.constant_rows import NeedsEngine, cast_value, plain_time
+from adapter.plans.computed.constant_rows import NeedsEngine, cast_value, plain_time
 from planner.ir import nodes as ir
 from planner.ir.rewrite import walk
 from planner.types import types as t
