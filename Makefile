@@ -8,7 +8,7 @@ PROCESSES ?= 2
 CLIENT_LOCKS := asyncpg dbt django psycopg psycopg2 sqlalchemy dataframes
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo cluster bench simulate slt isolation regress crash audit large memory random-changes clients clients-basic generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo cluster bench simulate slt isolation regress crash audit random-sessions large memory random-changes clients clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ regress: setup-dev ## Run PostgreSQL's regression SQL against PostgreSQL 15 and 
 crash: setup-dev ## kill -9 of servers under load, ROUNDS rounds on SQLite and on PostgreSQL, a second server alive in half
 	$(PY) -m tests.faults.rounds --store sqlite --rounds $(ROUNDS) $(ARGS)
 	$(PY) -m tests.faults.rounds --store postgres --rounds $(ROUNDS) $(ARGS)
+
+random-sessions: setup-dev ## Random sessions on one server, two, two workers, ROUNDS kills each; writes into docs/isolation.md
+	$(PY) -m tests.faults.random_sessions --rounds $(ROUNDS) $(ARGS)
 
 audit: setup-dev ## Keys, locks and hot rows from 32 clients under kill -9, mutated servers too; writes docs/audit.md
 	$(PY) -m tests.faults.audit --rounds $(ROUNDS) $(ARGS)

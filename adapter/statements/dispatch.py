@@ -145,11 +145,18 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
 async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) -> Outcome:
     """Plan a statement at a snapshot that stays, which is of this catalog, and run it."""
     session = running.session
-    _forget_views(session)
     await session.look_up_files(parsed, anew=True)
     await look_up_past(running, parsed)
-    plan = await _plan(running, parsed, catalog)
-    return await run_rows(running, await _with_views(running, parsed, catalog, plan))
+    for _ in range(MAX_BEGINNINGS):
+        _forget_views(session)
+        plan = await _plan(running, parsed, catalog)
+        carried_out = await _with_views(running, parsed, catalog, plan)
+        try:
+            return await run_rows(running, carried_out)
+        except BeginAgain:
+            # It has waited for a lock, which it has now; its moment stays the same.
+            continue
+    raise serialization_failure(CONCURRENT_UPDATE)
 
 
 def _forget_views(session: SessionState) -> None:

@@ -91,6 +91,11 @@ class CommitRequest(Struct, frozen=True, kw_only=True):
     """The catalog's CSN that no other change may have followed, for definitions that were worked out without asking for
     the newest catalog."""
 
+    @property
+    def defines(self) -> bool:
+        """Whether there are definitions in it. They may come to nothing for the catalog (`Txn.has_definitions`)."""
+        return bool(self.catalog_updates) or self.txn.has_definitions
+
 
 class PreparedGuard(Protocol):
     """What is known of prepared transactions (`adapter.transactions.two_phase`)."""

@@ -25,7 +25,7 @@ environment, and a commit costs one write and no question.
 
 What holds throughout:
 
-- Requests commit in the order of the queue. One that changes the catalog is the last of its group: those before it were
+- Requests commit in the order of the queue. One with definitions is the last of its group: those before it were
   planned with the catalog that they are validated with, and those after it are validated with the new one.
 - A request that follows others (`adapter.transactions.decided_rows`) commits with them or after them, and is refused
   when one of them has been. Whoever follows it then is refused in turn.
@@ -198,7 +198,7 @@ class GroupCommitter(Struct, eq=False):
         if len(self._queue) >= MAX_WAITING:
             raise InsufficientResources("too many commits are waiting")
         waiting = Waiting(request, asyncio.get_running_loop().create_future())
-        if request.catalog_updates:
+        if request.defines:
             self._defining += 1
             waiting.done.add_done_callback(self._defined)
         try:
@@ -216,7 +216,7 @@ class GroupCommitter(Struct, eq=False):
         request, versions = waiting.request, self.versions
         if versions is None or request.owner is None or not request.replacements:
             return
-        if waiting.staged or request.catalog_updates or request.txn.buffered_bytes > INLINE_LIMIT_BYTES:
+        if waiting.staged or request.defines or request.txn.buffered_bytes > INLINE_LIMIT_BYTES:
             return
         if request.owner.is_awaited:
             self._decide(waiting)
@@ -290,7 +290,7 @@ class GroupCommitter(Struct, eq=False):
             return False  # An attempt whose answer was lost could not be told from one that failed.
         if self.env.cache.state.prepared:
             return False
-        return self.env.peers.alone and not waiting.staged and not waiting.request.catalog_updates and not self._closed
+        return self.env.peers.alone and not waiting.staged and not waiting.request.defines and not self._closed
 
     def _promise(self, waiting: Waiting) -> None:
         self._promised.add(waiting.done)
@@ -382,7 +382,7 @@ class GroupCommitter(Struct, eq=False):
             self._queue.popleft()
             waiting.taken = True
             group.append(waiting)
-            if waiting.staged or phase or waiting.request.catalog_updates:
+            if waiting.staged or phase or waiting.request.defines:
                 break
         return group
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapter.sessions.server import Server
-from tests.adapter.harness import Client, connect, open_server
+from tests.adapter.harness import Client, blocked, connect, open_server
 
 HOUR_MS = 3_600_000
 
@@ -159,3 +159,15 @@ async def test_rows_that_were_hidden_since_are_not_to_be_had_by_a_date() -> None
         assert (error.sqlstate, error.message) == ("42501", 'the row-level security of table "t" has changed since')
         assert await eve.rows(f"SELECT * FROM t AS OF {since}") == [(1, "a")]
         assert len(await owner.rows(f"SELECT * FROM t AS OF {then}")) == 2
+
+
+async def test_who_waits_for_a_lock_reads_the_moment_all_the_same() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, other = await connect(server), await connect(server)
+        await client.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
+        then = await client.value("SELECT tidegate.current_csn()")
+        for before in ("", "BEGIN;", "BEGIN ISOLATION LEVEL SERIALIZABLE;"):
+            await client.run("BEGIN; LOCK TABLE t; INSERT INTO t VALUES (2)")
+            waiting = await blocked(other, f"{before} SELECT id FROM t AS OF {then}; COMMIT")
+            await client.run("COMMIT")
+            assert [(1,)] in await waiting.result()

@@ -192,6 +192,28 @@ async def test_ddl_of_two_transactions_at_once(env: Environment, committer: Grou
     assert names == {"a", "b"}
 
 
+async def test_a_table_that_came_and_went_in_a_transaction_does_not_fail_other_definitions(
+    env: Environment, committer: GroupCommitter
+) -> None:
+    table = await _table(env, committer)
+    passing, maker, writer = [await _begin(env) for _ in range(3)]
+    gone, made = _relation(env, 20001, "gone"), _relation(env, 20002, "made")
+    assert gone.shard is not None
+    assert made.shard is not None
+    assert table.shard is not None
+    for diff in (1, -1):
+        passing.change_catalog([CatalogUpdate(record=gone, diff=diff)])
+    passing.writable(env).create_shard(gone.shard, SCHEMA)
+    passing.writable(env).forget_shard(gone.shard)
+    maker.change_catalog([CatalogUpdate(record=made, diff=1)])
+    maker.writable(env).create_shard(made.shard, SCHEMA)
+    writer.writable(env).write(table.shard, _rows(1))
+    await asyncio.gather(*(_commit(env, committer, transaction) for transaction in (writer, passing, maker)))
+    names = {record.name for record in env.catalog.current().all() if isinstance(record, Relation)}
+    assert names == {"t", "made"}
+    assert await _count(env, table) == 1
+
+
 async def test_a_dropped_table_fails_who_writes_to_it(env: Environment, committer: GroupCommitter) -> None:
     relation = await _table(env, committer, 1)
     assert relation.shard is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -24,6 +25,7 @@ AUTOCOMMIT = "autocommit"
 SERIALIZATION_FAILURE = "40001"
 DEADLOCK = "40P01"
 UNKNOWN = "40003"
+CANCELED = "57014"
 GONE = frozenset({None, "57P01", "57P02", "57P03"})
 """What a client sees of a server that dies or has died; no SQLSTATE when the connection broke."""
 
@@ -69,8 +71,11 @@ class Client(threading.Thread):
         seed: int,
         *,
         servers: int,
+        disturbed: bool = False,
     ) -> None:
+        """`disturbed`: what it does may be cancelled at any time."""
         super().__init__(name=f"client {number}", daemon=True)
+        self.disturbed = disturbed
         self.server, self.loads, self.ledger = server, loads, ledger
         self.alone = servers == 1
         self.zone = f"port {server.port}"
@@ -78,12 +83,15 @@ class Client(threading.Thread):
         self.chance = random.Random(seed)
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
+        self.began = time.monotonic()
+        """When it began with what it does now."""
         self._connection: Connection | None = None
 
     def run(self) -> None:
         """Runs in the thread."""
         try:
             while not self.stopping.is_set():
+                self.began = time.monotonic()
                 if self._connection is None:
                     self._connect()
                 else:
@@ -96,7 +104,9 @@ class Client(threading.Thread):
 
     def _connect(self) -> None:
         try:
-            self._connection = psycopg.connect(self.server.dsn(), autocommit=True, connect_timeout=10)
+            self._connection = psycopg.connect(
+                self.server.dsn(), autocommit=True, connect_timeout=10, application_name=self.name
+            )
             self._connection.execute("SET deadlock_timeout = '50ms'")
             if self.chance.random() < 0.5:
                 self._connection.prepare_threshold = 0
@@ -156,6 +166,8 @@ class Client(threading.Thread):
     def _judge(
         self, load: str, level: str, state: str, error: psycopg.Error, expected: Sequence[str], *, at_commit: bool
     ) -> None:
+        if self.disturbed and state == CANCELED:
+            return
         what = f"{load} at {level}{', COMMIT' if at_commit else ''}: {state} {str(error).splitlines()[0]}"
         if at_commit and self.alone and level == "read committed":
             self.ledger.fault(what)

@@ -29,6 +29,16 @@ class Effects:
         before = self.bounds.get(what, (0, 0))
         self.bounds[what] = before[0] + low, before[1] + (low if high is None else high)
 
+    def copy(self) -> Effects:
+        """What it is now, whatever comes."""
+        found = Effects()
+        found.bounds, found.results = dict(self.bounds), list(self.results)
+        return found
+
+    def become(self, other: Effects) -> None:
+        """What has come since `other` was copied was taken back."""
+        self.bounds, self.results = other.bounds, other.results
+
     def result(self, what: str, number: int) -> None:
         """The server said that `what` is `number` now, which it says to nobody else."""
         self.results.append((what, number))

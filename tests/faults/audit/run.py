@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -55,6 +57,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Names of loads; all of them when empty."""
     until_fault: bool = False
     """Whether a fault ends the audit."""
+    disturbed: bool = False
+    """Whether a companion cancels what clients do."""
     mistake: str = ""
     """Of `mutants`: what is wrong with the servers."""
 
@@ -73,6 +77,44 @@ class Findings(Struct, frozen=True, kw_only=True):
     def acknowledged(self) -> int:
         """Transactions that committed, as their clients know."""
         return sum(number for (_, _, outcome), number in self.outcomes.items() if outcome == "ok")
+
+
+class Scene(Struct, kw_only=True):
+    """What a companion works with."""
+
+    servers: Sequence[TidegateServer]
+    clients: Sequence[Client]
+    ledger: Ledger
+    seed: int
+    companions: list[Companion] = []
+
+
+class Companion(threading.Thread):
+    """Somebody who works beside the clients, step by step, until it is told to stop."""
+
+    def __init__(self, scene: Scene, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.scene = scene
+        self.stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self.began = time.monotonic()
+        """When it began with its step."""
+
+    def run(self) -> None:
+        """Runs in the thread."""
+        try:
+            while not self.stopping.is_set():
+                self.began = time.monotonic()
+                self.work()
+        except BaseException as error:  # noqa: BLE001 - the audit reports it
+            self.failure = error
+
+    def work(self) -> None:
+        """One step."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Look at what came of it, when nobody works any more."""
 
 
 class Auditor(threading.Thread):
@@ -133,11 +175,17 @@ def started(options: Options, folder: Path) -> Iterator[list[TidegateServer]]:
         yield servers
 
 
-def audit(options: Options, folder: Path) -> Findings:
-    """Run one audit. Raises AssertionError when the load stands still."""
+def audit(
+    options: Options,
+    folder: Path,
+    among: Sequence[Load] | None = None,
+    companions: Callable[[Scene], Iterable[Companion]] = lambda scene: (),
+) -> Findings:
+    """Run one audit, of the loads `among` which are chosen, all by default, with `companions` at work. Raises
+    AssertionError when the load stands still."""
     began = time.monotonic()
     chance = random.Random(options.seed)
-    loads = [load for load in all_loads() if not options.only or load.name in options.only]
+    loads = [load for load in among or all_loads() if not options.only or load.name in options.only]
     ledger = Ledger()
     kills = 0
     with started(options, folder) as servers:
@@ -153,34 +201,34 @@ def audit(options: Options, folder: Path) -> Findings:
                 ledger,
                 options.seed * 1000 + number,
                 servers=len(servers),
+                disturbed=options.disturbed,
             )
             for number in range(options.clients)
         ]
         auditor = Auditor(servers, loads, ledger)
-        for thread in (*clients, auditor):
+        scene = Scene(servers=servers, clients=clients, ledger=ledger, seed=options.seed)
+        scene.companions.extend(companions(scene))
+        for thread in (*clients, auditor, *scene.companions):
             thread.start()
         for _ in range(options.rounds):
             _work(ledger, clients, options.round_s, options.until_fault)
             if options.kills:
-                victims = servers if chance.random() < 0.3 else [chance.choice(servers)]
-                for server in victims:
-                    server.kill()
-                    kills += 1
-                for server in victims:
-                    server.start()
+                kills += _kill(servers, options, chance)
                 _work(ledger, clients, options.round_s / 2, options.until_fault)
-        for client in clients:
-            client.stopping.set()
-        auditor.stopping.set()
-        for thread in (*clients, auditor):
-            thread.join(timeout=STAND_STILL_S)
-            if thread.is_alive():
-                ledger.fault(f"{thread.name} does not come to an end")
-        for client in clients:
-            if client.failure is not None:
-                ledger.fault(f"{client.name}: {client.failure!r}")
+        working: list[Client | Companion] = [*clients, *scene.companions]
+        for each in (*working, auditor):
+            each.stopping.set()
+        for each in (*working, auditor):
+            each.join(timeout=STAND_STILL_S)
+            if each.is_alive():
+                ledger.fault(f"{each.name} does not come to an end")
+        for worker in working:
+            if worker.failure is not None:
+                ledger.fault(f"{worker.name}: {worker.failure!r}")
         for server in servers:
             _look_at_the_end(server, loads, ledger)
+        for companion in scene.companions:
+            companion.finish()
         ledger.check_results()
     return Findings(
         faults=tuple(ledger.faults),
@@ -189,6 +237,19 @@ def audit(options: Options, folder: Path) -> Findings:
         looks=auditor.looks,
         seconds=time.monotonic() - began,
     )
+
+
+def _kill(servers: Sequence[TidegateServer], options: Options, chance: random.Random) -> int:
+    """Kill one server or all of them, and start them again; or one worker of one. Returns how many were killed."""
+    if options.workers > 1 and chance.random() < 0.5:
+        os.kill(chance.choice(chance.choice(servers).workers()), signal.SIGKILL)
+        return 1
+    victims = servers if chance.random() < 0.3 else [chance.choice(servers)]
+    for server in victims:
+        server.kill()
+    for server in victims:
+        server.start()
+    return len(victims)
 
 
 def _look_at_the_end(server: TidegateServer, loads: Sequence[Load], ledger: Ledger) -> None:
