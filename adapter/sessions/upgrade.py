@@ -92,6 +92,7 @@ async def _commit(services: Services, catalog: CatalogSnapshot, updates: tuple[C
         catalog_updates=updates,
         catalog_reads={},
         catalog_base=catalog.csn,
+        defines=True,
     )
     try:
         await services.committer.commit(request)

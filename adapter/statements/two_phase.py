@@ -161,4 +161,5 @@ def _second_phase(running: Running, record: Prepared) -> CommitRequest:
         catalog_updates=record.catalog_updates,
         catalog_reads={},
         ends=record.gid,
+        defines=bool(record.catalog_updates),
     )

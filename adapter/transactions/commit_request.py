@@ -90,11 +90,9 @@ class CommitRequest(Struct, frozen=True, kw_only=True):
     catalog_base: Csn | None = None
     """The catalog's CSN that no other change may have followed, for definitions that were worked out without asking for
     the newest catalog."""
-
-    @property
-    def defines(self) -> bool:
-        """Whether there are definitions in it. They may come to nothing for the catalog (`Txn.has_definitions`)."""
-        return bool(self.catalog_updates) or self.txn.has_definitions
+    defines: bool = False
+    """Whether there are definitions in it: they may come to nothing for the catalog, as those of who drops a table that
+    it has made, and so be no `catalog_updates`."""
 
 
 class PreparedGuard(Protocol):

@@ -494,6 +494,7 @@ class Transaction(Struct, kw_only=True):
             follows=tuple(self.followed),
             seen={shard: frozenset(rows) for shard, rows in self.seen.items()} if self.seen else {},
             catalog_base=self.snapshot.catalog.csn if assumed else None,
+            defines=bool(self.pending.updates),
         )
 
     def fail(self) -> None:

@@ -280,7 +280,7 @@ class Txn:
 
         `other` must not be used afterwards. Raises ValueError when both change the catalog or one shard's schema.
         """
-        if other.has_definitions and self.has_definitions:
+        if other._has_ddl() and self._has_ddl():
             raise ValueError("two transactions that change the catalog cannot be merged")
         self._merged.append(other)
         self._sealed = None
@@ -562,9 +562,7 @@ class Txn:
             found.extend(other._members())
         return found
 
-    @property
-    def has_definitions(self) -> bool:
-        """Whether it changes the catalog, or which shards there are; also when it drops what it has made."""
+    def _has_ddl(self) -> bool:
         return any(
             segment.catalog_updates or segment.creates or segment.schemas or segment.forgets
             for member in self._members()

@@ -83,6 +83,7 @@ class _Member:
             catalog_updates=self.record.catalog_updates,
             catalog_reads={},
             created=self.created,
+            defines=bool(self.definitions),
         )
 
     async def excludes(self, env: Environment, request: CommitRequest, catalog: CatalogSnapshot, until: Csn) -> bool:
