@@ -478,8 +478,7 @@ class Transaction(Struct, kw_only=True):
             self._settle_names()
         txn = env.begin() if self.txn is None else self.txn
         txn.xid = self.id
-        assumed = self.state is State.ASSUMING
-        self.state = State.COMMITTING
+        assumed, self.state = self.state is State.ASSUMING, State.COMMITTING
         return CommitRequest(
             txn=txn,
             isolation=self.isolation,
