@@ -214,7 +214,7 @@ def test_intervals_of_one_length_are_equal() -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("rows", [0, 1, 1000, keys.RADIX_ROWS, keys.RADIX_ROWS + 12_345])
+@pytest.mark.parametrize("rows", [0, 1, 1000, keys.PACKED_ROWS, keys.PACKED_ROWS + 12_345])
 def test_hashes_are_sorted_as_numpy_sorts(rows: int) -> None:
     random = np.random.default_rng(rows)
     hashed = random.integers(0, 1 << 64, rows, dtype=np.uint64)
