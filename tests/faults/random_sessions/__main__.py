@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.faults.audit.__main__ import FORMS
@@ -51,6 +52,17 @@ def _ends(found: Findings) -> Counter[str]:
     return ends
 
 
+@contextmanager
+def _folder(keep: Path | None, name: str) -> Iterator[Path]:
+    if keep is not None:
+        folder = keep / name.replace(" ", "-")
+        folder.mkdir(parents=True)
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="tidegate-sessions-") as temporary:
+        yield Path(temporary)
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.random_sessions", description=__doc__)
@@ -59,6 +71,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10, help="kills of each form")
     parser.add_argument("--seconds", type=float, default=15.0, help="work before each kill")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--keep", type=Path, help="a folder for the servers' data and logs, which stay there")
     parser.add_argument("--no-page", action="store_true", help="run, and write nothing down")
     parsed = parser.parse_args()
     forms: dict[str, Findings] = {}
@@ -73,8 +86,8 @@ def main() -> int:
             workers=workers,
             disturbed=True,
         )
-        with tempfile.TemporaryDirectory(prefix="tidegate-sessions-") as folder:
-            forms[name] = found = random_sessions(options, Path(folder))
+        with _folder(parsed.keep, name) as folder:
+            forms[name] = found = random_sessions(options, folder)
         print(
             f"{name}, seed {parsed.seed}: {found.seconds:.0f} s, {found.kills} kills, {dict(_ends(found))}", flush=True
         )

@@ -189,7 +189,7 @@ class Watch(Companion):
                 self.scene.ledger.fault(f"{each.name} has been at one step for more than {STUCK_S} s")
 
 
-LOGGED_FAULTS = re.compile(r"XX000|a controller has failed|begins again|^\w*(Error|Exception): ")
+LOGGED_FAULTS = re.compile(r"XX000|a controller has failed|begins again|^[\w.]*(Error|Exception): ")
 """What servers must never have to say: errors that nobody has foreseen, with the last lines of their tracebacks."""
 
 
