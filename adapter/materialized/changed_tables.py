@@ -57,8 +57,8 @@ def with_changed(catalog: CatalogSnapshot, changed: Iterable[ChangedTable]) -> C
 async def delta_rows(
     env: Environment, table: Relation, inserts: Iterable[Part], deletes: Iterable[Part]
 ) -> pa.Table | None:
-    """The rows of the parts with their weights, in the form of a scan; None when parts of deleted rows lack columns
-    that the table has now."""
+    """The rows of the parts with their weights, in the form of a scan and in one piece; None when parts of deleted rows
+    lack columns that the table has now."""
     columns = scan_columns(table)
     names = {column.name for column in columns}
     tables = []
@@ -69,7 +69,7 @@ async def delta_rows(
             stored = await env.reader.read_part(part, [ROW_ID, *(name for name in part.columns if name in names)])
             rows = conform(stored, columns)
             tables.append(rows.append_column(f"c{WEIGHT_ATTNUM}", pa.array([weight] * rows.num_rows, pa.int32())))
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables).combine_chunks()
 
 
 async def inputs_of_changed(env: Environment, changed: Iterable[ChangedTable]) -> dict[int, TableInput]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -29,6 +30,7 @@ class History:
         self._next = 0
         self.transactions: list[Transaction] = []
         self.acknowledged = threading.Semaphore(0)
+        self.looks = Counter[str]()
 
     def unique(self) -> int:
         """A number that nobody else gets."""
@@ -36,15 +38,19 @@ class History:
             self._next += 1
             return self._next
 
-    def add(self, operations: list[Operation], status: Status, began: float) -> None:
-        """Note a transaction that has ended now, or of which one does not know whether it did (``info``)."""
-        ended = None if status == "info" else time.monotonic()
+    def add(
+        self, operations: list[Operation], status: Status, began: float, *, ended: float | None = None, of: str = ""
+    ) -> None:
+        """Note a transaction that has ended now (or then), or of which one does not know whether it did (``info``).
+        `of`: in which way it has looked, when it was no transaction of a session."""
+        ended = None if status == "info" else ended or time.monotonic()
         transaction = Transaction(
             id=self.unique(), operations=tuple(operations), status=status, began=began, ended=ended
         )
         with self._lock:
             self.transactions.append(transaction)
-        if status == "ok":
+            self.looks[of] += 1
+        if status == "ok" and not of:
             self.acknowledged.release()
 
 
@@ -150,7 +156,7 @@ class Plain:
 class Keyed:
     """See the module."""
 
-    setup = (
+    setup: Sequence[str] = (
         "CREATE TABLE lists (id int PRIMARY KEY, items text NOT NULL, touched int NOT NULL DEFAULT 0)",
         "CREATE INDEX ON lists (touched)",
         "CREATE TABLE registers (id int PRIMARY KEY, item int NOT NULL)",
@@ -192,7 +198,7 @@ class Keyed:
         """All lists in one statement, by the order of their key."""
         rows = connection.execute("SELECT id, items FROM lists WHERE id < 100 ORDER BY id LIMIT 50").fetchall()
         found: dict[int, str] = dict(rows)
-        return [_as_read(id, found.get(id, "")) for id in range(LISTS)]
+        return [as_read(id, found.get(id, "")) for id in range(LISTS)]
 
     def _append_locked(self, connection: psycopg.Connection, id: int, value: int) -> Operation:
         """Read, and write what was read and a value more; the lock keeps others from the row meanwhile."""
@@ -203,13 +209,14 @@ class Keyed:
         return Append(f"list{id}", value)
 
 
-def read_list(connection: psycopg.Connection, id: int) -> Operation:
+def read_list(connection: psycopg.Connection, id: int, table: str = "lists") -> Operation:
     """Reads a list; one that is not there is empty."""
-    found = connection.execute("SELECT items FROM lists WHERE id = %s", (id,)).fetchone()
-    return _as_read(id, "" if found is None else found[0])
+    found = connection.execute(f"SELECT items FROM {table} WHERE id = %s".encode(), (id,)).fetchone()
+    return as_read(id, "" if found is None else found[0])
 
 
-def _as_read(id: int, items: str) -> Operation:
+def as_read(id: int, items: str) -> Operation:
+    """That a list was read, with these items as they are stored."""
     return ReadList(f"list{id}", tuple(int(item) for item in items.split(",")[:-1]))
 
 

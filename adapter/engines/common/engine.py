@@ -34,8 +34,8 @@ class TableInput(Struct, frozen=True, kw_only=True):
     `inserts` and `deletes` hold the snapshot's parts and then the transaction's own. Parts may be inline. `bytes`
     is the sum over the inserts that are left after pruning.
 
-    `picked`: the rows that the query needs of the table, and possibly more, in `scan_sources.scan_schema`. They have
-    been found by an index, and are read instead of parts; only the local engine does that.
+    `picked`: the rows that the query needs of the table, and possibly more, in `scan_sources.scan_schema` and in one
+    piece. They have been found by an index, and are read instead of parts; only the local engine does that.
     """
 
     relation: Relation

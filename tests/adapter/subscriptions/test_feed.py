@@ -31,6 +31,7 @@ QUERIES = {
     "exists": "(SELECT id FROM t WHERE NOT EXISTS (SELECT FROM u WHERE u.id = t.id) AND n IN (SELECT 1 + n FROM t))",
     "overall": "(SELECT count(*), max(n) FROM t)",
     "subquery": "(SELECT id, (SELECT max(m) FROM u WHERE u.id = t.id) FROM t WHERE EXISTS (SELECT FROM u))",
+    "union_join": "(SELECT id, n FROM t WHERE id > 3 UNION ALL SELECT a.id, b.id FROM u a JOIN u b USING (id))",
     "constants": "(SELECT id FROM t UNION ALL VALUES (1), (2))",
 }
 
@@ -81,7 +82,7 @@ def summed(rows: list[tuple[Any, ...]], csn: int) -> Counter[str]:
     return +total
 
 
-FOLLOWED = {"left", "aggregate", "sums", "distinct", "exists"}
+FOLLOWED = {"left", "aggregate", "sums", "distinct", "exists", "union_join"}
 """Those whose changes are worked out from what commits have written, without their results being kept."""
 
 
