@@ -22,6 +22,7 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
+from adapter.definitions.common.columns import retyped
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout
 from adapter.definitions.common.owners import check_new_owner, give, require_owner
@@ -71,7 +72,7 @@ from adapter.execution.relation_names import (
     with_article,
 )
 from adapter.execution.statement import Running
-from adapter.publishing.published_tables import check_publishable, says_published
+from adapter.publishing.published_tables import check_publishable, says_published, type_held
 from adapter.results import Notice
 from planner.definitions.transforms import ColumnChange, rewritten_rows, rows_with_column
 from planner.errors import (
@@ -88,6 +89,7 @@ from planner.resolution.domains import has_rules
 from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.types.derived_oids import index_oid
+from planner.types.types import type_of_column
 from storage.catalog.model import (
     CatalogSnapshot,
     Constraint,
@@ -348,6 +350,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     # Those that were dropped count as well.
     check_column_count(len(relation.columns) + 1)
     column = column_of(definition, len(relation.columns) + 1)
+    column = retyped(column, type_held(own_catalog(running), relation, type_of_column(column)))
     refuse_itself(relation, column.type_oid)
     added: list[SequenceRecord] = []
     rewritten = definition.generation is not None

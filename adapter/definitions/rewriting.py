@@ -36,6 +36,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates
+from adapter.publishing.published_tables import type_held
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import prepare_read
 from adapter.queries.sequences import next_values
@@ -129,6 +130,7 @@ async def set_types(
     assert isinstance(relation, Relation)
     changed = relation
     changes: dict[int, ColumnChange] = {}
+    actions = [replace(action, type=type_held(catalog, relation, action.type)) for action in actions]
     for action in actions:
         column = require_column(changed, action.name)
         _check_unseen(running, relation, column)

@@ -16,7 +16,7 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
-from adapter.definitions.common.columns import column_of_type, stored_columns, stored_type
+from adapter.definitions.common.columns import column_of_type, retyped, stored_columns, stored_type
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout, copied_layout
 from adapter.definitions.common.owners import require_owner
@@ -35,7 +35,7 @@ from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, find_relation, look_up
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, make_plan
-from adapter.publishing.published_tables import check_publishable
+from adapter.publishing.published_tables import check_publishable, type_held
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import execution_context, prepare_plan
 from adapter.queries.single_row import bind_execute_params
@@ -55,6 +55,7 @@ from planner.errors import (
 from planner.ir.bound import BoundQuery
 from planner.statements import records as st
 from planner.types.type_names import format_type
+from planner.types.types import type_of_column
 from storage.catalog.model import (
     CatalogSnapshot,
     Column,
@@ -117,11 +118,16 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
         options=as_reloptions(options),
         retain_ms=retained_of(options),
     )
-    check_publishable(relation)
-    checked_layout(relation)
     written = {
         attnum: column for attnum, column in enumerate(definitions, 1) if isinstance(column, st.ColumnDefinition)
     }
+    held = [
+        retyped(column, type_held(catalog, relation, type_of_column(column))) if column.attnum in written else column
+        for column in relation.columns
+    ]
+    relation = msgspec.structs.replace(relation, columns=tuple(held))
+    check_publishable(relation)
+    checked_layout(relation)
     bare: Relation | None = None
     if _has_expressions(statement):
         # They may name the table and the sequences of its columns.

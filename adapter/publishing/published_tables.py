@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from adapter.plans.key_indexes import stored_column
 from planner.errors import FeatureNotSupported, InvalidParameterValue
@@ -65,6 +66,16 @@ def is_published(catalog: CatalogSnapshot, relation: Relation) -> bool:
         return schema.iceberg
     database = catalog.get(schema.database)
     return isinstance(database, Database) and database.iceberg
+
+
+def type_held(catalog: CatalogSnapshot, relation: Relation, type_: SqlType) -> SqlType:
+    """The type of a new column of `relation`: arrays of any dimensions are held, but where others are to read them."""
+    return type_ if is_published(catalog, relation) else of_any_dimensions(type_)
+
+
+def of_any_dimensions(type_: SqlType) -> SqlType:
+    """An array type as one that holds arrays of any dimensions; any other type as it is."""
+    return type_ if element_type(type_) is None or type_.domain else replace(type_, dimensioned=True)
 
 
 def check_publishable(relation: Relation) -> None:

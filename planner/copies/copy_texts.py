@@ -15,7 +15,7 @@ import pyarrow as pa
 from planner.definitions.deparse import expression_text, query_text
 from planner.errors import FeatureNotSupported, UndefinedColumn
 from planner.ir.file_rows import FileTable
-from planner.ir.physical import arrow_type
+from planner.ir.physical import arrow_type, listed
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.syntax.libpg_query import pb
@@ -110,5 +110,5 @@ def is_held(type: SqlType) -> bool:
     """Whether Parquet files hold values of `type` as engines give them; others are written as texts."""
     if type.oid in _HELD:
         return True
-    held = arrow_type(type)
+    held = arrow_type(listed(type) if type.dimensioned else type)
     return pa.types.is_list(held) and not pa.types.is_nested(held.value_type)

@@ -95,7 +95,7 @@ def nested(items: Sequence[object], dims: Sequence[int]) -> tuple[object, ...]:
 
 
 ORDINARY_ONLY = "arrays of several dimensions, or whose lower bound is not 1, are not supported here"
-ORDINARY_HINT = "A column that is declared with several dimensions, as in integer[][], holds arrays of any."
+ORDINARY_HINT = "ALTER COLUMN ... TYPE makes a column hold arrays of any dimensions, unless its table is published."
 
 
 def not_ordinary() -> FeatureNotSupported:

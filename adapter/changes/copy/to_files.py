@@ -21,8 +21,8 @@ from adapter.results import ColumnDescription, Command, CopyFormat, CopyOut, Rec
 from adapter.store_errors import sql_error
 from planner.common_errors import unknown_column
 from planner.copies.copy_texts import is_held, rows_text
-from planner.errors import InternalError, InvalidParameterValue
-from planner.ir.physical import arrow_type
+from planner.errors import FeatureNotSupported, InternalError, InvalidParameterValue
+from planner.ir.physical import arrow_type, listed
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
 from storage.lake.formats import packing_of
@@ -100,6 +100,7 @@ async def _write(running: Running, statement: st.Copy, plan: Plan, places: Place
         compression or "", compression
     )
     output = OutputFormat(name=options.format, compression=codec, encoder=encoder)
+    lists = [options.format == "parquet" and column.type.dimensioned for column in plan.columns or ()]
     outcome = await run_rows(running, plan)
     stream: Any = getattr(outcome, "batches", None)
     assert stream is not None
@@ -111,7 +112,10 @@ async def _write(running: Running, statement: st.Copy, plan: Plan, places: Place
         )
         try:
             async for batch in batches:
-                await threads.run(partial(writer.write, pa.record_batch(batch.columns, schema=schema)))
+                held = [
+                    _as_list(array) if listing else array for array, listing in zip(batch.columns, lists, strict=True)
+                ]
+                await threads.run(partial(writer.write, pa.record_batch(held, schema=schema)))
                 count += batch.num_rows
                 progress.tuples_processed, progress.bytes_processed = count, writer.bytes
             await threads.run(writer.finish)
@@ -142,7 +146,18 @@ def _held_columns(running: Running, statement: st.Copy, plan: Plan) -> tuple[Pla
     if not all(is_held(column.type) for column in plan.columns):
         plan = _other_plan(running, statement, plan)
     assert plan.columns is not None
-    return plan, names, [arrow_type(column.type) for column in plan.columns]
+    return plan, names, [arrow_type(listed(c.type) if c.type.dimensioned else c.type) for c in plan.columns]
+
+
+def _as_list(arrays: Any) -> Any:
+    """Arrays of any dimensions as lists. 0A000 for one that is none."""
+    items, dims = arrays.flatten()
+    if dims.null_count < len(dims):
+        hint = "Cast such a column to text."
+        raise FeatureNotSupported(
+            "arrays of several dimensions, or whose lower bound is not 1, cannot be written", hint=hint
+        )
+    return items
 
 
 def _other_plan(running: Running, statement: st.Copy, plan: Plan) -> Plan:

@@ -27,6 +27,7 @@ from adapter.definitions.types.names import check_free_type
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import creation_schema, look_up, missing
 from adapter.execution.statement import Running
+from adapter.publishing.published_tables import of_any_dimensions
 from adapter.results import Notice
 from planner.common_errors import missing_column, repeated_column
 from planner.errors import DuplicateColumn, FeatureNotSupported, WrongObjectType
@@ -59,7 +60,7 @@ async def create_composite(running: Running, statement: st.CreateComposite) -> N
 
 
 def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
-    return column_of_type(attnum, definition.name, definition.type)
+    return column_of_type(attnum, definition.name, of_any_dimensions(definition.type))
 
 
 DropUsers: TypeAlias = Callable[[Running, Relation, st.DropColumn], None]
@@ -107,6 +108,6 @@ def _changed(
             column = require_column(record, name)
             refuse_itself(record, wanted.declared_oid)
             refuse_stored(catalog, record)
-            return with_column(record, retyped(column, wanted))
+            return with_column(record, retyped(column, of_any_dimensions(wanted)))
         case _:
             raise FeatureNotSupported("this change of a composite type is not supported")

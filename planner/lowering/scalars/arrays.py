@@ -212,7 +212,9 @@ def _assigned_in_any(scalars: Scalars, expr: ir.SubscriptAssignment) -> Fragment
     changed = dialect.dimensioned(dialect.selected(dialect.concatenated(old, "{1}"), places), dims)
     if expr.slice:
         # Nothing is assigned where NULL is.
-        changed = f"CASE WHEN {{1}} IS NULL THEN {dialect.cast('{0}', expr.type)} ELSE {changed} END"
+        empty = dialect.dimensioned(dialect.cast(dialect.array([]), listed(expr.type)), "NULL")
+        before = f"coalesce({dialect.cast('{0}', expr.type)}, {dialect.cast(empty, expr.type)})"
+        changed = f"CASE WHEN {{1}} IS NULL THEN {before} ELSE {changed} END"
     return fill(ctx, changed, [array, given, *bounds])
 
 

@@ -110,7 +110,7 @@ def _value(kind: str, member: str, type: SqlType) -> str:
         items = [_value(kind, f"({member} -> {quote_literal(field.name)})", field.type) for field in fields]
         row = f"ROW({', '.join(items)})::{shown}"
         return f"CASE WHEN {kind}_typeof({member}) = 'object' THEN {row} ELSE {text} END"
-    if not element or type.dimensioned:
+    if not element:
         return text
     # Once more inside: engines may compute a subquery for rows that do not need it.
     array = f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {member} END"

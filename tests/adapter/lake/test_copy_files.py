@@ -49,6 +49,16 @@ async def test_what_is_written_is_read_again(lake: Path, reader: Client, name: s
     assert await reader.value("select count(*) from copied") == 2
 
 
+async def test_arrays_are_lists_in_files_of_parquet(lake: Path, reader: Client) -> None:
+    await reader.run("create table t (id int, tags text[])")
+    await reader.run("insert into t values (1, '{a,b}'), (2, null), (3, '{}')")
+    await reader.run(f"copy t to '{lake}/a.parquet'")
+    assert pq.read_table(lake / "a.parquet").column("tags").to_pylist() == [["a", "b"], None, []]
+    await reader.run("insert into t values (4, '{{a,b},{c,d}}')")
+    assert (await reader.error(f"copy t to '{lake}/b.parquet'")).sqlstate == "0A000"
+    await reader.run(f"copy (select id, tags::text from t) to '{lake}/b.parquet'")
+
+
 @pytest.mark.parametrize("format", ["parquet", "json", "csv, header"])
 async def test_partitions_are_folders(lake: Path, reader: Client, format: str) -> None:
     name = format.partition(",")[0]
