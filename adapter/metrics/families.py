@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from adapter.engines.engines import Engines
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
+from adapter.queries.lock_facts import wait_event
 from adapter.queries.session_facts import own_rows
 from storage import cache_memory
 from storage.environment.environment import Environment
@@ -37,7 +38,7 @@ def _sessions(services: Services, sessions: SessionRegistry) -> Iterator[Metric]
     for state, count in Tally(str(row["state"]) for row in own_rows("pg_stat_activity", sessions, services)).items():
         states.add_metric([state], count)
     yield states
-    waiting = [each for each in sessions.all() if each.state.locks.owner.waiting is not None]
+    waiting = [each for each in sessions.all() if wait_event(each.state.locks.owner, services) is not None]
     yield GaugeMetricFamily("tidegate_lock_waiters", "Sessions that wait for a lock.", value=len(waiting))
 
 

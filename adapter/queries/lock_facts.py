@@ -7,10 +7,11 @@ shows the transaction that has it. A prepared transaction has no process, and it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from adapter.execution.services import Services
 from adapter.execution.session_registry import Backend
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.lock import Owner
@@ -23,6 +24,10 @@ WAIT_EVENTS: Mapping[str, str] = {
     "relation": "relation", "tuple": "tuple", "rows": "tuple", "advisory": "advisory", "name": "object"
 }  # fmt: skip
 """By kind of lock: pg_stat_activity.wait_event (PostgreSQL, "Wait Events of Type Lock")."""
+
+
+BLOCKED = "blocked"
+"""What each server is asked for, of its sessions that wait for others of it, in place of a relation's name."""
 
 
 def lock_rows(table: LockTable, servers: BetweenServers, backends: Iterable[Backend]) -> list[Mapping[str, Any]]:
@@ -55,10 +60,37 @@ def lock_rows(table: LockTable, servers: BetweenServers, backends: Iterable[Back
     return rows
 
 
-def wait_event(owner: Owner) -> str | None:
+def wait_event(owner: Owner, services: Services) -> str | None:
     """The kind of lock that a session waits for, as pg_stat_activity names it; None when it waits for none."""
-    waiting = owner.waiting
-    return None if waiting is None else WAIT_EVENTS[waiting.lock.tag.kind]
+    if owner.waiting is not None:
+        return WAIT_EVENTS[owner.waiting.lock.tag.kind]
+    between = services.locks.between_workers
+    if between is not None and owner in between.row_waits:
+        return "tuple"
+    return "advisory" if services.between_servers.awaits(owner) else None
+
+
+async def blocked_rows(services: Services) -> list[Mapping[str, Any]]:
+    """Which sessions wait for which at this server, as it tells others: the rows of `BLOCKED`."""
+    locks = services.locks
+    found = {request.owner.pid: locks.blocking(request.owner.pid) for request in locks.waiting()}
+    if locks.between_workers is not None:
+        for pid, (_, blockers) in (await locks.between_workers.edges()).items():
+            found[pid] = [*found.get(pid, ()), *blockers]
+    return [{"pid": pid, "blockers": blockers} for pid, blockers in found.items()]
+
+
+async def blocked_elsewhere(services: Services) -> Mapping[int, Sequence[int]]:
+    """By the pid of each session that waits: for whom, as far as more than this process is needed to know that."""
+    rows = await services.colleagues.rows(BLOCKED, of_workers=False)
+    if services.locks.between_workers is not None:
+        rows = [*rows, *await blocked_rows(services)]
+    # A server of an earlier version answers something else.
+    told = [(row["pid"], row["blockers"]) for row in rows if "blockers" in row]
+    found: dict[int, dict[int, None]] = {}
+    for pid, blockers in (*told, *(await services.between_servers.blocked()).items()):
+        found.setdefault(pid, {}).update(dict.fromkeys(blockers))
+    return {pid: tuple(blockers) for pid, blockers in found.items()}
 
 
 def _virtual(owner: Owner) -> str:

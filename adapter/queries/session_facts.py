@@ -29,7 +29,7 @@ from adapter.materialized.view_lineage import lineage_rows
 from adapter.publishing.service import catalog_rows
 from adapter.queries.extents.activity_rows import activity_rows
 from adapter.queries.extents.extents import Extents, extents_of
-from adapter.queries.lock_facts import lock_rows, wait_event
+from adapter.queries.lock_facts import blocked_elsewhere, lock_rows, wait_event
 from adapter.queries.sequences import with_last_values
 from adapter.statistics.activity import added_up
 from adapter.statistics.statements import merged, merged_info
@@ -366,12 +366,7 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
         state = "idle"
     else:
         state = "idle in transaction (aborted)" if transaction.state is State.FAILED else "idle in transaction"
-    lock = wait_event(session.locks.owner)
-    between = session.services.locks.between_workers
-    if lock is None and between is not None and session.locks.owner in between.row_waits:
-        lock = "tuple"
-    if lock is None and session.services.between_servers.awaits(session.locks.owner):
-        lock = "advisory"
+    lock = wait_event(session.locks.owner, session.services)
     place = session.services.admission.of(session.backend_pid)
     wait: tuple[str | None, str | None] = ("Client", "ClientRead")
     if lock is not None:
@@ -427,7 +422,7 @@ def _session_rows(backends: Iterable[Backend], server: str, worker: int) -> list
                 "isolation": None if transaction is None else transaction.isolation.value,
                 "transaction_began_at": None if transaction is None else transaction.started_at,
                 "snapshot_csn": None if snapshot is None else int(snapshot.csn),
-                "waits_for_lock": session.locks.owner.waiting is not None,
+                "waits_for_lock": wait_event(session.locks.owner, session.services) is not None,
                 "engine": session.engine_used,
                 "workload_class": None if place is None else place.klass,
                 "waits_for_slot": place is not None and place.waits_since is not None,
@@ -591,6 +586,4 @@ async def _elsewhere(running: Running, query: BoundQuery) -> Elsewhere:
     colleagues = running.services.colleagues
     asked = sorted(relations)
     rows = dict(zip(asked, await asyncio.gather(*(colleagues.rows(relation) for relation in asked)), strict=True))
-    between = running.services.locks.between_workers
-    waits = await between.edges() if blocked and between is not None else {}
-    return Elsewhere(rows=rows, blocked={pid: blockers for pid, (_, blockers) in waits.items()})
+    return Elsewhere(rows=rows, blocked=await blocked_elsewhere(running.services) if blocked else {})

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
 import msgspec
 
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
+from adapter.queries.lock_facts import BLOCKED, blocked_rows
 from adapter.queries.session_facts import own_rows
 from adapter.transactions.locks.tags import Tag
 from adapter.workers.mesh import Mesh
@@ -29,7 +33,13 @@ def answer_servers(servers: ServerQuestions, services: Services, sessions: Sessi
     servers.answer(RoleOf, lambda asked: sessions.role_of(asked.pid))
     servers.answer(Signal, lambda asked: sessions.signal(asked.pid, terminate=asked.terminate))
     servers.answer(ForgetActivity, lambda asked: services.activity.forget(asked.database, asked.oid, asked.at))
-    servers.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services))
+    servers.answer(SessionRows, lambda asked: _rows(asked.relation, services, sessions))
+
+
+def _rows(
+    relation: str, services: Services, sessions: SessionRegistry
+) -> list[Mapping[str, Any]] | Awaitable[list[Mapping[str, Any]]]:
+    return blocked_rows(services) if relation == BLOCKED else own_rows(relation, sessions, services)
 
 
 def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry) -> None:

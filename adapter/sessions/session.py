@@ -148,6 +148,10 @@ class Session:
         """Interrupt the running statement, if there is one: it fails with 57014."""
         self._life.cancel()
 
+    def terminate(self, error: SqlError) -> None:
+        """Interrupt the running statement, if there is one, and end the session with `error`, which is fatal."""
+        self._life.terminate(error)
+
     async def close(self) -> None:
         """End the session; an open transaction is rolled back."""
         await self._life.close()

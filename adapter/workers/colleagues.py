@@ -37,6 +37,10 @@ SERVER_PIDS = 2**20
 """How many backend pids each server of an environment has to give out, again and again."""
 
 
+CANCELS_AT_ONCE = 4
+"""CancelRequests of clients that other servers are asked about at one time: each is a write to the store."""
+
+
 class WorkerPlace(Struct, frozen=True):
     """Which worker a process is: its numbers in `memory`, and the private folder where all of them meet."""
 
@@ -53,6 +57,7 @@ class Colleagues:
         self.servers: ServerQuestions | None = None
         """The other servers of the environment."""
         self._pids = 0
+        self._cancelling = asyncio.Semaphore(CANCELS_AT_ONCE)
 
     @property
     def has_others(self) -> bool:
@@ -94,7 +99,12 @@ class Colleagues:
         return None if self.mesh is None or owner is None else await self.mesh.ask(owner, question)
 
     async def cancel_by_key(self, pid: int, secret: bytes) -> bool:
-        """Pass a CancelRequest on to the worker that has the session; whether it knew the secret."""
+        """Pass a CancelRequest on to the worker or server that has the session; whether that knew the secret."""
+        server = self._server(pid)
+        if server is not None and self.servers is not None:
+            # Whoever comes in from the network may ask this.
+            async with self._cancelling:
+                return any(await self.servers.ask(CancelByKey(pid, secret), server=server))
         owner = self._owner(pid)
         if self.mesh is None or owner is None:
             return False
@@ -122,12 +132,11 @@ class Colleagues:
         if self.mesh is not None:
             await self.mesh.ask_all(Appended(first))
 
-    async def rows(self, relation: str, *, of_servers: bool = True) -> list[Mapping[str, Any]]:
-        """What the other workers, and with `of_servers` the other servers, contribute to a system relation that
-        sessions know."""
+    async def rows(self, relation: str, *, of_workers: bool = True, of_servers: bool = True) -> list[Mapping[str, Any]]:
+        """What the other workers and the other servers contribute to a system relation that sessions know."""
         question = SessionRows(relation)
         asked: list[Awaitable[list[Any]]] = []
-        if self.mesh is not None:
+        if of_workers and self.mesh is not None:
             asked.append(self.mesh.ask_all(question))
         if of_servers and self.servers is not None:
             asked.append(self.servers.ask(question))

@@ -72,7 +72,8 @@ class Asked(Struct, frozen=True, array_like=True):
     number: int
     asker: int
     server: int | None
-    question: AnyQuestion
+    question: msgspec.Raw
+    """One of `AnyQuestion`; a later version has others."""
 
 
 class Answered(Struct, frozen=True, array_like=True):
@@ -90,6 +91,7 @@ Q = TypeVar("Q", bound=Question)
 
 _encode = msgspec.msgpack.Encoder().encode
 _asked = msgspec.msgpack.Decoder(Asked)
+_question: msgspec.msgpack.Decoder[AnyQuestion] = msgspec.msgpack.Decoder(AnyQuestion)
 _answered = msgspec.msgpack.Decoder(Answered)
 
 
@@ -181,7 +183,7 @@ class ServerQuestions:
         read = await answers.newest()
         async with self._asking:  # They are heard in the order of their numbers.
             number = next(self._numbers)
-            asked = Asked(self._process, number, self.number, server, question)
+            asked = Asked(self._process, number, self.number, server, msgspec.Raw(_encode(question)))
             if await self._questions.append(_encode(asked)) is None:
                 return {}
         pieces: dict[str, dict[int, bytes]] = {}
@@ -229,8 +231,13 @@ class ServerQuestions:
             task.add_done_callback(self._answering.discard)
 
     async def _answer(self, asked: Asked) -> None:
-        handler = self._handlers.get(type(asked.question))
-        answer = None if handler is None else handler(asked.question)
+        try:
+            question = _question.decode(asked.question)
+            handler = self._handlers.get(type(question))
+            answer = None if handler is None else handler(question)
+        except msgspec.ValidationError as error:
+            log.warning("a server of another version asks what this one does not know", error=str(error))
+            answer = None
         if isinstance(answer, Awaitable):
             answer = await answer
         data = _encode(answer)
@@ -239,5 +246,5 @@ class ServerQuestions:
         for index, piece in enumerate(pieces):
             entry = Answered(asked.process, asked.number, self._process, index, len(pieces), piece)
             if await answers.append(_encode(entry)) is None:
-                log.warning("another server is not answered", question=type(asked.question).__name__)
+                log.warning("another server is not answered", process=asked.process)
                 return

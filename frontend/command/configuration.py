@@ -41,6 +41,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     take_over: bool = False
     """Whether to take the listening sockets of the server that runs at the first address on the same data_dir, which
     drains once this one answers. Without one there, nothing is different."""
+    take_over_wait_s: Annotated[float, msgspec.Meta(ge=0)] = 2.0
+    """How long clients that come during a take-over wait for transactions that the older server still runs."""
     http: str | None = None
     """host:port for HTTP: /metrics for Prometheus, /healthz, /readyz. Nothing listens there without it."""
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1

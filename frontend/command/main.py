@@ -156,6 +156,8 @@ def _supervise(
         [one for _, sockets in place.hosts for one in sockets],
         ready=partial(say_how_to_connect, place.hosts),
         offer=place.offer,
+        leaving=lambda: place.leaving,
+        patience_s=configuration.take_over_wait_s,
         tell=structlog.get_logger("frontend").info,
     )
     return supervisor.run()

@@ -27,6 +27,11 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         help="take the addresses over from the server that has them, which drains once this one answers",
     )
     add(
+        "--take-over-wait-s",
+        metavar="S",
+        help=f"how long new clients wait then for its transactions (default {defaults.take_over_wait_s:g})",
+    )
+    add(
         "--workers",
         metavar="N",
         help=f"processes that serve the clients, as one server: about one for each core (default {defaults.workers})",

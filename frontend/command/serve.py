@@ -165,9 +165,10 @@ async def _serve(
         if worker is None:
             assert place is not None
             _obey_signals(orders, hang_up)
+            closing.callback(_offer(place, orders))
+            await _until_left(place, configuration.take_over_wait_s)
             for _, sockets in place.hosts:
                 await server.serve_on(sockets)
-            closing.callback(_offer(place, orders))
             say_how_to_connect(place.hosts)
         else:
             _obey_supervisor(worker, server, orders, hang_up)
@@ -238,8 +239,25 @@ def _offer(place: ListeningPlace, orders: asyncio.Queue[Order]) -> Callable[[], 
     def close() -> None:
         loop.remove_reader(offer.listener)
         offer.close()
+        offer.has_left()
 
     return close
+
+
+async def _until_left(place: ListeningPlace, patience_s: float) -> None:
+    """Wait until the transactions of the server before are over, but not for longer."""
+    leaving, loop = place.leaving, asyncio.get_running_loop()
+    if leaving is None:
+        return
+    left = asyncio.Event()
+    loop.add_reader(leaving, left.set)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await left.wait()
+    finally:
+        loop.remove_reader(leaving)
+        leaving.close()
 
 
 def _obey_signals(orders: asyncio.Queue[Order], hang_up: Callable[[], None]) -> None:

@@ -60,6 +60,8 @@ class ClientProtocol(asyncio.Protocol):
         self._turn_began = 0.0
         self._interruptible = False
         self._end_of_stream = False
+        self._farewell: list[bytes] = []
+        """What the client is told when it would be heard the next time, which it is not any more."""
         self._lost = False
         self._reading_paused = False
         self._read_ahead_bytes = STRANGER_BYTES
@@ -226,7 +228,7 @@ class ClientProtocol(asyncio.Protocol):
 
     async def receive(self, *, interruptible: bool = False) -> FrontendMessage | None:
         """See `connection.Channel`."""
-        while True:
+        while not self._farewell:
             if interruptible and self._interrupt is not None:
                 error, self._interrupt = self._interrupt, None
                 raise error
@@ -236,6 +238,8 @@ class ClientProtocol(asyncio.Protocol):
                     # Nothing that came in at once has to be waited for: the others are to have their turns.
                     await asyncio.sleep(0)
                     self._turn_began = monotonic()
+                    if self._farewell:
+                        break
                 return message
             if self._end_of_stream:
                 return None
@@ -245,6 +249,8 @@ class ClientProtocol(asyncio.Protocol):
             finally:
                 self._interruptible = False
             self._turn_began = monotonic()
+        self.send_last(self._farewell[0])
+        return None
 
     def interrupt(self, error: SqlError) -> None:
         """Raises `error` in a `receive` that may be interrupted and is waiting now; does nothing otherwise."""
@@ -324,6 +330,14 @@ class ClientProtocol(asyncio.Protocol):
             self._output.append(data)
             self._send()
         self.close()
+
+    def dismiss(self, farewell: bytes) -> None:
+        """Hears the client no more: `farewell` is the last that it is told, once what it has asked for so far has been
+        answered. What has not been heard yet is not done."""
+        self._farewell = [farewell]
+        if self._waiter is not None:
+            self.send_last(farewell)
+            self._wake()
 
     def close(self) -> None:
         """Closes the connection after what has been written."""

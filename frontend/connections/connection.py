@@ -57,6 +57,7 @@ from frontend.protocol.messages import (
 )
 from planner.calls.function_calls import callable_function
 from planner.catalog_data.encodings import UTF8
+from planner.common_errors import shut_down
 from planner.errors import (
     FeatureNotSupported,
     InFailedSqlTransaction,
@@ -119,9 +120,9 @@ class Connection:
         """Waiting for the client's next message, outside any transaction block."""
         return self.idle and not self._skip_until_sync and self._session.transaction_status == "I"
 
-    def cancel(self) -> None:
-        """Cancels what runs."""
-        self._session.cancel()
+    def terminate(self) -> None:
+        """Ends the session, as pg_terminate_backend does."""
+        self._session.terminate(shut_down())
 
     async def run(self) -> None:
         """Serves messages until Terminate or the end of the stream. Raises FramingError, ConnectionLost, and a fatal

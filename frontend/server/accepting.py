@@ -88,6 +88,8 @@ class Server:
         self._certificates = certificates
         self._cancels = CancelRegistry()
         self._colleagues = colleagues or Colleagues()
+        if self._colleagues.servers is not None:
+            self._colleagues.servers.answer(CancelByKey, lambda asked: self._cancels.cancel(asked.pid, asked.secret))
         if self._colleagues.mesh is not None:
             self._colleagues.mesh.answer(CancelByKey, lambda asked: self._cancels.cancel(asked.pid, asked.secret))
             self._colleagues.mesh.answer(AuthenticationFailed, self._note_failure)
@@ -315,7 +317,7 @@ class Server:
             client.flush_soon()
 
         def terminate(error: SqlError) -> None:
-            client.send_last(backend.error_response(error, severity="FATAL"))
+            client.dismiss(backend.error_response(error, severity="FATAL"))
 
         # Another session may be the one that notifies, with its own client's encoding in force.
         opened = [await self._factory.open_session(negotiated.parameters, notify, terminate)]
@@ -343,10 +345,12 @@ class Server:
             overdue = loop.time() >= deadline
             for task, client in list(self._clients.items()):
                 connection = self._connections.get(task)
-                if connection is None or overdue or connection.between_transactions:
+                if connection is None:
                     client.send_last(farewell)
-                    if overdue and connection is not None and not connection.idle:
-                        connection.cancel()
+                elif connection.between_transactions:
+                    client.dismiss(farewell)
+                elif overdue:
+                    connection.terminate()
             if overdue and loop.time() >= deadline + self._limits.drain_timeout_s:
                 for task in list(self._clients):
                     task.cancel()

@@ -6,6 +6,9 @@ anywhere, and gets descriptors of the sockets: from then on both have them. Once
 the older server drains as after SIGTERM; connections that nobody has accepted yet are accepted by the newer one. If the
 newer one ends before that, nothing has happened.
 
+The connection stays until the older server's transactions are over. For a while the newer one lets nobody in before, so
+that sessions of two servers, between which rows are not locked, seldom meet.
+
 Nothing here blocks for long: both sides are on one host, and messages are short.
 """
 
@@ -44,11 +47,11 @@ class Predecessor:
         self._control = control
         self.sockets = sockets
 
-    def leave(self) -> None:
-        """Let it drain: whoever comes is served here."""
+    def leave(self) -> socket.socket:
+        """Let it drain: whoever comes is served here. What is returned can be read once its transactions are over."""
         with contextlib.suppress(OSError):  # It has ended by itself.
             self._control.sendall(LEAVE)
-        self._control.close()
+        return self._control
 
 
 def predecessor(path: Path) -> Predecessor | None:
@@ -94,6 +97,8 @@ class ListeningPlace:
         self._http = http or {}
         self._before = before
         self._is_given = False
+        self.leaving: socket.socket | None = None
+        """Can be read once the transactions of the server before are over; None where there was none."""
 
     @property
     def hosts(self) -> list[tuple[str, Sequence[socket.socket]]]:
@@ -109,7 +114,7 @@ class ListeningPlace:
         """Statements are answered: let the server before leave, and offer the sockets to the next one. `leave` is
         called when that serves. Raises OSError."""
         if self._before is not None:
-            self._before.leave()
+            self.leaving = self._before.leave()
         # With its stores elsewhere a server may have made none.
         self._path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -140,6 +145,8 @@ class Offer:
         self._listeners = listeners
         self._leave = leave
         self._is_given = False
+        self._taker: socket.socket | None = None
+        """Who has taken the sockets, and waits for the end of what runs here."""
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.setblocking(False)
         # Whoever offered before has ended, or has just been told to leave.
@@ -169,18 +176,24 @@ class Offer:
         return control
 
     def hear(self, control: socket.socket) -> bool:
-        """Whether there may be more to hear of this one; what has ended is closed."""
+        """Whether there may be more to hear of this one; one that has ended is closed."""
         try:
             message = control.recv(MAX_MESSAGE_BYTES)
         except BlockingIOError:
             return True
         except OSError:
             message = b""
-        control.close()
-        if message == LEAVE:
-            self._is_given = True
+        if message == LEAVE and self._taker is None:
+            self._is_given, self._taker = True, control
             self._leave()
+        else:
+            control.close()
         return False
+
+    def has_left(self) -> None:
+        """What ran here is over: who has taken the sockets waits no longer."""
+        if self._taker is not None:
+            self._taker.close()
 
     def close(self) -> None:
         """Offer nothing any more. The name in the folder stays when a newer server has it."""

@@ -64,7 +64,10 @@ class _Worker:
 
 class Supervisor:
     """See the module's contract. `ready` is called once all workers answer, and `offer`, which is given what makes this
-    server drain, offers its sockets to a later one; `tell` logs an event with its values."""
+    server drain, offers its sockets to a later one; `tell` logs an event with its values. `leaving`, once the sockets
+    are offered, can be read when the transactions of the server before are over, which clients wait for `patience_s`
+    at most.
+    """
 
     def __init__(
         self,
@@ -73,6 +76,8 @@ class Supervisor:
         *,
         ready: Callable[[], None],
         offer: Callable[[Callable[[], None]], Offer],
+        leaving: Callable[[], socket.socket | None],
+        patience_s: float,
         tell: Callable[..., None],
     ) -> None:
         self._count = count
@@ -80,6 +85,11 @@ class Supervisor:
         self._announce = ready
         self._make_offer = offer
         self._offer: Offer | None = None
+        self._find_leaving = leaving
+        self._leaving: socket.socket | None = None
+        """The end of the server before, while clients wait for it."""
+        self._patience_s = patience_s
+        self._waits_until = 0.0
         self._tell = tell
         self._memory = HostMemory.make()
         self._scratch = Scratch()
@@ -89,6 +99,7 @@ class Supervisor:
         self._waiting: deque[socket.socket] = deque()
         """Clients that no worker has taken in yet."""
         self._serving = False
+        self._listening = False
         self._stopping = False
         self._status = 0
 
@@ -106,6 +117,8 @@ class Supervisor:
                 worker = self._start_due()
                 if worker is not None:
                     return worker
+                if self._leaving is not None and time.monotonic() >= self._waits_until:
+                    self._let_in()
                 for key, _ in self._selector.select(self._pause()):
                     if key.fileobj is wakeup:
                         for number in wakeup.recv(4096):
@@ -127,6 +140,8 @@ class Supervisor:
             self._selector.close()
             if worker is None:
                 self._scratch.remove()
+                if self._offer is not None:
+                    self._offer.has_left()
 
     # ------------------------------------------------------------ workers
 
@@ -162,6 +177,8 @@ class Supervisor:
                 other.control.close()
         for one in (*self._listeners, *self._waiting):
             one.close()
+        if self._leaving is not None:
+            self._leaving.close()
         if self._offer is not None:
             self._offer.listener.close()
 
@@ -186,10 +203,25 @@ class Supervisor:
                         self._order(other, Order.OPEN)
             if not self._serving and all(each.ready for each in self._workers):
                 self._serving = True
-                for one in self._listeners:
-                    self._selector.register(one, selectors.EVENT_READ)
                 self._offer_sockets()
-                self._announce()
+                self._leaving = self._find_leaving()
+                if self._leaving is None or self._stopping:
+                    self._let_in()
+                else:
+                    self._waits_until = time.monotonic() + self._patience_s
+                    self._selector.register(self._leaving, selectors.EVENT_READ, self._let_in)
+
+    def _let_in(self) -> None:
+        """Accept clients: the server before has none any more, or takes too long."""
+        if self._leaving is not None:
+            self._selector.unregister(self._leaving)
+            self._leaving.close()
+            self._leaving = None
+        if not self._stopping:
+            self._listening = True
+            for one in self._listeners:
+                self._selector.register(one, selectors.EVENT_READ)
+            self._announce()
 
     def _offer_sockets(self) -> None:
         """Let a later server take the sockets over."""
@@ -254,6 +286,8 @@ class Supervisor:
         if self._waiting:
             return RETRY_S
         due = [worker.due for worker in self._workers if worker.due is not None]
+        if self._leaving is not None:
+            due.append(self._waits_until)
         return max(0.0, min(due) - time.monotonic()) if due and not self._stopping else None
 
     # ------------------------------------------------------------ signals
@@ -272,7 +306,7 @@ class Supervisor:
                 self._selector.unregister(self._offer.listener)
                 self._offer.close()
             for one in self._listeners:
-                if self._serving:
+                if self._listening:
                     self._selector.unregister(one)
                 one.close()
             while self._waiting:

@@ -26,6 +26,18 @@ def test_clients_find_nothing_wrong_through_kills(servers: int, workers: int, tm
     assert did == {load.name for load in all_loads()}
 
 
+@pytest.mark.parametrize(("servers", "workers"), [(1, 1), (2, 1), (1, 2)])
+def test_clients_of_servers_that_are_replaced_lose_connections_and_nothing_else(
+    servers: int, workers: int, tmp_path: Path
+) -> None:
+    seed = int.from_bytes(os.urandom(4))
+    options = Options(seed=seed, servers=servers, workers=workers, clients=16, round_s=4.0, replaces=True)
+    found = audit(options, tmp_path)
+    assert found.faults == (), f"seed {seed}"
+    assert found.replacements == servers
+    assert any(outcome == "gone" for (_, _, outcome) in found.outcomes)
+
+
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake.name for mistake in MISTAKES])
 def test_a_mistake_is_found(mistake: Mistake, tmp_path: Path) -> None:
     others: set[str] = set()

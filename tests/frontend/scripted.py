@@ -209,7 +209,7 @@ class ScriptedSession:
         self.startup = startup
         self.backend_pid = backend_pid
         self.notify = notify
-        self.terminate = terminate
+        self._terminate = terminate
         self.transaction_status = "I"
         self.query_text = ""
         self.engine_used = "none"
@@ -347,6 +347,10 @@ class ScriptedSession:
         self.cancelled += 1
         if self.cancel_action is not None:
             self.cancel_action()
+
+    def terminate(self, error: SqlError) -> None:
+        self.cancel()
+        self._terminate(error)
 
     async def close(self) -> None:
         self.closed.set()

@@ -62,12 +62,13 @@ class TidegateServer:
         self._stalls = data_dir.with_name(data_dir.name + ".stalls")
         self._stalls_read = 0
 
-    def start(self) -> None:
-        """Starts the process and waits until it says how to connect; RuntimeError with its output if it ends."""
+    def start(self, *more: str) -> None:
+        """Starts the process, with `more` arguments, and waits until it says how to connect; RuntimeError with its
+        output if it ends."""
         project = tomllib.loads((self.checkout / "pyproject.toml").read_text(encoding="utf-8"))
         module = self.module or project["project"]["scripts"]["tidegate"].partition(":")[0]
         command = [sys.executable, "-m", module, "serve", "--data-dir", str(self.data_dir.absolute())]
-        command += ["--listen", f"{self.host}:{self.port}", *self.arguments]
+        command += ["--listen", f"{self.host}:{self.port}", *self.arguments, *more]
         with self.log.open("ab") as log:
             printed_before = log.tell()
             self.process = subprocess.Popen(
@@ -83,6 +84,18 @@ class TidegateServer:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start:\n{self.output()}")
             time.sleep(0.02)
+
+    def replace(self) -> int:
+        """Start the server anew beside the process that runs, from which it takes its sockets; the exit status of that
+        one, once it has drained."""
+        before = self.process
+        assert before is not None
+        try:
+            self.start("--take-over", "--take-over-wait-s", "60")
+            return before.wait(timeout=60)
+        except BaseException:
+            before.kill()
+            raise
 
     def stalls(self) -> list[tuple[float, str]]:
         """What has held up the loops of a watched server since this was last asked: processor seconds, each longer than

@@ -9,6 +9,7 @@ load does not expect is a fault.
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,14 @@ UNKNOWN = "40003"
 CANCELED = "57014"
 GONE = frozenset({None, "57P01", "57P02", "57P03"})
 """What a client sees of a server that dies or has died; no SQLSTATE when the connection broke."""
+
+REPLACED = frozenset({None, "57P01"})
+"""What a client sees of a server that is replaced by a newer one."""
+
+LOST = re.compile(
+    "server closed the connection|terminating connection due to administrator|is shutting down|reset by peer"
+)
+"""What a client is told, when it connects at the moment at which the server leaves."""
 
 BACK_S = 0.1
 """How long a client waits before it tries to reach a dead server again."""
@@ -59,8 +68,10 @@ class Load(Protocol):
 
 
 class Client(threading.Thread):
-    """See the module. `servers` are in the environment. Locks are seen by
-    the clients of one server."""
+    """See the module. `servers` are in the environment; locks are seen by the clients of one. `replaced`: servers do
+    not die, newer ones take their places, and clients lose their connections and nothing else: there is a server at
+    every moment, and who was told that the connection ends (57P01) knows that what it has sent has not been done.
+    `disturbed`: what it does may be cancelled at any time."""
 
     def __init__(
         self,
@@ -72,12 +83,13 @@ class Client(threading.Thread):
         *,
         servers: int,
         disturbed: bool = False,
+        replaced: bool = False,
     ) -> None:
-        """`disturbed`: what it does may be cancelled at any time."""
         super().__init__(name=f"client {number}", daemon=True)
         self.disturbed = disturbed
         self.server, self.loads, self.ledger = server, loads, ledger
         self.alone = servers == 1
+        self.replaced = replaced
         self.zone = f"port {server.port}"
         """Names who sees its locks."""
         self.chance = random.Random(seed)
@@ -110,9 +122,12 @@ class Client(threading.Thread):
             self._connection.execute("SET deadlock_timeout = '50ms'")
             if self.chance.random() < 0.5:
                 self._connection.prepare_threshold = 0
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
             self._drop()
-            self.stopping.wait(BACK_S)
+            if not self.replaced:
+                self.stopping.wait(BACK_S)
+            elif not LOST.search(str(error)):
+                self.ledger.fault(f"connecting: {error.sqlstate} {error}")
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -142,9 +157,10 @@ class Client(threading.Thread):
                     self.ledger.fault(f"{load} at {level}: COMMIT said {tag}")
         except psycopg.Error as error:
             state = error.sqlstate
-            if state in GONE:
+            if state in (REPLACED if self.replaced else GONE):
                 self._drop()
-                self.ledger.ended(load, level, "unknown" if committing else "gone", effects)
+                told = self.replaced and state is not None
+                self.ledger.ended(load, level, "unknown" if committing and not told else "gone", effects)
                 return False
             if state == UNKNOWN and committing:
                 self.ledger.ended(load, level, "unknown", effects)

@@ -49,8 +49,10 @@ class Options(Struct, frozen=True, kw_only=True):
     clients: int = 32
     rounds: int = 1
     round_s: float = 5.0
-    """How long the clients work before a server is killed, and after it has come back."""
+    """How long the clients work before a server is killed or replaced; half of it afterwards."""
     kills: bool = True
+    replaces: bool = False
+    """Whether newer servers take the places of those that run, instead of kills."""
     workers: int = 1
     """Processes of each server."""
     only: tuple[str, ...] = ()
@@ -69,6 +71,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...]
     outcomes: dict[tuple[str, str, str], int]
     kills: int
+    replacements: int
     looks: int
     """How often the auditor looked while the clients worked."""
     seconds: float
@@ -187,7 +190,7 @@ def audit(
     chance = random.Random(options.seed)
     loads = [load for load in among or all_loads() if not options.only or load.name in options.only]
     ledger = Ledger()
-    kills = 0
+    kills = replacements = 0
     with started(options, folder) as servers:
         with psycopg.connect(servers[0].dsn(), autocommit=True) as connection:
             for load in loads:
@@ -202,6 +205,7 @@ def audit(
                 options.seed * 1000 + number,
                 servers=len(servers),
                 disturbed=options.disturbed,
+                replaced=options.replaces,
             )
             for number in range(options.clients)
         ]
@@ -212,7 +216,13 @@ def audit(
             thread.start()
         for _ in range(options.rounds):
             _work(ledger, clients, options.round_s, options.until_fault)
-            if options.kills:
+            if options.replaces:
+                for server in chance.sample(servers, len(servers)):
+                    if server.replace() != 0:
+                        ledger.fault(f"a server that was replaced: {server.output()[-500:]}")
+                    replacements += 1
+                _work(ledger, clients, options.round_s / 2, options.until_fault)
+            elif options.kills:
                 kills += _kill(servers, options, chance)
                 _work(ledger, clients, options.round_s / 2, options.until_fault)
         working: list[Client | Companion] = [*clients, *scene.companions]
@@ -234,6 +244,7 @@ def audit(
         faults=tuple(ledger.faults),
         outcomes=dict(ledger.outcomes),
         kills=kills,
+        replacements=replacements,
         looks=auditor.looks,
         seconds=time.monotonic() - began,
     )

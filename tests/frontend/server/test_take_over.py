@@ -136,12 +136,17 @@ def test_sockets_pass_through_long_names(tmp_path: Path) -> None:
     assert offer.hear(control)
     (given,) = before.sockets["127.0.0.1:0"]  # type: ignore[attr-defined]
     assert given.getsockname() == own.getsockname()
-    before.leave()  # type: ignore[attr-defined]
+    leaving: socket.socket = before.leave()  # type: ignore[attr-defined]
     assert not offer.hear(control)
     assert left == [True]
     offer.close()
+    leaving.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        leaving.recv(1)
+    offer.has_left()
+    assert leaving.recv(1) == b"", "what ran there is over"
     assert path.exists(), "it is the newer server's"
-    for one in (own, given):
+    for one in (own, given, leaving):
         one.close()
 
 

@@ -22,9 +22,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import zlib
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.deadlock import way_back
@@ -118,6 +120,13 @@ class BetweenServers:
     def awaits(self, owner: Owner) -> bool:
         """Whether `owner` is waiting for other servers."""
         return any(owner in owners for owners in self._awaited.values())
+
+    async def blocked(self) -> Mapping[int, Sequence[int]]:
+        """By the pid of each session that waits for other servers, wherever it is: for whom."""
+        if not self._peers.has_strangers:
+            return {}
+        found = edges(replace(page, within=()) for page in await self._pages())
+        return {pid: tuple(blocker for _, blocker in whom) for (_, pid), whom in found.blockers.items()}
 
     @contextmanager
     def asking(self, owner: Owner, tag: Tag, mode: Mode) -> Iterator[None]:
@@ -326,9 +335,12 @@ class BetweenServers:
         return cycle
 
     async def _cycle(self, session: Session) -> tuple[tuple[Session, ...], Edges]:
-        pages = [await self._register_of(number).read() for number in range(PAGES)]
-        found = edges([await self._living(page) for page in pages if page is not None])
+        found = edges(await self._pages())
         return way_back(found.blockers, session), found
+
+    async def _pages(self) -> list[Page]:
+        pages = [await self._register_of(number).read() for number in range(PAGES)]
+        return [await self._living(page) for page in pages if page is not None]
 
 
 def _number(tag: Tag) -> int:
