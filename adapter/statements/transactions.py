@@ -128,23 +128,23 @@ async def set_constraints(running: Running, statement: st.SetConstraints) -> Com
     if not running.in_block:
         running.session.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
         for name in statement.names:
-            _constraints_called(running, name)
+            _constraints_called(running, name, statement.deferred)
         return Command(tag="SET CONSTRAINTS")
     if not statement.names:
         transaction.set_timings({0: statement.deferred})
         if not statement.deferred:
             await check_deferred(running)
         return Command(tag="SET CONSTRAINTS")
-    oids = frozenset(oid for name in statement.names for oid in _constraints_called(running, name))
+    oids = frozenset(oid for name in statement.names for oid in _constraints_called(running, name, statement.deferred))
     transaction.set_timings({**transaction.pending.timings, **dict.fromkeys(oids, statement.deferred)})
     if not statement.deferred:
         await check_deferred(running, oids)
     return Command(tag="SET CONSTRAINTS")
 
 
-def _constraints_called(running: Running, name: st.QualifiedName) -> list[int]:
-    """The oids of the constraints that SET CONSTRAINTS names: all of that name in the first schema that has one. 42704
-    for none, 42809 for one that cannot be deferred."""
+def _constraints_called(running: Running, name: st.QualifiedName, deferred: bool) -> list[int]:
+    """The oids of the constraints that SET CONSTRAINTS names: all of that name in the first schema that has one, but
+    for those that are always checked at once. 42704 for none, 42809 for one of these that would be `deferred`."""
     catalog = running.transaction.catalog
     schemas = (name.schema,) if name.schema is not None else running.session.search_path()
     for schema_name in schemas:
@@ -158,11 +158,10 @@ def _constraints_called(running: Running, name: st.QualifiedName) -> list[int]:
             for constraint in catalog.constraints(oid)
             if constraint.name == name.name
         ]
-        for constraint in found:
-            if not constraint.deferrable:
-                raise WrongObjectType(f'constraint "{name.name}" is not deferrable')
+        if deferred and not all(constraint.deferrable for constraint in found):
+            raise WrongObjectType(f'constraint "{name.name}" is not deferrable')
         if found:
-            return [constraint.oid for constraint in found]
+            return [constraint.oid for constraint in found if constraint.deferrable]
     raise UndefinedObject(f'constraint "{name.name}" does not exist')
 
 

@@ -129,7 +129,9 @@ async def check_overlaps(
         if conflict is None:
             break
         if await _settled(running, relation, search, conflict.other, as_of):
-            raise violation(conflict)
+            error = violation(conflict)
+            error.row = conflict.row
+            raise error
     if not transaction.is_own_table(relation):
         assert relation.shard is not None
         transaction.claim(

@@ -31,7 +31,7 @@ from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, CopyProgress, RecordBatch
 from planner.definitions.row_expressions import computing_query, filtering_query
-from planner.errors import SqlError, UniqueViolation
+from planner.errors import ExclusionViolation, SqlError, UniqueViolation
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
@@ -233,13 +233,13 @@ class _Load:
         return pa.concat_arrays(arrays)
 
     async def finish(self) -> int:
-        """All rows have come: their number. Raises 23505 and 23503."""
+        """All rows have come: their number. Raises 23505, 23P01 and 23503."""
         if self._laid_out is not None:
             await self._laid_out.finish()
         if self._keys is not None:
             try:
                 await self._keys.finish()
-            except UniqueViolation as error:
+            except (UniqueViolation, ExclusionViolation) as error:
                 if self._wanted is not None:
                     error.row = None  # It is counted among those that were taken.
                 raise

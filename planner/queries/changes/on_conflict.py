@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from planner.common_errors import no_such_key
 from planner.errors import (
-    InvalidColumnReference,
     ObjectNotInPrerequisiteState,
     SqlSyntaxError,
     UndefinedObject,
@@ -88,7 +87,7 @@ def _arbiters(statement: Statement, target: ChangeTarget, insert: Tree, *, updat
         if named.kind == "x" and updates:
             raise WrongObjectType("ON CONFLICT DO UPDATE not supported with exclusion constraints")
         if named.kind not in "pux":
-            raise InvalidColumnReference("constraint in ON CONFLICT clause has no associated index")
+            raise WrongObjectType("constraint in ON CONFLICT clause has no associated index")
         index = statement.context.catalog.get(named.index or 0) if named.kind == "x" else None
         found = Inferred(keys=[index if isinstance(index, Index) else named], conditional=[])
     else:

@@ -108,3 +108,17 @@ async def test_where_is_tested_with_the_defaults_of_each_row(client: Client) -> 
     await client.run("create table t (a int, n serial)")
     assert await _copy(client, "copy t (a) from stdin where n > 2", _ints(1, 2, 3, 4)) == 2
     assert await client.rows("select a, n from t order by n") == [(3, 3), (4, 4)]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "x int, exclude using btree (x with =)",
+        "x int, r int4range generated always as (int4range(x, x + 3)) stored, exclude using gist (r with &&)",
+    ],
+)
+async def test_what_breaks_an_exclusion_is_found_in_its_line(client: Client, columns: str) -> None:
+    await client.run(f"create table t ({columns}); insert into t values (7)")
+    with pytest.raises(SqlError) as caught:
+        await _copy(client, "copy t (x) from stdin", _ints(1, 7))
+    assert (caught.value.sqlstate, caught.value.row) == ("23P01", 1)
