@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.plans.computed.constant_rows import constant_value
 from planner.ir import nodes as ir
@@ -69,19 +70,25 @@ def first_rows(rel: ir.Rel, relation_oid: int) -> tuple[FirstRows, ...]:
     return found if scans == 1 else ()
 
 
-def _limited(limit: ir.Limit, sort: ir.Sort, relation_oid: int) -> tuple[FirstRows, ...]:
+def in_order(sort: ir.Sort) -> FirstRows | None:
+    """The first row in the order of `sort`, where that is of stored columns of one scan."""
     base = _base(sort.input)
-    if base is None or base.scan.relation_oid != relation_oid or limit.count is None:
-        return ()
+    if base is None:
+        return None
     keys = []
     for key in sort.keys:
         column = base.column(key.expr)
         if column is None:
-            return ()
+            return None
         keys.append(Order(column, key.descending, key.nulls_first))
-    return (
-        FirstRows(scan=base.scan, keys=tuple(keys), conditions=base.conditions, count=limit.count, offset=limit.offset),
-    )
+    return FirstRows(scan=base.scan, keys=tuple(keys), conditions=base.conditions)
+
+
+def _limited(limit: ir.Limit, sort: ir.Sort, relation_oid: int) -> tuple[FirstRows, ...]:
+    found = None if limit.count is None else in_order(sort)
+    if found is None or found.scan.relation_oid != relation_oid:
+        return ()
+    return (replace(found, count=limit.count, offset=limit.offset),)
 
 
 def _extremes(aggregate: ir.Aggregate, relation_oid: int) -> tuple[FirstRows, ...]:

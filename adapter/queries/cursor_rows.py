@@ -1,15 +1,16 @@
 """WHERE CURRENT OF: which row of a table a cursor is on.
 
 PostgreSQL's rules (execCurrentOf). A cursor that locks rows knows the row of each table that it locks. Another one
-knows that of its only table, if each of its rows is one of the table: it is "simply updatable". A row that has been
-changed since is the row that took its place.
+knows that of its only table, if each of its rows is one of the table: it is "simply updatable". PostgreSQL's plan
+decides whether one with ORDER BY is; here, whether an index of the table has its rows in that order. A row that has
+been changed since is the row that took its place.
 
 A cursor's query carries the ids of rows as further columns, which clients do not see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,8 +18,11 @@ from msgspec.structs import replace
 from adapter.execution.cursors import KnownRow
 from adapter.execution.portals import Portal
 from adapter.execution.statement import Running
+from adapter.plans.first_rows import in_order
+from adapter.plans.index_paths import ordered_paths
+from adapter.plans.key_indexes import usable_indexes
 from adapter.plans.plan_cache import Plan
-from adapter.plans.predicates import scan_templates
+from adapter.plans.predicates import bind_templates, scan_templates
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.row_versions import UNKNOWN
 from planner.errors import InvalidCursorName, InvalidCursorState
@@ -26,7 +30,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
 from planner.types.types import INT8, SqlType
-from storage.catalog.model import Relation
+from storage.catalog.model import CatalogSnapshot, Relation
 from storage.shards.parts import PROVISIONAL_ROW_ID
 
 CURRENT_ROW = "cursor_row"
@@ -36,12 +40,14 @@ NO_ROW = -1
 """No row has this id."""
 
 
-def with_row_ids(plan: Plan) -> tuple[Plan, tuple[KnownRow, ...]]:
+def with_row_ids(
+    plan: Plan, catalog: CatalogSnapshot, params: Sequence[ir.Literal]
+) -> tuple[Plan, tuple[KnownRow, ...]]:
     """The plan of a cursor's query with the ids of rows that it can tell, and what these are."""
     query = plan.query
     if query is None or query.system:
         return plan, ()
-    exposing = _Exposing(query.rel)
+    exposing = _Exposing(query.rel, lambda sort: _is_indexed(sort, catalog, params))
     rel = exposing.expose(query.rel)
     if rel is None:
         return plan, ()
@@ -49,8 +55,20 @@ def with_row_ids(plan: Plan) -> tuple[Plan, tuple[KnownRow, ...]]:
     return replace(plan, query=changed, templates=scan_templates(rel), key_read=None), tuple(exposing.known)
 
 
+def _is_indexed(sort: ir.Sort, catalog: CatalogSnapshot, params: Sequence[ir.Literal]) -> bool:
+    """Whether an index of the only table has the rows in the order of `sort`."""
+    first = in_order(sort)
+    relation = None if first is None else catalog.get(first.scan.relation_oid)
+    if first is None or not isinstance(relation, Relation):
+        return False
+    (needed,) = bind_templates(scan_templates(sort.input), params).get(relation.oid, ((),))
+    not_null = frozenset([f"c{column.attnum}" for column in relation.columns if column.not_null])
+    return bool(ordered_paths(first, needed, usable_indexes(catalog, relation), not_null))
+
+
 class _Exposing:
-    def __init__(self, rel: ir.Rel) -> None:
+    def __init__(self, rel: ir.Rel, is_indexed: Callable[[ir.Sort], bool]) -> None:
+        self._is_indexed = is_indexed
         self._next_id = max((field.id for node in walk(rel) for field in getattr(node, "fields", ())), default=0) + 1
         self._ids: list[ir.ColumnRef] = []
         self.known: list[KnownRow] = []
@@ -73,6 +91,9 @@ class _Exposing:
                 self.known = [KnownRow(relation_oid=mark.relation_oid, locked=True) for mark in marks]
                 return rel
             case ir.Filter() | ir.Limit():
+                below = self.expose(rel.input)
+                return None if below is None else replace(rel, input=below, fields=below.fields)
+            case ir.Sort() if self._is_indexed(rel):
                 below = self.expose(rel.input)
                 return None if below is None else replace(rel, input=below, fields=below.fields)
             case ir.Project():

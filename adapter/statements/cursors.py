@@ -47,7 +47,7 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
     existing = session.portals.by_name.get(statement.name)
     if existing is not None and statement.name:
         raise DuplicateCursor(f'cursor "{statement.name}" already exists')
-    read, known = with_row_ids(plan)
+    read, known = with_row_ids(plan, running.transaction.catalog, running.params)
     outcome = await run_query(running, read, is_cursor=True)
     snapshot = running.transaction.snapshot
     scroll = statement.scroll is not False and not plan.statement.locking
