@@ -93,6 +93,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterExtension: extensions.alter,
     st.DropDatabase: databases.drop_database,
     st.AlterSetting: stored_settings.alter_setting,
+    st.AlterSystem: stored_settings.alter_system,
     st.Grant: grants.grant,
     st.AlterDefaultPrivileges: grants.alter_default_privileges,
     ft.CreateServer: servers.create_server,
@@ -104,10 +105,13 @@ _HANDLERS: dict[type, _Handler] = {
     ft.ImportForeignSchema: importing.import_foreign_schema,
 }
 
-_OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.DropDatabase: "DROP DATABASE"}
+_OUTSIDE_BLOCKS: dict[type, str] = {
+    st.CreateDatabase: "CREATE DATABASE",
+    st.DropDatabase: "DROP DATABASE",
+    st.AlterSystem: "ALTER SYSTEM",
+}
 
 _UNSUPPORTED: dict[type, str] = {
-    st.AlterSystem: "ALTER SYSTEM",
     st.Do: "DO",
 }
 
@@ -124,7 +128,9 @@ async def run_definition(running: Running, statement: object, tag: str) -> Comma
         if what is None:
             raise SqlSyntaxError(f"unexpected statement {type(statement).__name__}")
         raise FeatureNotSupported(f"{what} is not supported")
-    running.transaction.check_writable(tag)
+    if not isinstance(statement, st.AlterSystem):
+        # What it changes is no data of a database: PostgreSQL takes it for one that only reads.
+        running.transaction.check_writable(tag)
     if type(statement) in _OUTSIDE_BLOCKS:
         prevent_in_block(running, _OUTSIDE_BLOCKS[type(statement)])
     await running.services.provide_oids()

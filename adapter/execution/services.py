@@ -25,6 +25,7 @@ from adapter.plans.computed.constant_rows import ConstantRows
 from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
 from adapter.publishing.service import Publishing
+from adapter.settings.server_settings import ServerSettings
 from adapter.spilling.temporary_files import TemporaryFileCounts
 from adapter.statistics.activity import Activity
 from adapter.statistics.statements import StatementStatistics
@@ -75,6 +76,7 @@ class Services:
         places: Places | None = None,
         copy_codec: CopyCodec | None = None,
         scratch: Path | None = None,
+        settings: ServerSettings | None = None,
     ) -> None:
         """`scratch` is a private folder of this process, for temporary files; None: the system's one."""
         self.env = env
@@ -82,6 +84,7 @@ class Services:
         self.foreign_files = ForeignFiles(self.lake)
         self.file_threads = Workers(FILE_THREADS, "files")
         self.copy_codec = copy_codec
+        self.settings = settings or ServerSettings({})
         self.scratch = scratch
         self.lake_scratch = LakeScratch(scratch)
         self.publishing = Publishing(env)

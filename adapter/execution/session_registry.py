@@ -4,6 +4,7 @@ pg_terminate_backend, and for the server when it stops. Other workers of the ser
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,6 +27,10 @@ class Backend(Protocol):
     @property
     def statement_began_at(self) -> datetime | None:
         """When the statement began that runs now; None while none does."""
+        ...
+
+    def change_defaults(self, changed: Mapping[str, tuple[str, str]]) -> None:
+        """Take other defaults of the server, by name a value and its source, once nothing runs."""
         ...
 
     def cancel(self) -> None:

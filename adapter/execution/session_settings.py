@@ -6,13 +6,14 @@ session acts as (role, session_authorization); they are read and changed where t
 
 from __future__ import annotations
 
-from adapter.access.membership import is_member_of, is_superuser
-from adapter.access.roles import role_called
+from adapter.access.membership import has_privileges_of, is_member_of, is_superuser
+from adapter.access.roles import require_role, role_called
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.results import ColumnDescription
 from adapter.settings.catalogue import SETTINGS, Setting
 from adapter.settings.identity import Identity
+from adapter.settings.server_settings import STORED
 from adapter.settings.values import canonical_value, check_changeable, raw_value
 from adapter.transactions.commit_request import Isolation
 from adapter.transactions.past.moments import moment
@@ -174,6 +175,9 @@ def describe_show(session: SessionState, statement: st.Show) -> tuple[ColumnDesc
 def setting_rows(session: SessionState) -> list[dict[str, object]]:
     """The rows of pg_settings, by column name."""
     rows: list[dict[str, object]] = []
+    stored, catalog = session.services.settings, session.newest_catalog()
+    role = require_role(catalog, "pg_read_all_settings").oid
+    shows = has_privileges_of(catalog, session.values.identity.current, role)
     for setting in SETTINGS:
         if setting.hidden:
             continue
@@ -194,7 +198,9 @@ def setting_rows(session: SessionState) -> list[dict[str, object]]:
                 "enumvals": list(setting.values) or None,
                 "boot_val": setting.default,
                 "reset_val": raw_value(setting, session.values.base[setting.name]),
-                "pending_restart": False,
+                "pending_restart": setting.name in stored.pending_restart,
+                "sourcefile": STORED if shows and setting.name in stored.lines else None,
+                "sourceline": stored.lines.get(setting.name) if shows else None,
             }
         )
     return rows

@@ -31,6 +31,7 @@ from adapter.queries.extents.activity_rows import activity_rows
 from adapter.queries.extents.extents import Extents, extents_of
 from adapter.queries.lock_facts import blocked_elsewhere, lock_rows, wait_event
 from adapter.queries.sequences import with_last_values
+from adapter.settings.server_settings import file_rows
 from adapter.statistics.activity import added_up
 from adapter.statistics.statements import merged, merged_info
 from adapter.system_catalogs.pg_catalog.catalog_views import pg_sequences
@@ -174,6 +175,8 @@ class Facts:
                 transaction = self._session.transaction
                 catalog = self._session.newest_catalog() if transaction is None else transaction.catalog
                 return visible_mappings(catalog, self._session.values.identity.current)
+            case "pg_file_settings":
+                return file_rows(self._session.newest_catalog(), self._session.services.settings.pending_restart)
             case "pg_settings":
                 return setting_rows(self._session)
             case _:

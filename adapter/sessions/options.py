@@ -26,6 +26,10 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     spark_remote: str | None = None
     spark_conf: tuple[tuple[str, str], ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    settings_of_file: bool = False
+    """Whether they are of the configuration file, so that ALTER SYSTEM stands above them."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """What settings say of other options of the server, which nothing stands above."""
     warm_spark: bool = True
     worker: WorkerPlace | None = None
     """Which of the server's workers this process is; None when it is the whole server."""

@@ -14,6 +14,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import structlog
+
 from adapter.access.logins import Login, is_guarded
 from adapter.access.membership import is_member_of
 from adapter.access.privileges import Rights
@@ -38,6 +40,7 @@ from adapter.sessions.session import Session
 from adapter.sessions.statement_life import StatementLife
 from adapter.sessions.upgrade import give_password, upgrade
 from adapter.settings.identity import Identity
+from adapter.settings.server_settings import ServerSettings
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
 from adapter.store_errors import sql_error
 from adapter.wall_clock import utc_now
@@ -57,6 +60,8 @@ from storage.catalog.model import CatalogSnapshot, Database, Setting
 from storage.environment.environment import Environment
 from storage.environment.named_stores import open_environment
 from storage.errors import StorageError
+
+log = structlog.get_logger("adapter")
 
 
 class Server:
@@ -78,8 +83,8 @@ class Server:
         self._views = ViewKeeper(env, self._open_own_session, services.controllers.add("views"))
         pusher = Pusher(env, services.publishing, options.iceberg_catalog) if options.iceberg_catalog else None
         self._tables = TableKeeper(env, services.publishing, services.controllers.add("publishing"), pusher)
-        self._base_settings = _server_defaults(options.settings)
         self._closing = False
+        self._following: asyncio.Task[None] | None = None
 
     @staticmethod
     async def open(options: ServerOptions) -> Server:
@@ -88,7 +93,7 @@ class Server:
         Raises storage's errors (DataDirectoryInUse, InvalidStore, NewerFormat, ForeignEnvironment, CorruptData) and
         22023 for a bad default setting.
         """
-        _server_defaults(options.settings)
+        ServerSettings(options.settings, options.settings_of_file, options.shown)
         check_spark_reaches(options)
         scratch = await asyncio.to_thread(Scratch)
         files = scratch.path / "files"
@@ -116,6 +121,7 @@ class Server:
             env,
             Colleagues(options.worker),
             places=options.places(),
+            settings=ServerSettings(options.settings, options.settings_of_file, options.shown),
             copy_codec=options.copy_codec,
             scratch=scratch.path,
         )
@@ -142,6 +148,7 @@ class Server:
         server.services.committer.start()
         server.memory.start()
         await upgrade(server.services)
+        services.settings.start(env.catalog.current())
         if server.colleagues.mesh is not None:
             answer_colleagues(server.colleagues.mesh, server.services, server.sessions)
             await server.colleagues.mesh.open()
@@ -149,16 +156,34 @@ class Server:
             answer_servers(server.colleagues.servers, server.services, server.sessions)
             await server.colleagues.servers.start()
         await server.services.other_servers.start()
-        server.services.statistics.max_entries = int(server._base_settings["pg_stat_statements.max"])
+        server.services.statistics.max_entries = int(services.settings.values["pg_stat_statements.max"])
         counting = server.services.controllers.add(STATISTICS)
         counting.start(partial(follow, counting, env.catalog, server.services.statistics.follow))
         server._views.start()
         server._tables.start()
         return server
 
-    def use_settings(self, given: Mapping[str, str]) -> None:
-        """Let these be the defaults of sessions that begin from now on. Raises 42704 and 22023, and changes nothing."""
-        self._base_settings = _server_defaults(given)
+    def use_settings(self, given: Mapping[str, str], *, of_file: bool, shown: Mapping[str, str]) -> None:
+        """Let these (`ServerOptions.settings`, ...) and what ALTER SYSTEM has stored be the defaults of sessions, also
+        of those that run. Raises 42704 and 22023, and changes nothing."""
+        self._change_defaults((given, of_file, shown))
+        if self._following is None or self._following.done():
+            # What another worker or server has stored just now.
+            self._following = asyncio.get_running_loop().create_task(self._follow_settings(), name="settings")
+
+    async def _follow_settings(self) -> None:
+        try:
+            await self._newest_catalog()
+        except SqlError as error:
+            log.warning("what ALTER SYSTEM has stored was not read again", error=error.message)
+        else:
+            self._change_defaults(None)
+
+    def _change_defaults(self, given: tuple[Mapping[str, str], bool, Mapping[str, str]] | None) -> None:
+        changed = self.services.settings.use(self.env.catalog.current(), given)
+        if changed:
+            for backend in self.sessions.all():
+                backend.change_defaults(changed)
 
     def warm(self) -> None:
         """Start to load what the first statements would wait for: once clients are served, so that it keeps none of
@@ -172,6 +197,8 @@ class Server:
         if self._closing:
             return
         self._closing = True
+        if self._following is not None:
+            await self._following
         await self._views.stop()
         await self.services.controllers.stop()
         await self.services.statistics.stop()
@@ -294,7 +321,7 @@ class Server:
         self, catalog: CatalogSnapshot, startup: StartupParameters, role: Role, database: Database
     ) -> SettingValues:
         identity = Identity(authenticated=role.oid, session=role.oid)
-        values = replace(self._base_settings, session_identity=identity)
+        values = replace(self.services.settings.values, session_identity=identity)
         stored = [
             record
             for record in catalog.all()
@@ -334,15 +361,6 @@ def _with_role(catalog: CatalogSnapshot, values: SettingValues) -> SettingValues
 
 def _nothing(*_: object) -> None:
     """A session without a client has nobody to tell."""
-
-
-def _server_defaults(given: Mapping[str, str]) -> SettingValues:
-    """The settings of a session that changes none. Raises 42704 and 22023."""
-    values = SettingValues()
-    for name, value in given.items():
-        setting = require_setting(name)
-        values = values.with_default(setting.name, canonical_value(setting, value), "command line")
-    return values
 
 
 def _load_definitions() -> None:

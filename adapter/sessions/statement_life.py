@@ -15,7 +15,7 @@ only to tell the client.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
@@ -154,6 +154,8 @@ class StatementLife:
         self._terminate = terminate
         self._aside: CancelScope | None = None
         self._aside_since = state.started_at
+        self._new_defaults: dict[str, tuple[str, str]] = {}
+        """What has changed of the server's while a statement runs."""
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._transaction_timer: asyncio.TimerHandle | None = None
@@ -256,6 +258,15 @@ class StatementLife:
             self._timer.cancel()
             self._timer = None
         self.running = None
+        if self._new_defaults:
+            self.change_defaults({})
+
+    def change_defaults(self, changed: Mapping[str, tuple[str, str]]) -> None:
+        """Take other defaults of the server, by name a value and its source; what runs goes on with those of before."""
+        self._new_defaults.update(changed)
+        if self.running is None:
+            self.state.values = self.state.values.with_server_defaults(self._new_defaults)
+            self._new_defaults = {}
 
     def fail(self) -> None:
         """What the session did for its client has failed; `work` calls this. May be repeated."""

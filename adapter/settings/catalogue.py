@@ -274,7 +274,7 @@ maintenance_io_concurrency|integer|user|10|-|0..1000|-|-|Resource Usage / Asynch
     A variant of effective_io_concurrency that is used for maintenance work.
 maintenance_work_mem|integer|user|65536|kB|1024..2147483647|-|-|Resource Usage / Memory
     Sets the maximum memory to be used for maintenance operations.
-max_connections|integer|postmaster|100|-|1..262143|-|-|Connections and Authentication / Connection Settings
+max_connections|integer|postmaster|200|-|1..262143|-|-|Connections and Authentication / Connection Settings
     Sets the maximum number of concurrent connections.
 max_function_args|integer|internal|100|-|100..100|-|-|Preset Options
     Shows the maximum number of function arguments.

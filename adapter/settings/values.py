@@ -341,6 +341,10 @@ DEFAULTS: Map[str, str] = Map(
         for setting in SETTINGS
     }
 )
+BUILT_IN, CONFIGURATION_FILE, COMMAND_LINE = "default", "configuration file", "command line"
+OF_THE_SERVER = frozenset({BUILT_IN, CONFIGURATION_FILE, COMMAND_LINE})
+"""The sources of what the server's sessions begin with."""
+
 REPORTED: tuple[str, ...] = tuple(setting.name for setting in SETTINGS if setting.reported)
 
 
@@ -400,19 +404,28 @@ class SettingValues(Mapping[str, str]):
         return next((known for known in self.base if known.lower() == wanted), None)
 
     def undone_to(self, earlier: SettingValues) -> SettingValues:
-        """After a rollback to `earlier`; the custom settings that are known stay so."""
-        return earlier if earlier.base is self.base else replace(earlier, base=self.base)
+        """After a rollback to `earlier`; the custom settings that are known stay so, and so do the defaults."""
+        return earlier if earlier.base is self.base else replace(earlier, base=self.base, sources=self.sources)
 
     def with_default(self, name: str, value: str, source: str | None = None) -> SettingValues:
         """The same with another session default, which RESET returns to; `source` is where it comes from."""
         sources = self.sources if source is None else self.sources.set(name, source)
         return replace(self, base=self.base.set(name, value), sources=sources)
 
+    def with_server_defaults(self, changed: Mapping[str, tuple[str, str]]) -> SettingValues:
+        """When the server's own defaults have changed: `changed` has a value and a source by name. Defaults of the
+        session's role, database or client stay."""
+        changed = {name: of for name, of in changed.items() if self.sources.get(name, BUILT_IN) in OF_THE_SERVER}
+        if not changed:
+            return self
+        base = self.base.update({name: value for name, (value, _) in changed.items()})
+        return replace(self, base=base, sources=self.sources.update({name: of for name, (_, of) in changed.items()}))
+
     def source(self, name: str) -> str:
         """Where the value in force comes from, as pg_settings says it."""
         if name in self.session or name in self.local:
             return "session"
-        return self.sources.get(name, "default")
+        return self.sources.get(name, BUILT_IN)
 
     def with_session(self, name: str, value: str) -> SettingValues:
         """After SET."""

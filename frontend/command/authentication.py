@@ -51,7 +51,7 @@ def _path(name: str | None) -> Path | None:
 
 def shown_settings(configuration: Configuration) -> dict[str, str]:
     """What SHOW says of these options: PostgreSQL's settings."""
-    return {
+    shown = {
         "authentication_timeout": f"{max(1, round(configuration.authentication_timeout_s))}s",
         "hba_file": str(_path(configuration.hba_file) or ""),
         "ident_file": str(_path(configuration.ident_file) or ""),
@@ -61,6 +61,9 @@ def shown_settings(configuration: Configuration) -> dict[str, str]:
         "ssl_key_file": configuration.tls_key or "",
         "unix_socket_directories": str(_path(configuration.unix_socket_dir) or ""),
     }
+    if configuration.max_connections is not None:
+        shown["max_connections"] = str(configuration.max_connections)
+    return shown
 
 
 def make_authenticator(configuration: Configuration, colleagues: Colleagues) -> Authenticator:

@@ -57,8 +57,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Spark properties."""
     settings: dict[str, str] = {}
     """Defaults of session settings, as SET would take them."""
-    max_connections: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 200
-    """Clients served at once."""
+    settings_of_file: bool = False
+    """Whether `settings` are those of the file; no option."""
+    max_connections: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
+    """Clients served at once; without it what ALTER SYSTEM says, or 200."""
     max_message_bytes: Annotated[int, msgspec.Meta(ge=1 << 16, le=1 << 30)] = 256 << 20
     """Longest query, parameter list or piece of COPY data that a client may send."""
     drain_timeout_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
@@ -98,7 +100,7 @@ _LIST_OPTIONS = ("allow_path",)
 STORE_OPTIONS = ("data_dir", "consensus", "blob", "blob_options")
 """The options that say where an environment is; `tidegate admin` takes them too."""
 
-OPTION_NAMES = Configuration.__struct_fields__
+OPTION_NAMES = tuple(name for name in Configuration.__struct_fields__ if name != "settings_of_file")
 
 
 def parse_pairs(items: list[str], source: str) -> dict[str, str]:
@@ -192,6 +194,7 @@ def _scalar_text(value: Any) -> str:
 _KINDS = {
     "`bool`": "true or false",
     "`int`": "an integer",
+    "`int | null`": "an integer",
     "`float`": "a number",
     "`str`": "text",
     "`str | null`": "text",
@@ -228,7 +231,8 @@ def load_configuration(flags: Mapping[str, Any], environment: Mapping[str, str])
         except msgspec.ValidationError as error:
             raise ConfigurationError(f"{source}: {_expectation(name, error)}, got {value!r}") from error
         values[name] = getattr(one, name)
-    configuration = Configuration(**values)
+    from_file = path is not None and merged.get("settings", (None, ""))[1] == f"settings in {Path(path)}"
+    configuration = Configuration(**values, settings_of_file=from_file)
     if "listen" in merged:
         for part in configuration.listen.split(","):
             parse_address(part, merged["listen"][1])

@@ -47,7 +47,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="default of a session setting; may be repeated",
     )
-    add("--max-connections", metavar="N", help=f"clients served at once (default {defaults.max_connections})")
+    add("--max-connections", metavar="N", help="clients served at once (default 200)")
     add("--max-message-bytes", metavar="N", help=f"longest message (default {defaults.max_message_bytes})")
     add("--drain-timeout-s", metavar="S", help=f"patience at a stop (default {defaults.drain_timeout_s:g})")
     add("--hba-file", metavar="FILE", help="rules of authentication, in the format of pg_hba.conf")

@@ -114,7 +114,9 @@ async def _serve(
         spark_conf=tuple(configuration.spark_conf.items()),
         # The JVM of one worker is enough until another one needs its own.
         warm_spark=configuration.spark_start == "eager" and (worker is None or worker.number == 0),
-        settings={**configuration.settings, **shown_settings(configuration)},
+        settings=configuration.settings,
+        settings_of_file=configuration.settings_of_file,
+        shown=shown_settings(configuration),
         worker=None if worker is None else worker.place,
         allow_paths=tuple(Path(folder) for folder in configuration.allow_path),
         copy_codec=FileCodec(),
@@ -147,7 +149,7 @@ async def _serve(
         backend,
         authenticator=authenticator,
         limits=ServerLimits(
-            max_connections=configuration.max_connections,
+            max_connections=int(backend.services.settings.values["max_connections"]),
             max_message_bytes=configuration.max_message_bytes,
             authentication_timeout_s=configuration.authentication_timeout_s,
             drain_timeout_s=configuration.drain_timeout_s,
@@ -160,7 +162,7 @@ async def _serve(
     http_server: HttpServer | None = None
     orders: asyncio.Queue[Order] = asyncio.Queue()
     hang_up = partial(_reload, backend, authenticator, certificates, reload)
-    backend.services.reload = partial(os.kill, os.getpid() if worker is None else os.getppid(), signal.SIGHUP)
+    backend.services.reload = hang_up if worker is None else partial(os.kill, os.getppid(), signal.SIGHUP)
     try:
         if worker is None:
             assert place is not None
@@ -300,14 +302,15 @@ def _reload(
     certificates: Certificates | None,
     reload: Callable[[], Configuration] | None,
 ) -> None:
-    """Read the configuration again: new sessions begin with its settings and come in by the rules of its files, new
-    connections have its certificate, and the log has its level. The rest of it holds from the next start. What is wrong
-    changes nothing, and the log says why."""
+    """Read the configuration again, and what ALTER SYSTEM has stored: sessions have its settings where they have set
+    nothing else, new ones come in by the rules of its files, new connections have its certificate, and the log has its
+    level. The rest of it holds from the next start. What is wrong changes nothing, and the log says why."""
     if reload is None:
         return
     try:
         configuration = reload()
-        backend.use_settings({**configuration.settings, **shown_settings(configuration)})
+        shown = shown_settings(configuration)
+        backend.use_settings(configuration.settings, of_file=configuration.settings_of_file, shown=shown)
     except ConfigurationError as error:
         log.error("the configuration was not read again", error=str(error))
     except SqlError as error:

@@ -294,10 +294,17 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
     role: int = 0
 
 
+class SystemSetting(Record, frozen=True, kw_only=True, tag="system_setting"):
+    """ALTER SYSTEM SET: what the environment's servers begin with. Oids have the order in which they were set."""
+
+    name: str
+    value: str
+
+
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
     | Function | Membership | Extension | AuthenticationSecret | Acl | DefaultAcl | Policy | RowSecurity | ForeignServer
-    | UserRange | BaseType
+    | UserRange | BaseType | SystemSetting
 )  # fmt: skip
 
 
@@ -555,7 +562,7 @@ def _database_of(
             # The object may be gone by now, or be derived from one that has another oid.
             owner = touched.get(record.object_oid) or known.get(record.object_oid)
             return WHOLE if isinstance(owner, (Role, Database)) else record.database
-        case Database() | Role() | Setting() | Membership() | AuthenticationSecret():
+        case Database() | Role() | Setting() | SystemSetting() | Membership() | AuthenticationSecret():
             return WHOLE
         case _:
             assert_never(record)

@@ -77,7 +77,11 @@ class Client:
 
 
 class ToolError(Exception):
-    """A tool ended with another exit status than 0; the text is the end of what it printed."""
+    """A tool ended with another exit status than 0; the text is the end of what it printed, `printed` all of it."""
+
+    def __init__(self, message: str, printed: str = "") -> None:
+        super().__init__(message)
+        self.printed = printed
 
 
 _PRINTED = 6000
@@ -110,5 +114,6 @@ def run_tool(
     except subprocess.TimeoutExpired as error:
         raise ToolError(f"{' '.join(words)} ran longer than {timeout_s:.0f} s") from error
     if result.returncode != 0:
-        raise ToolError(f"{' '.join(words)}: exit status {result.returncode}\n{result.stdout[-_PRINTED:]}")
+        failed = f"{' '.join(words)}: exit status {result.returncode}\n{result.stdout[-_PRINTED:]}"
+        raise ToolError(failed, result.stdout)
     return result.stdout

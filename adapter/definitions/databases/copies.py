@@ -30,6 +30,7 @@ from storage.catalog.model import (
     Relation,
     Schema,
     Setting,
+    SystemSetting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
@@ -208,7 +209,7 @@ class Copies:
             case ForeignServer():
                 mappings = tuple(replace(each, oid=self._oid(each.oid)) for each in record.mappings)
                 return replace(record, oid=oid, database=self._database, mappings=mappings)
-            case Role() | Membership() | Database() | Setting() | AuthenticationSecret():
+            case Role() | Membership() | Database() | Setting() | SystemSetting() | AuthenticationSecret():
                 raise ValueError(f"a database has no {type(record).__name__} of its own")
             case _:
                 assert_never(record)

@@ -1,4 +1,4 @@
-"""ALTER ROLE and ALTER DATABASE ... SET and RESET: defaults of new sessions."""
+"""ALTER ROLE, ALTER DATABASE and ALTER SYSTEM ... SET and RESET: defaults of new sessions, and of servers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from adapter.execution.session_settings import check_may_set
 from adapter.execution.statement import Running
 from adapter.publishing.published_tables import OPTION as ICEBERG
 from adapter.publishing.published_tables import flag_of
+from adapter.settings.server_settings import stored_settings
 from adapter.settings.values import canonical_value, check_changeable, require_setting
-from planner.errors import InsufficientPrivilege
+from planner.errors import CantChangeRuntimeParam, InsufficientPrivilege, InvalidParameterValue
 from planner.statements import records as st
 from storage.catalog.access import Role
-from storage.catalog.model import Database, Setting
+from storage.catalog.model import Database, Setting, SystemSetting
 
 
 async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
@@ -55,6 +56,46 @@ async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
         value = canonical_value(setting, ", ".join(statement.values), None)
         added.append(Setting(oid=new_oid(running), name=setting.name, value=value, database=database, role=role))
     change(running, removed=removed, added=added)
+
+
+async def alter_system(running: Running, statement: st.AlterSystem) -> None:
+    """ALTER SYSTEM SET and RESET: what servers take when they start, or read their configuration again.
+
+    Raises 42501 without ALTER SYSTEM on the parameter, 42704, 55P02 for one that no file of PostgreSQL's may have,
+    22023."""
+    known = stored_settings(own_catalog(running))
+    name = statement.name
+    if name is None:
+        if not is_powerful(running):
+            raise InsufficientPrivilege("permission denied to perform ALTER SYSTEM RESET ALL")
+        change(running, removed=known)
+        return
+    if not running.session.rights(own_catalog(running)).may_parameter(name, "A"):
+        raise InsufficientPrivilege(f'permission denied to set parameter "{name}"')
+    setting = running.session.values.find(name)
+    if setting.context == "internal" or setting.name in _IN_NO_FILE:
+        raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be changed')
+    removed = [record for record in known if record.name == setting.name]
+    added = []
+    if statement.value is not None:
+        canonical_value(setting, statement.value, None)
+        if "\n" in statement.value:
+            raise InvalidParameterValue("parameter value for ALTER SYSTEM must not contain a newline")
+        added.append(SystemSetting(oid=new_oid(running), name=setting.name, value=statement.value))
+    change(running, removed=removed, added=added)
+
+
+_IN_NO_FILE = frozenset(
+    {
+        "role",
+        "session_authorization",
+        "seed",
+        "transaction_isolation",
+        "transaction_read_only",
+        "transaction_deferrable",
+    }
+)
+"""PostgreSQL's GUC_DISALLOW_IN_FILE, but for what is internal anyhow."""
 
 
 def _check_may_alter(running: Running, role: Role) -> None:

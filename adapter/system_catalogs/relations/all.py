@@ -177,6 +177,7 @@ def is_static(schema: str, name: str) -> bool:
 SESSION_RELATIONS = frozenset(
     {
         "pg_cursors",
+        "pg_file_settings",
         "pg_hba_file_rules",
         "pg_ident_file_mappings",
         "pg_locks",

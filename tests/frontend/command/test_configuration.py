@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from frontend.command.configuration import (
+    OPTION_NAMES,
     Configuration,
     ConfigurationError,
     addresses,
@@ -137,7 +138,7 @@ def test_every_option_has_a_flag_with_help() -> None:
         "serve"
     ]  # type: ignore[index]
     destinations = {action.dest for action in serve._actions}
-    assert set(Configuration.__struct_fields__) <= destinations
+    assert set(OPTION_NAMES) <= destinations
     assert all(action.help for action in serve._actions)
 
 
