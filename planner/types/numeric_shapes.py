@@ -135,9 +135,11 @@ EXTRACT_SCALES = {
 """Fraction digits of extract(field from ...); fields not listed here are whole numbers."""
 
 
-def extracted(field: object, source: SqlType) -> NumericShape:
-    """extract(field from source); `field` is the constant or None."""
+def extracted(field: object, source: SqlType, value: object = None) -> NumericShape:
+    """extract(field from source); `field` is the constant or None, and so is `value`, of the source."""
     if not isinstance(field, str) or (field.lower() == "julian" and source.oid != DATE):
+        return WIDE
+    if value in ("infinity", "-infinity"):
         return WIDE
     if source.oid == DATE:
         return NumericShape(20, 0)
@@ -169,7 +171,7 @@ def numeric_result(signature: Signature, arg_types: Sequence[SqlType], constants
     name = signature.name
     shapes = [shape_of(type) for type in arg_types]
     if name in ("extract", "date_part"):
-        return extracted(constants[0] if constants else None, arg_types[1])
+        return extracted(*(constants[0], arg_types[1], constants[1]) if len(constants) > 1 else (None, arg_types[1]))
     if name in ("round", "trunc") and len(shapes) == 2:
         return rounded(shapes[0], constants[1] if len(constants) > 1 else None)
     if not all(shape.exact_scale for shape in shapes):

@@ -125,8 +125,10 @@ def _of_infinite(site: CallSite, field: str) -> str:
     """A part of an infinite moment: what grows with time is infinite, what comes round again is NULL."""
     if field not in _GROWING:
         return "NULL"
-    if site.type.oid == FLOAT8:
+    if site.type.oid == FLOAT8 or is_wide(site.type):
         ends = [site.dialect.float8(end) for end in (math.inf, -math.inf)]
+        if is_wide(site.type):
+            ends = ["'Infinity'", "'-Infinity'"]
         zero = "DATE '1970-01-01'"
         return f"CASE WHEN {{1}} > {zero} THEN {ends[0]} ELSE {ends[1]} END"
     return site.dialect.raise_sql("0A000", f"extract({field}) of an infinite date or timestamp is not supported")
