@@ -61,6 +61,7 @@ from adapter.definitions.sequences import (
 )
 from adapter.definitions.tables import column_of
 from adapter.definitions.types.composites import alter_composite
+from adapter.definitions.types.typed_tables import refuse_of_typed, set_row_typing, typed_tables
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
     kind_of,
@@ -122,10 +123,26 @@ def alter_target(
     return record
 
 
+async def _alter_type(running: Running, statement: st.AlterTable) -> None:
+    """ALTER TYPE of a composite type, and with CASCADE of its typed tables."""
+    record = alter_target(running, statement.name, statement.kind, statement.if_exists)
+    tables = [] if record is None else typed_tables(running, record, cascade=statement.cascade)
+    await alter_composite(running, statement, drop_users)
+    for table in tables:
+        for action in statement.actions:
+            current, rules = own_catalog(running).get(table.oid), NewRules()
+            assert isinstance(current, Relation)
+            if isinstance(action, st.SetColumnType):
+                await set_types(running, own_catalog(running), current, [action], rules)
+            else:
+                await _apply(running, current, action, rules)
+            await check_existing_rows(running, table.oid, rules)
+
+
 async def alter_table(running: Running, statement: st.AlterTable) -> None:
     """ALTER TABLE: its actions are checked in the order in which they stand, and carried out in PostgreSQL's passes."""
     if statement.kind == "type":
-        await alter_composite(running, statement, drop_users)
+        await _alter_type(running, statement)
         return
     record = alter_target(running, statement.name, statement.kind, statement.if_exists)
     if record is None:
@@ -253,6 +270,8 @@ def _check_action(
     if isinstance(relation, Relation) and relation.foreign is not None:
         check_foreign_action(relation, action)
         return
+    if isinstance(relation, Relation) and relation.of_type:
+        refuse_of_typed(action)
     if isinstance(action, st.SetColumnType):
         assert isinstance(relation, Relation)
         attnum = require_column(relation, action.name).attnum
@@ -304,6 +323,8 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
                 change(running, removed=[relation], added=[changed])
         case st.ClusterOn():
             set_clustered(running, relation, action)
+        case st.SetRowTyping():
+            set_row_typing(running, relation, action)
         case st.SetReplicaIdentity():
             set_replica_identity(running, relation, action)
         case st.SetStorageOptions():
@@ -313,6 +334,8 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
 def _action_name(action: st.AlterTableAction) -> str:
     if isinstance(action, st.ClusterOn):
         return "SET WITHOUT CLUSTER" if action.index is None else "CLUSTER ON"
+    if isinstance(action, st.SetRowTyping):
+        return "OF" if action.of_type else "NOT OF"
     return {
         "SetReplicaIdentity": "REPLICA IDENTITY",
         "AddColumn": "ADD COLUMN",

@@ -86,6 +86,8 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
             yield from (each for each in types if isinstance(catalog.get(each), _TYPES))
             if record.foreign is not None:
                 yield record.foreign.server
+            if record.of_type:
+                yield record.of_type
         case EnumType() | Extension():
             yield record.schema
         case DomainType() | UserRange():

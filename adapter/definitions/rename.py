@@ -16,6 +16,7 @@ from adapter.definitions.indexes.upkeep import rename_index, renamed_indexes
 from adapter.definitions.policies.upkeep import with_column_renamed, with_relation_moved
 from adapter.definitions.sequences import owned_sequences
 from adapter.definitions.types.changes import move_type
+from adapter.definitions.types.typed_tables import typed_tables
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, plural, require_schema
@@ -39,6 +40,14 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
             f'cannot rename columns of relation "{relation.name}"',
             detail=f"This operation is not supported for {plural(kind_of(relation))}.",
         )
+    tables = typed_tables(running, relation, cascade=statement.cascade)
+    if relation.of_type:
+        raise WrongObjectType("cannot rename column of typed table")
+    for each in (*tables, relation):
+        _rename_column(running, each, statement)
+
+
+def _rename_column(running: Running, relation: Relation, statement: st.RenameColumn) -> None:
     column = relation.column(statement.name)
     if column is None:
         raise unknown_column(statement.name)

@@ -30,6 +30,7 @@ from adapter.definitions.indexes.exclusion import declared_exclusions, with_excl
 from adapter.definitions.materialized.creation import create_materialized_view
 from adapter.definitions.policies.view_options import view_options
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
+from adapter.definitions.types.typed_tables import require_usable
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, find_relation, look_up
@@ -117,7 +118,10 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
         shard=new_shard_id(running, table_oid),
         options=as_reloptions(options),
         retain_ms=retained_of(options),
+        of_type=statement.of_type,
     )
+    if statement.of_type:
+        require_usable(running, catalog, statement.of_type)
     written = {
         attnum: column for attnum, column in enumerate(definitions, 1) if isinstance(column, st.ColumnDefinition)
     }

@@ -130,8 +130,15 @@ class SetStorageOptions(Struct, frozen=True, kw_only=True):
     reset: bool = False
 
 
+class SetRowTyping(Struct, frozen=True, kw_only=True):
+    """OF a composite type (its oid), or NOT OF (0)."""
+
+    of_type: int
+
+
 AlterTableAction: TypeAlias = (
-    AddColumn
+    SetRowTyping
+    | AddColumn
     | DropColumn
     | SetDefault
     | SetNotNull
@@ -160,6 +167,8 @@ class AlterTable(Struct, frozen=True, kw_only=True):
     actions: tuple[AlterTableAction, ...]
     kind: str = "table"
     if_exists: bool = False
+    cascade: bool = False
+    """Of ALTER TYPE: whether typed tables are altered as well."""
 
 
 class SetSchemaOptions(Struct, frozen=True, kw_only=True):
@@ -184,6 +193,8 @@ class RenameColumn(Struct, frozen=True, kw_only=True):
     new_name: str
     kind: str = "table"
     if_exists: bool = False
+    cascade: bool = False
+    """Of a field of a type: whether the columns of typed tables are renamed as well."""
 
 
 class RenameRelation(Struct, frozen=True, kw_only=True):

@@ -134,6 +134,8 @@ class CreateTable(Struct, frozen=True, kw_only=True):
     unlogged: bool = False
     on_commit: OneOf["none", "preserve", "delete", "drop"] = "none"
     options: tuple[tuple[str, str], ...] = ()
+    of_type: int = 0
+    """The oid of the composite type that it is OF."""
 
 
 class CreateTableAs(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from planner.utility.tables import (
     check_column_name,
     check_column_type,
     column_definition,
+    composite_type,
     constraint_definition,
 )
 
@@ -35,6 +36,7 @@ def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         actions=actions,
         kind=ALTERED_KINDS.get(tree.objtype, "table"),
         if_exists=tree.missing_ok,
+        cascade=any(node.alter_table_cmd.behavior == pb.DROP_CASCADE for node in tree.cmds),
     )
 
 
@@ -59,6 +61,10 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
             )
         column, constraints = column_definition(definition.column_def, parsed, table)
         return st.AddColumn(column=column, constraints=tuple(constraints), if_not_exists=command.missing_ok)
+    if kind == pb.AT_AddOf:
+        return st.SetRowTyping(of_type=composite_type(definition.type_name, parsed))
+    if kind == pb.AT_DropOf:
+        return st.SetRowTyping(of_type=0)
     if kind == pb.AT_DropColumn:
         return st.DropColumn(name=command.name, if_exists=command.missing_ok, cascade=cascade)
     if kind == pb.AT_ColumnDefault:
@@ -174,6 +180,7 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
             new_name=tree.newname,
             kind=ALTERED_KINDS.get(tree.relation_type, "table"),
             if_exists=tree.missing_ok,
+            cascade=tree.behavior == pb.DROP_CASCADE,
         )
     if kind in RELATION_KINDS:
         return st.RenameRelation(

@@ -16,12 +16,14 @@ from planner.errors import (
     InvalidTableDefinition,
     SqlSyntaxError,
     UndefinedColumn,
+    WrongObjectType,
 )
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, strings
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
+from planner.types import derived_oids
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.type_names import (
     SERIAL_TYPES,
@@ -31,9 +33,12 @@ from planner.types.type_names import (
     resolve_type_name,
     type_row,
 )
+from planner.types.type_scope import record_of
 from planner.types.types import INT2, INT4, INT8, SqlType
+from planner.types.user_types import attributes
 from planner.utility.objects import index_element
 from planner.utility.sequences import sequence_options
+from storage.catalog.model import COMPOSITE, Relation
 
 _ON_COMMIT: Mapping[int, OneOf["preserve", "delete", "drop"]] = {
     pb.ONCOMMIT_PRESERVE_ROWS: "preserve",
@@ -47,21 +52,27 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         raise FeatureNotSupported("partitioned tables are not supported")
     if tree.inh_relations:
         raise FeatureNotSupported("table inheritance is not supported")
-    if tree.HasField("of_typename"):
-        raise FeatureNotSupported("typed tables are not supported")
+    of_type = composite_type(tree.of_typename, parsed) if tree.HasField("of_typename") else 0
     columns: list[st.ColumnDefinition] = []
     constraints: list[st.ConstraintDefinition] = []
     likes: list[st.LikeClause] = []
     for node in tree.table_elts:
         kind = node.WhichOneof("node")
         if kind == "column_def":
-            column, own = column_definition(node.column_def, parsed, tree.relation.relname)
+            of_field = _field(of_type, node.column_def, columns) if of_type else None
+            column, own = column_definition(node.column_def, parsed, tree.relation.relname, of_field)
             columns.append(column)
             constraints.extend(own)
         elif kind == "constraint":
             constraints.append(constraint_definition(node.constraint, parsed, None))
         else:
             likes.append(_like(node.table_like_clause, parsed, len(columns)))
+    if of_type:
+        given = {column.name: column for column in columns}
+        columns = [
+            given.get(field.name) or st.ColumnDefinition(name=field.name, type=field.type)
+            for field in attributes(derived_oids.row_type_oid(of_type)) or ()
+        ]
     constraints.extend(constraint_definition(node.constraint, parsed, None) for node in tree.constraints)
     seen: set[str] = set()
     for column in columns:
@@ -81,8 +92,29 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         temporary=tree.relation.relpersistence == "t",
         unlogged=tree.relation.relpersistence == "u",
         on_commit=on_commit(tree.oncommit),
+        of_type=of_type,
         options=tuple((node.def_elem.defname, option_text(node.def_elem) or "true") for node in tree.options),
     )
+
+
+def composite_type(tree: Tree, parsed: Parsed) -> int:
+    """The oid of the composite type that a typed table is OF. 42704, 42809."""
+    type = resolve_type_name(tree, parsed, located=False)
+    record = None if type.domain else record_of(type.oid)
+    if not isinstance(record, Relation) or record.kind != COMPOSITE:
+        raise WrongObjectType(f"type {format_type(type.declared_oid)} is not a composite type")
+    return record.oid
+
+
+def _field(of_type: int, tree: Tree, before: Sequence[st.ColumnDefinition]) -> SqlType:
+    """The type of the field that a column WITH OPTIONS is. 42703, 42701."""
+    fields = attributes(derived_oids.row_type_oid(of_type)) or ()
+    field = next((field for field in fields if field.name == tree.colname), None)
+    if field is None:
+        raise UndefinedColumn(f'column "{tree.colname}" does not exist')
+    if any(column.name == field.name for column in before):
+        raise DuplicateColumn(f'column "{field.name}" specified more than once')
+    return field.type
 
 
 def on_commit(action: int) -> OneOf["none", "preserve", "delete", "drop"]:
@@ -120,13 +152,16 @@ def _check_constraints(
 
 
 def column_definition(
-    tree: Tree, parsed: Parsed, table: str
+    tree: Tree, parsed: Parsed, table: str, of_field: SqlType | None = None
 ) -> tuple[st.ColumnDefinition, list[st.ConstraintDefinition]]:
-    """A ColumnDef of `table`: the column, and the constraints that stand with it."""
+    """A ColumnDef of `table`: the column, and the constraints that stand with it. `of_field`: its type, where that is
+    not written, in a typed table."""
     check_column_name(tree.colname)
     names = [name.string.sval for name in tree.type_name.names]
     serial = len(names) == 1 and names[0] in SERIAL_TYPES
-    if serial:
+    if of_field is not None:
+        type = of_field
+    elif serial:
         if tree.type_name.array_bounds:
             raise FeatureNotSupported(
                 "array of serial is not implemented", position=parsed.position(tree.type_name.location)
@@ -176,6 +211,8 @@ def column_definition(
         elif kind == pb.CONSTR_IDENTITY:
             if identity is not None:
                 raise SqlSyntaxError(f"multiple identity specifications {of_column}", position=position)
+            if of_field is not None:
+                raise FeatureNotSupported("identity columns are not supported on typed tables")
             if type.oid not in (INT2, INT4, INT8):
                 raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
             identity = constraint.generated_when or "d"

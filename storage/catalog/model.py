@@ -121,6 +121,7 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=Tru
     foreign: ForeignTable | None = None  # Of a foreign table: where its rows are.
     retain_ms: int | None = None  # How much of its past is kept; None: what its schema says.
     marks: IndexMarks = IndexMarks()
+    of_type: int = 0  # Of a typed table: the composite type whose fields are its columns.
 
     def live_columns(self) -> tuple[Column, ...]:
         """The columns that exist, in attnum order."""

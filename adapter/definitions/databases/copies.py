@@ -119,6 +119,7 @@ class Copies:
                     shard=None if record.shard is None else self._new_shard(),
                     definition=self._text(record.definition),
                     depends_on=self._all(record.depends_on),
+                    of_type=self._oid(record.of_type) if record.of_type else 0,
                     constraints=self._all(record.constraints),
                     foreign=None
                     if record.foreign is None

@@ -93,6 +93,9 @@ def _is_one_row(rel: ir.Rel) -> bool:
     )
 
 
+_OF_ROWS = (ir.ColumnRef, ir.LetValue, ir.SessionValue)
+
+
 class _Is(Enum):
     """What is known of a part."""
 
@@ -286,8 +289,11 @@ class _Folding:
         return transform(expr, value)
 
     def _note(self, expr: ir.Scalar) -> None:
-        """`expr` is to be worked out, if an engine is needed for it."""
+        """`expr` is to be worked out, if an engine is needed for it: not where columns stand in a branch of it that is
+        never come to."""
         part = self._closed(expr)
+        if any(isinstance(node, _OF_ROWS) or type(node) in RELATIONS for node in walk(part)):
+            return
         if part not in self.parts and not self._value(part)[0]:
             self.parts.append(part)
 

@@ -269,6 +269,16 @@ def _table_type(table: Table) -> str:
     return {"r": "BASE TABLE", "f": "FOREIGN"}.get(table.kind, "VIEW")
 
 
+def _type_of_table(objects: CatalogObjects, oid: int) -> dict[str, object]:
+    """Of a typed table also the type."""
+    table = objects.snapshot.get(oid)
+    type_ = objects.snapshot.get(table.of_type) if isinstance(table, Relation) and table.of_type else None
+    if not isinstance(type_, Relation):
+        return {"is_typed": "NO"}
+    schema = objects.schema_name_by_oid.get(type_.schema)
+    return {"is_typed": "YES", **object_name(objects, "user_defined_type", schema, type_.name)}
+
+
 def tables(objects: CatalogObjects) -> Content:
     """Tables and views."""
     return Content(
@@ -279,7 +289,7 @@ def tables(objects: CatalogObjects) -> Content:
                 "is_insertable_into": YES_NO[
                     table.kind == "r" or (table.kind == "v" and is_insertable(updatable_events(objects, table.oid)))
                 ],
-                "is_typed": "NO",
+                **_type_of_table(objects, table.oid),
                 SEEN_BY: having_any_column(objects.snapshot, table.oid, table.owner),
             }
             for table in tables_of(objects)

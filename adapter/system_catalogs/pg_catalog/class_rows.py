@@ -79,6 +79,7 @@ def pg_class(objects: CatalogObjects) -> Content:
                 relname=relation.name,
                 relnamespace=relation.schema,
                 reltype=derived_oids.row_type_oid(relation.oid),
+                reloftype=derived_oids.row_type_oid(relation.of_type) if relation.of_type else 0,
                 relowner=relation.owner,
                 relam=HEAP_AM if stored else 0,
                 relfilenode=relation.oid if stored else 0,

@@ -189,6 +189,8 @@ def pg_depend(objects: CatalogObjects) -> Content:
         rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(relation.oid), 0), row_type, "i"))
         if relation.foreign is not None:
             rows.append(_depends(self, (PG_FOREIGN_SERVER, relation.foreign.server, 0), "n"))
+        if relation.of_type:
+            rows.append(_depends(self, (PG_TYPE, derived_oids.row_type_oid(relation.of_type), 0), "n"))
         if relation.kind in ("v", "m"):
             rule = (PG_REWRITE, derived_oids.rule_oid(relation.oid), 0)
             rows.append(_depends(rule, self, "i"))
