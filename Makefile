@@ -8,7 +8,7 @@ PROCESSES ?= 2
 CLIENT_LOCKS := asyncpg dbt django psycopg psycopg2 sqlalchemy dataframes
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo cluster bench simulate slt isolation regress crash audit rolling random-sessions large memory random-changes clients clients-basic generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo cluster clouds bench simulate slt isolation regress crash audit rolling random-sessions large memory random-changes clients clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22
 
 cluster: setup-dev ## TPC-H on a Spark cluster with an object store, and what dies in the middle
 	$(PY) -m bench.cluster $(ARGS)
+
+clouds: setup-dev ## The blob store's contract, and a Spark cluster, on emulators of Azure's and Google's object stores
+	CLOUD_EMULATORS=1 $(PY) -m pytest -q tests/storage/stores/test_blob_conformance.py tests/faults/test_spark_clouds.py $(ARGS)
 
 bench: setup-dev ## Run a benchmark against its peers: make bench NAME=reads
 	@test -n "$(NAME)" || { echo "make bench NAME=...; there are: $$(ls bench | sed -n 's/^bench_\(.*\)\.py$$/\1/p' | xargs)"; exit 2; }

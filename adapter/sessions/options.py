@@ -13,7 +13,7 @@ from adapter.workers.colleagues import WorkerPlace
 from storage.environment.named_stores import StoreNames
 from storage.errors import InvalidStore
 from storage.lake.places import Places
-from storage.stores.object_options import EXECUTOR_SCHEMES
+from storage.stores.object_options import OBJECT_SCHEMES
 from storage.stores.object_place import ObjectPlace
 
 
@@ -69,8 +69,18 @@ def check_spark_reaches(options: ServerOptions) -> None:
     elsewhere = "" if options.is_spark_here else options.spark_master
     if not elsewhere or options.stores.blob_folder is not None:
         return
-    if urlsplit(options.stores.blob).scheme not in EXECUTOR_SCHEMES:
+    if urlsplit(options.stores.blob).scheme not in OBJECT_SCHEMES:
+        return  # Which opening it refuses.
+    place = options.executors_place()
+    assert place is not None
+    # NOTE: here, so that a server without a cluster loads nothing of Spark's.
+    from adapter.engines.spark.cluster.connectors import UnknownToHadoop, hadoop_settings, hadoop_url
+
+    try:
+        hadoop_settings(place)
+        hadoop_url(place.root, place.options)
+    except UnknownToHadoop as error:
         raise InvalidStore(
-            f"executors of Spark at {elsewhere} cannot reach the blob store {options.stores.blob}: they read and write "
-            "s3:// stores; run Spark here (spark_master local[*]), or name a blob folder that all its hosts share"
-        )
+            f"executors of Spark at {elsewhere} cannot reach the blob store {options.stores.blob}: {error}; run Spark "
+            "here (spark_master local[*]), or name a blob folder that all its hosts share"
+        ) from error

@@ -344,6 +344,28 @@ session_authorization|string|user||-|-|-|reported,hidden|Reporting and Logging /
     Sets the session user name.
 session_replication_role|enum|superuser|origin|-|-|origin,replica,local|-|Client Connection Defaults / Statement Behavior
     Sets the session's behavior for triggers and rewrite rules.
+spark.scheduler.pool|string|user||-|-|-|-|Tidegate / Spark
+    Sets the pool of Spark's scheduler; empty is that of a statement's class.
+spark.sql.adaptive.advisoryPartitionSizeInBytes|integer|user|0|kB|0..2147483647|-|-|Tidegate / Spark
+    Sets the size of partitions that adaptive execution aims at; 0 is Spark's own.
+spark.sql.adaptive.coalescePartitions.enabled|enum|user|auto|-|-|auto,on,off|-|Tidegate / Spark
+    Lets adaptive execution join small partitions; auto is Spark's own.
+spark.sql.adaptive.enabled|enum|user|auto|-|-|auto,on,off|-|Tidegate / Spark
+    Lets Spark plan again by the sizes that it meets; auto goes by the size of what a statement reads.
+spark.sql.adaptive.skewJoin.enabled|enum|user|auto|-|-|auto,on,off|-|Tidegate / Spark
+    Lets adaptive execution divide partitions that are much larger than others; auto is Spark's own.
+spark.sql.autoBroadcastJoinThreshold|integer|user|0|kB|-1..2147483647|-|-|Tidegate / Spark
+    Sets the size up to which tables are sent to all executors; -1 never, 0 goes by the size of what a statement reads.
+spark.sql.codegen.wholeStage|enum|user|auto|-|-|auto,on,off|-|Tidegate / Spark
+    Lets Spark compile statements; auto goes by the size of what a statement reads.
+spark.sql.files.maxPartitionBytes|integer|user|0|kB|0..2147483647|-|-|Tidegate / Spark
+    Sets how much of files a task reads; 0 is Spark's own.
+spark.sql.files.minPartitionNum|integer|user|0|-|0..2147483647|-|-|Tidegate / Spark
+    Sets how many tasks read files at least; 0 goes by the size of what a statement reads.
+spark.sql.join.preferSortMergeJoin|enum|user|auto|-|-|auto,on,off|-|Tidegate / Spark
+    Prefers joins by sorting over those by hashing; auto is Spark's own.
+spark.sql.shuffle.partitions|integer|user|0|-|0..2147483647|-|-|Tidegate / Spark
+    Sets the number of partitions after an exchange; 0 goes by the size of what a statement reads.
 ssl|bool|sighup|off|-|-|-|-|Connections and Authentication / SSL
     Enables SSL connections.
 ssl_ca_file|string|sighup||-|-|-|-|Connections and Authentication / SSL

@@ -51,6 +51,8 @@ _NUMBER = re.compile(r"\s*([+-]?(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?
 _CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)+")
 
 
+_SPARK = "spark."
+
 _NOT_TRACKED = frozenset({"pg_stat_statements.save", "pg_stat_statements.track_planning"})
 """What is not counted apart, or not kept."""
 
@@ -60,7 +62,11 @@ def lookup(name: str) -> Setting | None:
     known = BY_NAME.get(name.lower())
     if known is not None:
         return known
-    return _placeholder(name) if _CUSTOM_NAME.fullmatch(name) else None
+    return _placeholder(name) if _CUSTOM_NAME.fullmatch(name) and not _is_of_spark(name) else None
+
+
+def _is_of_spark(name: str) -> bool:
+    return name.lower().startswith(_SPARK)
 
 
 def _placeholder(name: str) -> Setting:
@@ -73,6 +79,13 @@ def require_setting(name: str) -> Setting:
     """The setting called `name`; raises 42704 when there is none."""
     setting = lookup(name)
     if setting is None:
+        if _is_of_spark(name):
+            raise InvalidName(
+                f'invalid configuration parameter name "{name}"',
+                detail='"spark" is a reserved prefix.',
+                hint="Sessions set those that pg_settings lists; others are the application's, which the server was "
+                "started with (--spark-conf).",
+            )
         if "." in name:
             raise InvalidName(
                 f'invalid configuration parameter name "{name}"',

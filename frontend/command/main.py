@@ -30,7 +30,7 @@ from frontend.command.configuration import (
     parse_address,
     unknown_variables,
 )
-from frontend.command.options import configure_admin, configure_serve
+from frontend.command.options import configure_admin, configure_serve, configure_spark_env
 from frontend.server.handover import HandoverFailed, ListeningPlace, path_of, predecessor
 from frontend.server.listening import listening, listening_in
 
@@ -197,6 +197,12 @@ def _run_admin(arguments: argparse.Namespace) -> int:
     return admin.run(arguments)
 
 
+def _run_spark_env(arguments: argparse.Namespace) -> int:
+    from frontend.command import spark_env
+
+    return spark_env.run(arguments)
+
+
 def _complain(error: Exception | str, status: int) -> int:
     sys.stderr.write(f"tidegate: error: {error}\n")
     return status
@@ -217,6 +223,15 @@ COMMANDS: list[Command] = [
         description="Looks into an environment. Reads only, but for clone, and is safe beside running servers.",
         configure=configure_admin,
         run=_run_admin,
+    ),
+    Command(
+        name="spark-env",
+        summary="build the archive of Python that Spark's executors run",
+        description="Writes an archive of this Python and of the packages that tasks on executors need, so that the "
+        "hosts of a Spark cluster (standalone, YARN, Kubernetes) need no Python of their own. They have to be of the "
+        "same kind of machine and system as this one. Tidegate's own code is sent by each server.",
+        configure=configure_spark_env,
+        run=_run_spark_env,
     ),
 ]
 

@@ -101,6 +101,16 @@ def configure_admin(parser: argparse.ArgumentParser) -> None:
         _add_environment_options(action, default=argparse.SUPPRESS)
 
 
+def configure_spark_env(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `tidegate spark-env`."""
+    parser.add_argument(
+        *("--output",),
+        metavar="FILE",
+        default="tidegate-spark-env.tar.gz",
+        help="the archive to write (default %(default)s)",
+    )
+
+
 def _add_environment_options(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
     """These options may stand before the action and after it."""
     parser.add_argument(

@@ -173,7 +173,7 @@ def _open_blob(names: StoreNames) -> Blob:
     if urlsplit(names.blob).scheme not in OBJECT_SCHEMES:
         raise InvalidStore(f"cannot use the blob store {names.blob}: expected a folder, s3://, gs:// or az://")
     try:
-        return ObjectBlob(names.blob, store_options(names.blob_options))
+        return ObjectBlob(names.blob, store_options(names.blob, names.blob_options))
     except Exception as error:
         # The library adds its internals after an empty line.
         what = str(error).partition("\n\n")[0]

@@ -164,7 +164,7 @@ class Places:
             from obstore import store as stores
 
             try:
-                store = stores.from_url(root, **store_options(self._options), retry_config=_RETRIES)
+                store = stores.from_url(root, **store_options(root, self._options), retry_config=_RETRIES)
                 self._stores[root] = store
             except Exception as error:
                 what = str(error).partition("\n\n")[0]

@@ -34,7 +34,7 @@ class ObjectFiles:
 
     def __init__(self, place: ObjectPlace) -> None:
         self._root = place.root.rstrip("/")
-        self._store: Any = store.from_url(self._root, **store_options(place.options))
+        self._store: Any = store.from_url(self._root, **store_options(self._root, place.options))
 
     def put_new(self, key: str, data: bytes) -> None:
         """Store `data` under a key that nobody else writes. An object of its length that is there already is ours: the

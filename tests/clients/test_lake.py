@@ -1,4 +1,4 @@
-"""docs/lake.md keeps its word: its transcripts are typed into psql, on both engines."""
+"""docs/lake.md and docs/spark.md keep their word: their transcripts are typed into psql."""
 
 from __future__ import annotations
 
@@ -37,12 +37,21 @@ def test_the_commands_of_the_document_work(tmp_path: Path, engine: str) -> None:
     lake = tmp_path / "lake"
     lake.mkdir()
     make_lake(lake)
-    steps = list(tour((ROOT / "docs/lake.md").read_text(encoding="utf-8").replace("LAKE/", f"{lake}/")))
+    check("lake.md", tmp_path, lake, engine)
+
+
+def test_the_settings_of_spark_are_as_the_document_says(tmp_path: Path) -> None:
+    check("spark.md", tmp_path, tmp_path, "local")
+
+
+def check(document: str, tmp_path: Path, lake: Path, engine: str) -> None:
+    """Type the transcripts of `document` into psql."""
+    steps = list(tour((ROOT / "docs" / document).read_text(encoding="utf-8").replace("LAKE/", f"{lake}/")))
     assert steps
     script = f"SET engine = '{engine}';\n" + "".join(
         f"\\echo =={number}==\n\\warn =={number}==\n{step.statement}\n" for number, step in enumerate(steps)
     )
-    arguments = ("--spark-master", "local[2]", "--allow-path", str(lake))
+    arguments = ("--spark-master", "local[2]", "--spark-start", "lazy", "--allow-path", str(lake))
     with run_server(tmp_path / "data", arguments=arguments) as server:
         output = psql(server, "\\set VERBOSITY default\n" + script)
     answers = dict(re.findall(r"==(\d+)==\n((?:(?!==\d+==\n).*\n)+)", output))

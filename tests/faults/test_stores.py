@@ -102,7 +102,7 @@ def put_parquet(options: tuple[str, ...], name: str, table: pa.Table) -> str:
     root = options[options.index("--blob") + 1].removesuffix("/some/prefix")
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
-    store.from_url(root, **store_options_of(settings)).put(name, bytes(sink.getvalue()))
+    store.from_url(root, **store_options_of(root, settings)).put(name, bytes(sink.getvalue()))
     return f"{root}/{name}"
 
 

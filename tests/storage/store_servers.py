@@ -26,6 +26,8 @@ from storage.stores.consensus import Consensus
 from storage.stores.consensus_postgres import PostgresConsensus
 from storage.stores.consensus_sqlite import SqliteConsensus
 from storage.stores.counting import CountingBlob, CountingConsensus
+from storage.stores.object_options import store_options
+from storage.stores.object_place import ObjectPlace
 from tests.support.postgres import PostgresServer
 
 _numbers = itertools.count(1)
@@ -105,8 +107,9 @@ def faults(seed: int, rates: FaultRates = NO_FAULTS) -> Faults:
     return Faults(rates=rates, randomness=SeededRandomness(seed), clock=SystemClock())
 
 
-def blob_factory(name: str, folder: Path, s3: S3Server | None = None) -> BlobFactory:
-    """The factory of the implementation `name`, which keeps its objects in `folder` or a new bucket of `s3`."""
+def blob_factory(name: str, folder: Path, s3: S3Server | None = None, place: ObjectPlace | None = None) -> BlobFactory:
+    """The factory of the implementation `name`, which keeps its objects in `folder`, a new bucket of `s3`, or
+    `place`."""
     shared = MemoryBlob(SystemClock())
     shared_object = ObjectBlob("memory:///")
     bucket = s3.new_bucket() if s3 is not None else ""
@@ -124,6 +127,9 @@ def blob_factory(name: str, folder: Path, s3: S3Server | None = None) -> BlobFac
             case "s3":
                 assert s3 is not None
                 blob = s3.open(bucket)
+            case "azure" | "google":
+                assert place is not None
+                blob = ObjectBlob(place.root, store_options(place.root, place.options))
             case "counting":
                 blob = CountingBlob(shared)
             case "unreliable":
@@ -170,4 +176,5 @@ def consensus_factory(name: str, folder: Path, postgres: PostgresServer | None =
 
 
 BLOBS = ("memory", "local", "object_memory", "s3", "counting", "unreliable")
+CLOUD_BLOBS = ("azure", "google")
 CONSENSUSES = ("memory", "sqlite", "postgres", "counting", "unreliable")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -27,12 +28,22 @@ PACKAGES = (
     "org.apache.hadoop:hadoop-aws:3.5.0",
     *(f"software.amazon.awssdk:{name}:{SDK}" for name in ("s3", "s3-transfer-manager", "sts", "apache-client")),
 )
+S3_SETTINGS = {"spark.jars.packages": ",".join(PACKAGES), "spark.jars.excludes": "software.amazon.awssdk:bundle"}
 
 
 class SparkCluster:
-    """The processes of a master and of `workers` workers of one core each; what they write goes below `folder`."""
+    """The processes of a master and of `workers` workers of one core each; what they write goes below `folder`.
+    `settings` are what servers give to Spark besides: by default, how it reaches S3."""
 
-    def __init__(self, folder: Path, *, workers: int = 1, executor_memory: str = "640m") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int = 1,
+        executor_memory: str = "640m",
+        settings: Mapping[str, str] = S3_SETTINGS,
+    ) -> None:
+        self._settings = settings
         self._folder = folder
         self._workers = workers
         self._executor_memory = executor_memory
@@ -53,8 +64,7 @@ class SparkCluster:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": self._executor_memory,
             "spark.pyspark.python": sys.executable,
-            "spark.jars.packages": ",".join(PACKAGES),
-            "spark.jars.excludes": "software.amazon.awssdk:bundle",
+            **self._settings,
         }
         pairs = [part for name, value in settings.items() for part in ("--spark-conf", f"{name}={value}")]
         return ("--spark-master", self.master, *pairs)

@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
 import structlog
 from msgspec import Struct, field
 
@@ -34,12 +33,12 @@ from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore,
 from adapter.engines.spark.cluster.side_files import FolderFiles, SideFiles, StoredFiles
 from adapter.engines.spark.folder_writes import file_rows, moved, outputs_of, write_parquet, write_sets
 from adapter.engines.spark.plans import SparkPlans
-from adapter.engines.spark.profiles import Profile, profile_for
+from adapter.engines.spark.profiles import POOL, Mode, Profile, profile_for, spark_settings
 from adapter.engines.spark.result_size import generates_rows, size_bound
 from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, FolderSpool, SpooledResult, StoredSpool
 from adapter.engines.spark.results import ResultTooLarge, collect, spark_error, told_error, trouble_with
 from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
-from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
+from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan, spark_columns
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
 from adapter.lake.databases import RemoteRows
@@ -417,30 +416,30 @@ class SparkEngine:
         read = [part for scan in scans.values() for part in scan.inserts]
         size = sum(part.bytes for part in read) + sum(table.bytes for table in query.files.values())
         profile = profile_for(size, sum(part.rows for part in read), generates=generates_rows(query.rel))
+        mode = Mode(profile, spark_settings(context.settings))
         views, plans = self._prepared(spark)
         single = profile is Profile.TINY and not self._folds(query, scans)
         registered: list[str] = []
         scratch = self._file_scratch() / f"files-{next(self._numbers)}" if query.files else None
         try:
-            spark.enter(profile, execution.group, pool=execution.place.klass)
+            pool = context.settings.get(POOL) or execution.place.klass
+            spark.enter(mode, execution.group, pool=pool)
             try:
-                sources = {oid: ScanSource(views.view(scan, profile, single=single)) for oid, scan in scans.items()}
+                sources = {oid: ScanSource(views.view(scan, mode, single=single)) for oid, scan in scans.items()}
                 for key, rows in (extra or {}).items():
                     if isinstance(rows, FileRows | RemoteRows):
-                        name = views.register_files(rows, profile, scratch)
+                        name = views.register_files(rows, mode, scratch)
                     else:
-                        name = views.register(rows, _spark_columns(rows), profile)
+                        name = views.register(rows, spark_columns(rows), mode)
                     registered.append(name)
                     sources[key] = ScanSource(name)
                 sql = self._known.of(query).text(sources, params, context).sql
-                spark.define(profile, sql)
+                spark.define(mode, sql)
                 size = sum(scan.inline.nbytes for scan in scans.values())
-                yield _Statement(
-                    spark=spark, plans=plans, execution=execution, profile=profile, sql=sql, read_bytes=size
-                )
+                yield _Statement(spark=spark, plans=plans, execution=execution, mode=mode, sql=sql, read_bytes=size)
             finally:
                 for name in registered:
-                    views.drop(name, profile)
+                    views.drop(name, mode)
                 if scratch is not None:
                     shutil.rmtree(scratch, ignore_errors=True)
                 spark.leave()
@@ -466,7 +465,7 @@ class SparkEngine:
         """The views and plans kept in `spark`."""
         with self._kept_lock:
             if self._kept is None or self._kept[0] is not spark:
-                views = SparkViews(spark, self._uri, self._side_files())
+                views = SparkViews(spark, self._uri, self._url, self._side_files())
                 self._kept = (spark, views, SparkPlans(spark))
             return self._kept[1:]
 
@@ -498,6 +497,10 @@ class SparkEngine:
     def _uri(self, key: str) -> str:
         """What executors open to read an object of the blob store."""
         return self._env.blob.uri(key) if self._store is None else self._store.uri(key)
+
+    def _url(self, url: str) -> str:
+        """What executors open to read an object that is named by its URL."""
+        return url if self._store is None else self._store.url(url)
 
     def _side_files(self) -> SideFiles:
         return FolderFiles(self._shared_scratch()) if self._store is None else StoredFiles(self._store)
@@ -542,58 +545,27 @@ class _Statement(Struct, frozen=True, kw_only=True):
     spark: Spark
     plans: SparkPlans
     execution: _Execution
-    profile: Profile
+    mode: Mode
     sql: str
     read_bytes: int
 
     def rows(self, *, few: bool, keep: bool) -> list[RecordBatch]:
         """All rows, which should be `few`. `keep`: the plan may be kept. Raises ResultTooLarge, or what Spark
         raises."""
-        if self.profile is Profile.LARGE or (self.profile is not Profile.TINY and not few):
+        profile = self.mode.profile
+        if profile is Profile.LARGE or (profile is not Profile.TINY and not few):
             return collect(self.spark.context, self.frame())
         self.execution.check()
-        return self.plans.rows(self.profile, self.sql, read_bytes=self.read_bytes, keep=keep)
+        return self.plans.rows(self.mode, self.sql, read_bytes=self.read_bytes, keep=keep)
 
     def python_frame(self, columns: list[str]) -> Any:
         """These columns of the analysed statement as PySpark's data frame."""
         from pyspark.sql.classic.dataframe import DataFrame
 
         selected = self.frame().selectExpr(self.spark.jvm.PythonUtils.toSeq(columns))
-        return DataFrame(selected, self.spark.sessions[self.profile])
+        return DataFrame(selected, self.spark.session(self.mode))
 
     def frame(self) -> Any:
         """The analysed statement as a Java Dataset."""
         self.execution.check()
-        return self.spark.sessions[self.profile]._jsparkSession.sql(self.sql)
-
-
-def _spark_columns(rows: ArrowTable) -> tuple[tuple[str, str], ...]:
-    """Columns c1, c2, ... with Spark's names of the Arrow types of `rows`."""
-    return tuple((f"c{index + 1}", _spark_type(field.type)) for index, field in enumerate(rows.schema))
-
-
-def _spark_type(type: pa.DataType) -> str:
-    if pa.types.is_decimal(type):
-        return f"DECIMAL({type.precision},{type.scale})"
-    if pa.types.is_timestamp(type):
-        return "TIMESTAMP_NTZ" if type.tz is None else "TIMESTAMP"
-    if pa.types.is_time(type):
-        return "TIME(6)"
-    if pa.types.is_list(type):
-        return f"ARRAY<{_spark_type(type.value_type)}>"
-    if pa.types.is_struct(type):
-        return f"STRUCT<{', '.join(f'{field.name}: {_spark_type(field.type)}' for field in type)}>"
-    return _SPARK_TYPES[str(type)]
-
-
-_SPARK_TYPES = {
-    "bool": "BOOLEAN",
-    "int16": "SMALLINT",
-    "int32": "INT",
-    "int64": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "STRING",
-    "binary": "BINARY",
-    "date32[day]": "DATE",
-}
+        return self.spark.session(self.mode)._jsparkSession.sql(self.sql)

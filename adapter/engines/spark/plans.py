@@ -23,9 +23,10 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.engines.common.engine import RecordBatch
-from adapter.engines.spark.profiles import Profile
+from adapter.engines.spark.context_settings import MAX_RESULT_BYTES
+from adapter.engines.spark.profiles import Mode
 from adapter.engines.spark.results import ResultTooLarge
-from adapter.engines.spark.runtime import MAX_RESULT_BYTES, Spark
+from adapter.engines.spark.runtime import Spark
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import portion
 
@@ -61,19 +62,19 @@ class SparkPlans:
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
         self._lock = threading.Lock()
-        self._plans: BoundedMap[tuple[Profile, str], SmallPlan] = BoundedMap(max_entries=MAX_PLANS, max_bytes=MAX_BYTES)
+        self._plans: BoundedMap[tuple[Mode, str], SmallPlan] = BoundedMap(max_entries=MAX_PLANS, max_bytes=MAX_BYTES)
         execution = spark.jvm.org.apache.spark.sql.execution
         self._converters = getattr(getattr(execution.arrow, "ArrowConverters$"), "MODULE$")
 
-    def rows(self, profile: Profile, sql: str, *, read_bytes: int, keep: bool) -> list[RecordBatch]:
+    def rows(self, mode: Mode, sql: str, *, read_bytes: int, keep: bool) -> list[RecordBatch]:
         """Runs `sql`, whose plan holds `read_bytes` of tables, and returns its rows. `keep`: the plan may be kept.
 
-        Raises ResultTooLarge, or what Spark raises. The thread must have entered a statement of `profile`.
+        Raises ResultTooLarge, or what Spark raises. The thread must have entered a statement of `mode`.
         """
-        key = (profile, sql)
+        key = (mode, sql)
         plan = self._kept(key)
         if plan is None:
-            plan, lasting = self._prepare(profile, sql, read_bytes)
+            plan, lasting = self._prepare(mode, sql, read_bytes)
             if keep and lasting:
                 self._keep(key, plan)
             physical = plan.physical if plan.folded or not (keep and lasting) else plan.physical.clone()
@@ -82,9 +83,9 @@ class SparkPlans:
         rows = physical.rows().iterator() if plan.folded else physical.executeCollectIterator()._2()
         return self._arrow(rows, plan.schema)
 
-    def _prepare(self, profile: Profile, sql: str, read_bytes: int) -> tuple[SmallPlan, bool]:
+    def _prepare(self, mode: Mode, sql: str, read_bytes: int) -> tuple[SmallPlan, bool]:
         """The plan of `sql`, and whether it may run more than once."""
-        query = self._spark.sessions[profile]._jsparkSession.sql(sql).queryExecution()
+        query = self._spark.session(mode)._jsparkSession.sql(sql).queryExecution()
         physical = query.executedPlan()
         folded = physical.nodeName() == "LocalTableScan"
         lasting = query.analyzed().deterministic() and (
@@ -95,14 +96,14 @@ class SparkPlans:
         )
         return plan, lasting
 
-    def _kept(self, key: tuple[Profile, str]) -> SmallPlan | None:
+    def _kept(self, key: tuple[Mode, str]) -> SmallPlan | None:
         with self._lock:
             plan = self._plans.get(key)
             if plan is not None:
                 self._plans.touch(key)
             return plan
 
-    def _keep(self, key: tuple[Profile, str], plan: SmallPlan) -> None:
+    def _keep(self, key: tuple[Mode, str], plan: SmallPlan) -> None:
         with self._lock:
             if key not in self._plans:
                 self._plans.put(key, plan, plan.bytes)

@@ -1,8 +1,18 @@
-"""Spark's settings for a statement, chosen by the size of what it reads."""
+"""Spark's settings for a statement: chosen by the size of what it reads, and those that its user has set.
+
+Users set some of them for their sessions, roles and databases (SET spark.sql.shuffle.partitions = 64). They are
+settings of ours (`adapter.settings.catalogue`), checked when they are set; at its default each is what the profile
+says. A statement with others runs in a session of Spark's own that has these (`Mode`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+
+from msgspec import Struct
+
+from adapter.settings.values import number_of
 
 
 class Profile(Enum):
@@ -17,6 +27,13 @@ class Profile(Enum):
     SMALL = "small"
     MEDIUM = "medium"
     LARGE = "large"
+
+
+class Mode(Struct, frozen=True):
+    """How a statement runs: by which profile, and with which of Spark's settings that its user has set."""
+
+    profile: Profile
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 TINY_BYTES = 1 << 20
@@ -67,3 +84,38 @@ def profile_settings(profile: Profile, cores: int) -> dict[str, str]:
                 "spark.sql.adaptive.enabled": "true",
                 "spark.sql.shuffle.partitions": str(max(200, 4 * cores)),
             }
+
+
+POOL = "spark.scheduler.pool"
+"""The pool of Spark's scheduler; empty: that of the statement's class."""
+
+_SWITCHES = (
+    "spark.sql.adaptive.coalescePartitions.enabled",
+    "spark.sql.adaptive.enabled",
+    "spark.sql.adaptive.skewJoin.enabled",
+    "spark.sql.codegen.wholeStage",
+    "spark.sql.join.preferSortMergeJoin",
+)
+"""``auto``, ``on`` or ``off``."""
+
+_KILOBYTES = (
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.files.maxPartitionBytes",
+)
+_COUNTS = ("spark.sql.files.minPartitionNum", "spark.sql.shuffle.partitions")
+"""Zero is the default."""
+
+
+def spark_settings(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What Spark is told of a session's settings: names and values, of those that are not at their default."""
+    found = []
+    for name in _SWITCHES:
+        value = values.get(name, "auto")
+        if value != "auto":
+            found.append((name, "true" if value == "on" else "false"))
+    for name in (*_KILOBYTES, *_COUNTS):
+        number = int(number_of(name, values[name])) if name in values else 0
+        if number:
+            found.append((name, f"{number}k" if name in _KILOBYTES and number > 0 else str(number)))
+    return tuple(found)

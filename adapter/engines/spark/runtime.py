@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -31,16 +31,14 @@ from typing import Any, TypeVar
 import structlog
 from msgspec import Struct
 
-from adapter.admission.classes import limits_on
-from adapter.admission.machine import this_machine
 from adapter.engines.spark import gateway as spark_gateway
 from adapter.engines.spark.cluster.archive import write_archive
-from adapter.engines.spark.cluster.object_store import CONNECTOR, hadoop_settings
+from adapter.engines.spark.context_settings import context_settings
 from adapter.engines.spark.functions import PYTHON_PATH, define
-from adapter.engines.spark.gateway import GatewayOptions, RunningJava, SparkGateway, SparkUnavailable, kill
-from adapter.engines.spark.profiles import Profile, profile_settings
+from adapter.engines.spark.gateway import GatewayOptions, SparkGateway, SparkUnavailable, kill
+from adapter.engines.spark.profiles import Mode, Profile, profile_settings
 from adapter.engines.spark.sharing import JavaFolder, JavaUse, User, is_worn, unused, wear_out
-from planner.errors import ObjectNotInPrerequisiteState
+from planner.errors import ConfigurationLimitExceeded, ObjectNotInPrerequisiteState
 from planner.functions.engines.spark import used
 from storage.stores.object_place import ObjectPlace
 
@@ -51,8 +49,8 @@ T = TypeVar("T")
 MAX_THREADS = 32
 """Statements inside Spark at once; more wait. Spark shares its cores among them (FAIR)."""
 
-MAX_RESULT_BYTES = 64 << 20
-"""spark.driver.maxResultSize: what one collected result may hold of the driver's memory. Larger ones are spooled."""
+MAX_MODES = 256
+"""Sessions of Spark in its JVM: a profile and the settings of users make one each."""
 
 STUCK_SECONDS = 15.0
 REAP_SECONDS = 0.5
@@ -103,25 +101,30 @@ class SparkSettings(Struct, frozen=True, kw_only=True):
 
 
 class Spark:
-    """A running Spark: the JVM, the context and a session for each profile."""
+    """A running Spark: the JVM, the context and a session for each mode of statements, which `new_session` makes."""
 
     def __init__(
-        self, gateway: SparkGateway, use: JavaUse, tag: str, context: Any, sessions: Mapping[Profile, Any]
+        self, gateway: SparkGateway, use: JavaUse, tag: str, context: Any, new_session: Callable[[Mode], Any]
     ) -> None:
         self.gateway = gateway
         self.use = use
         self.context = context
-        self.sessions = sessions
+        self._new_session = new_session
+        self._sessions: dict[Mode, Any] = {}
+        self._sessions_lock = threading.Lock()
         # Looked up once: each name on the way to a Java class or static method is a call.
         jvm = gateway.gateway.jvm
         self._scala_context = context._jsc.sc()
         self._activate = jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession
         self._no_properties = jvm.java.util.Properties()
-        self._properties = {profile: _job_properties(jvm, session, tag) for profile, session in sessions.items()}
+        self._tag = tag
+        self._properties: dict[Mode, Any] = {}
         self._lock = threading.Lock()
         self._statements = 0
         self._reaping = False
-        self._defined: dict[Profile, set[str]] = {profile: set() for profile in sessions}
+        self._defined: dict[Mode, set[str]] = {}
+        for profile in Profile:
+            self.session(Mode(profile))
 
     @property
     def jvm(self) -> Any:
@@ -133,26 +136,43 @@ class Spark:
         """Whether the JVM still runs."""
         return self.gateway.alive
 
-    def enter(self, profile: Profile, group: str, *, pool: str | None = None) -> None:
-        """Makes this thread run a statement of `profile`: its session is the active one, the jobs that the thread
+    def session(self, mode: Mode) -> Any:
+        """PySpark's session for statements of `mode`; blocks. Raises 53400 when there are too many modes."""
+        with self._sessions_lock:
+            if mode not in self._sessions:
+                if len(self._sessions) >= MAX_MODES:
+                    raise ConfigurationLimitExceeded(
+                        "too many different values of Spark's settings",
+                        detail=f"Up to {MAX_MODES} combinations are kept until Spark is started again.",
+                        hint="Use values that other sessions use, or the defaults.",
+                    )
+                session = self._new_session(mode)
+                self._properties[mode] = _job_properties(self.jvm, session, self._tag)
+                self._defined[mode] = set()
+                self._sessions[mode] = session
+            return self._sessions[mode]
+
+    def enter(self, mode: Mode, group: str, *, pool: str | None = None) -> None:
+        """Makes this thread run a statement of `mode`: its session is the active one, the jobs that the thread
         starts belong to `group` and to the scheduler's `pool`, and their tasks see the session's settings; blocks."""
+        session = self.session(mode)
         with self._lock:
             if not self._statements:
                 self.use.begin()
             self._statements += 1
-        properties = self._properties[profile].clone()
+        properties = self._properties[mode].clone()
         properties.setProperty("spark.jobGroup.id", group)
         if pool is not None:
             properties.setProperty("spark.scheduler.pool", pool)
         self._scala_context.setLocalProperties(properties)
-        self._activate(self.sessions[profile]._jsparkSession)
+        self._activate(session._jsparkSession)
 
-    def define(self, profile: Profile, sql: str) -> None:
-        """Defines the functions in Python that `sql` calls, in the session of `profile`; blocks."""
-        names = used(sql) - self._defined[profile]
+    def define(self, mode: Mode, sql: str) -> None:
+        """Defines the functions in Python that `sql` calls, in the session of `mode`; blocks."""
+        names = used(sql) - self._defined[mode]
         if names:
-            define(self.sessions[profile], names)
-            self._defined[profile] |= names
+            define(self.session(mode), names)
+            self._defined[mode] |= names
 
     def leave(self) -> None:
         """Ends `enter`; also when the JVM is gone."""
@@ -417,7 +437,9 @@ class SparkRuntime:
         if existing is None:
             # What the launch was given, and what it resolved (packages), is in the JVM's properties.
             conf, java_context = SparkConf(_jvm=jvm), None
-            for name, value in {**self._context_settings(gateway.java), **given}.items():
+            master, local, place = self.settings.master, self.settings.local, self.settings.place
+            settings = context_settings(gateway.java, jvm, master=master, local=local, place=place)
+            for name, value in {**settings, **given}.items():
                 if name not in given or not name.startswith(LAUNCH_SETTINGS):
                     conf.set(name, value)
         else:
@@ -427,94 +449,35 @@ class SparkRuntime:
         self._prepare_workers(context)
         root = SparkSession(context)
         cores = int(context.defaultParallelism)
-        sessions = {}
-        for profile in Profile:
+
+        def new_session(mode: Mode) -> Any:
             session = root.newSession()
-            for name, value in profile_settings(profile, cores).items():
-                if name not in given:
-                    session.conf.set(name, value)
-            sessions[profile] = session
+            chosen = {name: v for name, v in profile_settings(mode.profile, cores).items() if name not in given}
+            for name, value in {**chosen, **dict(mode.settings)}.items():
+                session.conf.set(name, value)
+            return session
+
         folders = tuple(map(str, (self.settings.directory, *self.settings.folders)))
         use = self._folder.use(gateway.java, User(tag=self.settings.tag, folders=folders))
-        return Spark(gateway, use, self.settings.tag, context, sessions)
+        return Spark(gateway, use, self.settings.tag, context, new_session)
 
     def _environment(self) -> dict[str, str]:
         """Variables of Python workers: where they find this code. Elsewhere that is a folder beside their own."""
         return {"PYTHONPATH": PYTHON_PATH if self.settings.local else ARCHIVE_FOLDER}
 
     def _prepare_workers(self, context: Any) -> None:
-        """Let Python workers find Python, and this code. Raises SparkUnavailable without the object store's classes."""
+        """Let Python workers find Python, and this code."""
         if self.settings.local:
             context.pythonExec = sys.executable
             return
         context.pythonExec = context.getConf().get("spark.pyspark.python") or os.environ.get(
             "PYSPARK_PYTHON", "python3"
         )
-        if self.settings.place is not None and not context._jvm.org.apache.spark.util.Utils.classIsLoadable(CONNECTOR):
-            raise SparkUnavailable(
-                f"executors read {self.settings.place.root} through Hadoop's file system for S3, which is not there: "
-                "name it with --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION"
-            )
         archive = self._folder.path / ARCHIVE
         if not archive.exists():
             write_archive(archive.with_suffix(".new"))
             archive.with_suffix(".new").rename(archive)
         context.addArchive(f"{archive}#{ARCHIVE_FOLDER}")
-
-    def _context_settings(self, java: RunningJava) -> dict[str, str]:
-        settings = {
-            "spark.master": self.settings.master,
-            "spark.app.name": "tidegate",
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            # What the status listeners keep of finished work; it is of no use without the UI.
-            "spark.ui.retainedJobs": "20",
-            "spark.ui.retainedStages": "20",
-            "spark.ui.retainedTasks": "1000",
-            "spark.sql.ui.retainedExecutions": "10",
-            "spark.scheduler.mode": "FAIR",
-            "spark.scheduler.allocation.file": _pools(java.directory).as_uri(),
-            "spark.scheduler.numCancelledJobGroupsToTrack": "10000",
-            # Executors of their own are ended when a cancelled task does not stop (see Spark._reap).
-            "spark.task.reaper.enabled": "true",
-            "spark.task.reaper.killTimeout": "60s",
-            "spark.driver.maxResultSize": str(MAX_RESULT_BYTES),
-            "spark.sql.catalogImplementation": "in-memory",
-            "spark.sql.warehouse.dir": str(java.directory / "warehouse"),
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.ansi.enabled": "true",
-            "spark.sql.timeType.enabled": "true",
-            "spark.sql.caseSensitive": "true",
-            # Exact decimals, and text that is taken as it is.
-            "spark.sql.decimalOperations.allowPrecisionLoss": "false",
-            "spark.sql.variable.substitute": "false",
-            "spark.sql.execution.arrow.pyspark.enabled": "true",
-            # Collecting bounds a batch by its rows alone, and a task holds all of its batches.
-            "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
-            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-            "spark.sql.parquet.compression.codec": "zstd",
-            "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-            "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-            "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-            "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-            "spark.sql.broadcastTimeout": "86400",
-            "spark.sql.pyspark.jvmStacktrace.enabled": "false",
-            "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-            "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
-        }
-        if self.settings.place is not None:
-            settings.update(hadoop_settings(self.settings.place))
-            # Each file is asked for over the network.
-            settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "64"
-        if self.settings.local:
-            settings.update(
-                {
-                    "spark.driver.host": "localhost",
-                    "spark.driver.bindAddress": "127.0.0.1",
-                    "spark.local.dir": str(java.local),
-                }
-            )
-        return settings
 
     def _stop(self, spark: Spark) -> None:
         """Use `spark` no more, and end it when no other worker uses it."""
@@ -530,18 +493,6 @@ class SparkRuntime:
                 spark.context.stop()
             spark.gateway.stop()
             self._folder.running()
-
-
-def _pools(folder: Path) -> Path:
-    """A file that says what each class of statements has of Spark's cores when several want them."""
-    limits = limits_on(this_machine())
-    pools = [
-        f'<pool name="{name}"><schedulingMode>FAIR</schedulingMode><weight>{limit.weight}</weight></pool>'
-        for name, limit in limits.items()
-    ]
-    file = folder / "pools.xml"
-    file.write_text(f"<allocations>{''.join(pools)}</allocations>")
-    return file
 
 
 def _job_properties(jvm: Any, session: Any, tag: str) -> Any:

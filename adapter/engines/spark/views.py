@@ -37,7 +37,7 @@ from adapter.engines.common.scan_sources import (
 )
 from adapter.engines.spark.cluster.side_files import SideFiles
 from adapter.engines.spark.databases.jdbc import frame_of
-from adapter.engines.spark.profiles import Profile
+from adapter.engines.spark.profiles import Mode
 from adapter.engines.spark.runtime import Spark
 from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows
@@ -67,15 +67,10 @@ _FILE_OF_OTHERS = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._=/:-]+")
 """Paths that are the same in a URI."""
 
-EXECUTORS_SCHEME = "s3a://"
-"""Of objects that executors read by themselves."""
-
 CASE_FILES = 16
 """Up to so many files the first row id of each is a CASE on the file's name; more are joined."""
 
-ViewKey: TypeAlias = tuple[
-    Profile, bool, tuple[ScanColumn, ...], bool, tuple[PartIdentity, ...], tuple[PartIdentity, ...]
-]
+ViewKey: TypeAlias = tuple[Mode, bool, tuple[ScanColumn, ...], bool, tuple[PartIdentity, ...], tuple[PartIdentity, ...]]
 
 
 class SparkScan(Struct, frozen=True, kw_only=True):
@@ -112,22 +107,25 @@ async def prepare_scan(table: TableInput, *, row_ids: bool, reader: PartReader, 
 class SparkViews:
     """The temporary views of one running Spark."""
 
-    def __init__(self, spark: Spark, uri: Callable[[str], str], side_files: SideFiles) -> None:
-        """`uri` says what the executors open to read an object of the blob store, and the files of deleted row ids go
-        to `side_files`."""
+    def __init__(
+        self, spark: Spark, uri: Callable[[str], str], url: Callable[[str], str], side_files: SideFiles
+    ) -> None:
+        """`uri` says what the executors open to read an object of the blob store, and `url` one that is named by its
+        URL; the files of deleted row ids go to `side_files`."""
         self._spark = spark
         self._uri = uri
+        self._url = url
         self._side_files = side_files
         self._lock = threading.Lock()
         self._views: BoundedMap[ViewKey, str] = BoundedMap(max_entries=MAX_VIEWS, max_bytes=MAX_INLINE_BYTES)
         self._names = itertools.count()
 
-    def view(self, scan: SparkScan, profile: Profile, *, single: bool) -> str:
-        """The name of the view of `scan` in the session of `profile`. `single`: it is one partition, so that joining
+    def view(self, scan: SparkScan, mode: Mode, *, single: bool) -> str:
+        """The name of the view of `scan` in the session of `mode`. `single`: it is one partition, so that joining
         and grouping need no exchange."""
         plan = scan.plan
         key = (
-            profile,
+            mode,
             single,
             plan.columns,
             plan.row_ids,
@@ -140,34 +138,34 @@ class SparkViews:
                 self._views.touch(key)
                 return found
         name = f"scan{next(self._names)}"
-        self._create(scan, profile, name, single)
+        self._create(scan, mode, name, single)
         with self._lock:
             found = self._views.get(key)
             if found is not None:
                 # Another thread was faster.
-                self._forget(profile, name)
+                self._forget(mode, name)
                 return found
             dropped = self._views.put(key, name, scan.inline.nbytes)
-        for (old_profile, *_), old_name in dropped:
-            self._forget(old_profile, old_name)
+        for (old_mode, *_), old_name in dropped:
+            self._forget(old_mode, old_name)
         return name
 
     def register(
-        self, rows: pa.Table, columns: tuple[tuple[str, str], ...], profile: Profile, *, single: bool = False
+        self, rows: pa.Table, columns: tuple[tuple[str, str], ...], mode: Mode, *, single: bool = False
     ) -> str:
         """A view of `rows`, whose columns are named and typed (Spark's SQL) by `columns`; `drop` it afterwards.
         `single` as for `view`."""
         name = f"rows{next(self._names)}"
-        frame = self._local_relation(rows, columns, profile)
+        frame = self._local_relation(rows, columns, mode)
         (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
         return name
 
-    def register_files(self, rows: FileRows | RemoteRows, profile: Profile, folder: Path | None) -> str:
+    def register_files(self, rows: FileRows | RemoteRows, mode: Mode, folder: Path | None) -> str:
         """A view of rows of files, or of another database; `drop` it afterwards. `folder` takes what has to be copied
         for Spark."""
         name = f"files{next(self._names)}"
         assert folder is not None
-        session, to_seq = self._spark.sessions[profile]._jsparkSession, self._spark.jvm.PythonUtils.toSeq
+        session, to_seq = self._spark.session(mode)._jsparkSession, self._spark.jvm.PythonUtils.toSeq
         if isinstance(rows, RemoteRows):
             frame_of(session, to_seq, rows).createOrReplaceTempView(name)
             return name
@@ -182,14 +180,14 @@ class SparkViews:
         frame.createOrReplaceTempView(name)
         return name
 
-    def drop(self, name: str, profile: Profile) -> None:
+    def drop(self, name: str, mode: Mode) -> None:
         """Drops a view made by `register`."""
-        self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
+        self._spark.session(mode)._jsparkSession.catalog().dropTempView(name)
         self._side_files.remove(name)
 
-    def _create(self, scan: SparkScan, profile: Profile, name: str, single: bool) -> None:
+    def _create(self, scan: SparkScan, mode: Mode, name: str, single: bool) -> None:
         plan = scan.plan
-        session = self._spark.sessions[profile]._jsparkSession
+        session = self._spark.session(mode)._jsparkSession
         simple = len(plan.files) == 1 and not scan.inline.num_rows and _is_plain(plan.files[0], plan)
         if simple:
             frame = self._reader(session, plan.files[0], plan)
@@ -197,9 +195,9 @@ class SparkViews:
             return
         helpers: list[str] = []
         try:
-            selects = [self._file_select(scan, group, profile, name, helpers) for group in plan.files]
+            selects = [self._file_select(scan, group, mode, name, helpers) for group in plan.files]
             if scan.inline.num_rows or not selects:
-                selects.append(self._inline_select(scan, profile, name, helpers))
+                selects.append(self._inline_select(scan, mode, name, helpers))
             frame = session.sql(" UNION ALL ".join(selects))
             (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
         finally:
@@ -207,7 +205,7 @@ class SparkViews:
             for helper in helpers:
                 session.catalog().dropTempView(helper)
 
-    def _inline_select(self, scan: SparkScan, profile: Profile, name: str, helpers: list[str]) -> str:
+    def _inline_select(self, scan: SparkScan, mode: Mode, name: str, helpers: list[str]) -> str:
         spark = dialect_of("spark")
         types = [(column.name, spark.type_name(column.type)) for column in scan.plan.columns]
         rows = scan.inline
@@ -218,11 +216,11 @@ class SparkViews:
             rows = rows.rename_columns(["nothing"])
         rows = rows.select([column for column, _ in types])
         helper = f"{name}_inline"
-        self._local_relation(rows, tuple(types), profile).createOrReplaceTempView(helper)
+        self._local_relation(rows, tuple(types), mode).createOrReplaceTempView(helper)
         helpers.append(helper)
         return f"SELECT * FROM {helper}"
 
-    def _local_relation(self, rows: pa.Table, columns: tuple[tuple[str, str], ...], profile: Profile) -> Any:
+    def _local_relation(self, rows: pa.Table, columns: tuple[tuple[str, str], ...], mode: Mode) -> Any:
         from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
         jvm = self._spark.jvm
@@ -234,7 +232,7 @@ class SparkViews:
             lambda path: jvm.PythonSQLUtils.readArrowStreamFromFile(path),
             lambda: jvm.ArrowIteratorServer(),
         )
-        return jvm.PythonSQLUtils.toDataFrame(iterator, schema, self._spark.sessions[profile]._jsparkSession)
+        return jvm.PythonSQLUtils.toDataFrame(iterator, schema, self._spark.session(mode)._jsparkSession)
 
     def _reader(self, session: Any, group: FileGroup, plan: ScanPlan) -> Any:
         spark = dialect_of("spark")
@@ -253,8 +251,9 @@ class SparkViews:
     def _location(self, part: Part) -> str:
         """What the executors open to read a part."""
         location = file_of(_key(part), part.link, self._uri)
-        if part.link is not None and location.startswith(EXECUTORS_SCHEME):
-            return EXECUTORS_SCHEME + part.link.path.partition("://")[2]
+        if part.link is not None and "://" in location:
+            # Executors read objects by themselves, those of others too.
+            return self._url(part.link.path)
         return location
 
     def _shown_file(self, part: Part) -> str:
@@ -275,13 +274,13 @@ class SparkViews:
         """Writes row ids where the executors can read them: as rows of a plan they would be copied at every step."""
         return self._side_files.write(pa.table({"id": pa.array(ids)}), name, helper)
 
-    def _forget(self, profile: Profile, name: str) -> None:
-        self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
+    def _forget(self, mode: Mode, name: str) -> None:
+        self._spark.session(mode)._jsparkSession.catalog().dropTempView(name)
         self._side_files.remove(name)
 
-    def _file_select(self, scan: SparkScan, group: FileGroup, profile: Profile, name: str, helpers: list[str]) -> str:
+    def _file_select(self, scan: SparkScan, group: FileGroup, mode: Mode, name: str, helpers: list[str]) -> str:
         spark = dialect_of("spark")
-        session = self._spark.sessions[profile]._jsparkSession
+        session = self._spark.session(mode)._jsparkSession
         helper = f"{name}_{len(helpers)}"
         frame = self._reader(session, group, scan.plan)
         positions = group.row_ids and not group.stored_row_ids
@@ -316,7 +315,7 @@ class SparkViews:
                 row_id = "(n.first + f._position)"
         condition = ""
         if group.deleted:
-            condition, source = self._not_deleted(scan, group, profile, row_id, source, helpers, name)
+            condition, source = self._not_deleted(scan, group, mode, row_id, source, helpers, name)
         outputs = [*items, f"{row_id} AS {ROW_ID}"] if scan.plan.row_ids else items
         return f"SELECT {', '.join(outputs) or '1 AS nothing'} FROM {source}{condition}"
 
@@ -324,14 +323,14 @@ class SparkViews:
         self,
         scan: SparkScan,
         group: FileGroup,
-        profile: Profile,
+        mode: Mode,
         row_id: str,
         source: str,
         helpers: list[str],
         name: str,
     ) -> tuple[str, str]:
         """A WHERE clause and a FROM clause that leave out the group's deleted rows."""
-        session = self._spark.sessions[profile]._jsparkSession
+        session = self._spark.session(mode)._jsparkSession
         condition = ""
         ids = deleted_within(scan.deleted, group.parts)
         if 0 < len(ids) <= LITERAL_ROW_IDS:
@@ -379,3 +378,35 @@ def _key(part: Part) -> str:
     if part.key is None:
         raise InternalError("a part is neither inline nor in the blob store")
     return part.key
+
+
+def spark_columns(rows: pa.Table) -> tuple[tuple[str, str], ...]:
+    """Columns c1, c2, ... with Spark's names of the Arrow types of `rows`."""
+    return tuple((f"c{index + 1}", _spark_type(field.type)) for index, field in enumerate(rows.schema))
+
+
+def _spark_type(type: pa.DataType) -> str:
+    if pa.types.is_decimal(type):
+        return f"DECIMAL({type.precision},{type.scale})"
+    if pa.types.is_timestamp(type):
+        return "TIMESTAMP_NTZ" if type.tz is None else "TIMESTAMP"
+    if pa.types.is_time(type):
+        return "TIME(6)"
+    if pa.types.is_list(type):
+        return f"ARRAY<{_spark_type(type.value_type)}>"
+    if pa.types.is_struct(type):
+        return f"STRUCT<{', '.join(f'{field.name}: {_spark_type(field.type)}' for field in type)}>"
+    return _SPARK_TYPES[str(type)]
+
+
+_SPARK_TYPES = {
+    "bool": "BOOLEAN",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "STRING",
+    "binary": "BINARY",
+    "date32[day]": "DATE",
+}

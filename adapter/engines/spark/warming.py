@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from adapter.engines.spark.plans import SparkPlans
-from adapter.engines.spark.profiles import Profile
+from adapter.engines.spark.profiles import Mode, Profile
 from adapter.engines.spark.runtime import Spark
 from adapter.engines.spark.views import SparkViews
 
@@ -23,6 +23,7 @@ ROUNDS = 30
 PAUSE_SECONDS = 0.1
 
 GROUP = "warming"
+_MODE = Mode(Profile.TINY)
 
 _NEW = (
     "SELECT {round} AS c1 FROM VALUES (0)",
@@ -49,7 +50,7 @@ def exercise(
         }
     )
     columns = (("c1", "BIGINT"), ("c2", "STRING"), ("c3", "DOUBLE"))
-    view = views.register(rows, columns, Profile.TINY, single=True)
+    view = views.register(rows, columns, _MODE, single=True)
     try:
         for round in range(ROUNDS):
             for template in (*_NEW, *_AGAIN):
@@ -57,12 +58,12 @@ def exercise(
                     time.sleep(PAUSE_SECONDS)
                 if ended():
                     return
-                spark.enter(Profile.TINY, GROUP)
+                spark.enter(_MODE, GROUP)
                 try:
                     sql = template.format(view=view, round=round)
-                    plans.rows(Profile.TINY, sql, read_bytes=rows.nbytes, keep=template in _AGAIN)
+                    plans.rows(_MODE, sql, read_bytes=rows.nbytes, keep=template in _AGAIN)
                 finally:
                     spark.leave()
     finally:
         if spark.alive:
-            views.drop(view, Profile.TINY)
+            views.drop(view, _MODE)

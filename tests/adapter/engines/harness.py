@@ -114,15 +114,15 @@ class World:
             rows=sum(part.rows for part in inserts),
         )
 
-    def context(self) -> ExecutionContext:
-        """A context with a token of its own."""
+    def context(self, settings: Mapping[str, str] | None = None) -> ExecutionContext:
+        """A context with a token of its own, and these settings besides."""
         return ExecutionContext(
             token=f"statement{next(self._tokens)}",
             catalog=self.env.catalog.current(),
             search_path=("public",),
             user="postgres",
             database="postgres",
-            settings={"TimeZone": "UTC"},
+            settings={"TimeZone": "UTC", **(settings or {})},
         )
 
     async def rows(

@@ -10,13 +10,15 @@ import pytest
 
 from storage.errors import InvalidKey
 from storage.stores.blob import Blob, ByteRange
-from tests.storage.store_servers import BLOBS, BlobFactory, blob_factory
+from tests.storage.cloud_emulators import asked_for
+from tests.storage.store_servers import BLOBS, CLOUD_BLOBS, BlobFactory, blob_factory
 
 
-@pytest.fixture(params=BLOBS)
+@pytest.fixture(params=(*BLOBS, *CLOUD_BLOBS) if asked_for() else BLOBS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> BlobFactory:
     s3 = request.getfixturevalue("s3") if request.param == "s3" else None
-    return blob_factory(request.param, tmp_path / "blob", s3)
+    place = request.getfixturevalue(request.param).new_place() if request.param in CLOUD_BLOBS else None
+    return blob_factory(request.param, tmp_path / "blob", s3, place)
 
 
 @pytest.fixture

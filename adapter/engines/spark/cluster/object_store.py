@@ -1,8 +1,7 @@
 """The object store of an environment as the executors of a cluster use it: by themselves, past the server.
 
-They read it through Hadoop's file system for S3, ``s3a://``, whose classes come with the cluster or by
-``spark.jars.packages``. They write it in Python tasks (`executor_writes`): Hadoop gives files their names by renaming
-them, which an object store does by copying them, and not at once.
+They read it through Hadoop's file systems (`connectors`). They write it in Python tasks (`executor_writes`): Hadoop
+gives files their names by renaming them, which an object store does by copying them, and not at once.
 
 Everything that is written has a name of `PartStore.new_key` at its beginning, so that the files of a job that failed,
 or whose server died, are found and removed by whoever collects orphans.
@@ -11,16 +10,16 @@ or whose server died, are found and removed by whoever collects orphans.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import structlog
 
+from adapter.engines.spark.cluster.connectors import hadoop_url
 from adapter.engines.spark.cluster.executor_writes import (
     DESCRIPTION,
     FileSet,
@@ -41,9 +40,6 @@ from storage.stores.object_place import ObjectFiles, ObjectPlace
 
 log = structlog.get_logger(__name__)
 
-CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-"""The class of Hadoop's file system."""
-
 SIDE_FILES = ShardId("spark")
 """Files beside the tables' own are kept as if they were of this shard, which there is not: nothing refers to them for
 longer than their process lives."""
@@ -55,7 +51,7 @@ within ``spark.python.task.killTimeout``, 2 s, and the upload that it is in ends
 
 
 class ClusterStore:
-    """See the module's contract. All but `uri` and `settings` blocks."""
+    """See the module's contract. All but `uri` and `url` blocks."""
 
     def __init__(self, place: ObjectPlace, parts: PartStore) -> None:
         self._place = place
@@ -71,8 +67,11 @@ class ClusterStore:
 
     def uri(self, key: str) -> str:
         """What executors open to read the object `key`."""
-        parts = urlsplit(self._place.root)
-        return f"s3a://{parts.netloc}{parts.path.rstrip('/')}/{key}"
+        return self.url(f"{self._place.root.rstrip('/')}/{key}")
+
+    def url(self, url: str) -> str:
+        """What executors open to read the object `url`, of this store or of another one of its kind."""
+        return hadoop_url(url, self._place.options)
 
     def write(
         self, frame: Any, sets: Sequence[FileSet], shard: ShardId, rows: Callable[[Any], list[pa.RecordBatch]]
@@ -167,29 +166,3 @@ def _task(job: WriteJob) -> Any:
     task.__name__ = write_files.__name__  # type: ignore[attr-defined]
     task.__module__ = write_files.__module__
     return task
-
-
-def hadoop_settings(place: ObjectPlace) -> dict[str, str]:
-    """Spark's settings with which Hadoop's file system reaches the bucket of `place`, and no other one."""
-    options = {name.lower().removeprefix("aws_"): value for name, value in place.options.items()}
-    bucket = f"spark.hadoop.fs.s3a.bucket.{urlsplit(place.root).netloc}."
-    endpoint = options.get("endpoint")
-    settings = {
-        "path.style.access": str(options.get("virtual_hosted_style_request") != "true").lower(),
-        **{_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS},
-    }
-    if endpoint is not None and endpoint.startswith("http://"):
-        settings["connection.ssl.enabled"] = "false"
-    if options.get("skip_signature") == "true":
-        settings["aws.credentials.provider"] = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
-    return {bucket + name: value for name, value in settings.items()}
-
-
-_OPTIONS: Mapping[str, str] = {
-    "endpoint": "endpoint",
-    "region": "endpoint.region",
-    "access_key_id": "access.key",
-    "secret_access_key": "secret.key",
-    "session_token": "session.token",
-}
-"""Options of ours, and what Hadoop calls them below ``fs.s3a.bucket.<bucket>.``."""

@@ -23,9 +23,15 @@ from adapter.engines.spark import result_size
 from adapter.engines.spark import runtime as spark_runtime_module
 from adapter.engines.spark.engine import SparkEngine
 from adapter.engines.spark.gateway import SparkUnavailable
-from adapter.engines.spark.profiles import Profile, profile_for
+from adapter.engines.spark.profiles import Mode, Profile, profile_for
 from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
-from planner.errors import DivisionByZero, InvalidParameterValue, ObjectNotInPrerequisiteState, QueryCanceled
+from planner.errors import (
+    ConfigurationLimitExceeded,
+    DivisionByZero,
+    InvalidParameterValue,
+    ObjectNotInPrerequisiteState,
+    QueryCanceled,
+)
 from planner.functions.registry import aggregates, functions, operators
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -183,6 +189,37 @@ async def test_a_context_that_stops_under_a_statement_is_replaced(
         await world.rows(spark, reading, tables)
     assert await world.rows(spark, reading, tables) == [(1, "x")]
     assert spark_runtime.current() is not running
+
+
+async def test_settings_of_users(
+    world: World, spark: SparkEngine, spark_runtime: SparkRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(number, str(number % 3)) for number in range(30)], as_file=True)
+    reading, tables = query(scan(table), table), {table.oid: await world.input(table)}
+    entered: list[tuple[Mode, str | None]] = []
+    enter = Spark.enter
+
+    def noted(self: Spark, mode: Mode, group: str, *, pool: str | None = None) -> None:
+        entered.append((mode, pool))
+        enter(self, mode, group, pool=pool)
+
+    monkeypatch.setattr(Spark, "enter", noted)
+    plain = await world.rows(spark, reading, tables)
+    chosen = {"spark.sql.shuffle.partitions": "7", "spark.sql.adaptive.enabled": "on", "spark.scheduler.pool": "mine"}
+    assert await world.rows(spark, reading, tables, context=world.context(chosen)) == plain
+    assert await world.rows(spark, reading, tables, context=world.context(chosen)) == plain
+    running = spark_runtime.current()
+    assert running is not None
+    told = (("spark.sql.adaptive.enabled", "true"), ("spark.sql.shuffle.partitions", "7"))
+    assert entered[1:] == [(Mode(Profile.TINY, told), "mine")] * 2
+    assert entered[0][0] == Mode(Profile.TINY)
+    assert running.session(entered[1][0]).conf.get("spark.sql.shuffle.partitions") == "7"
+    assert running.session(entered[0][0]).conf.get("spark.sql.shuffle.partitions") == "1"
+    monkeypatch.setattr(spark_runtime_module, "MAX_MODES", 0)
+    with pytest.raises(ConfigurationLimitExceeded):
+        await world.rows(spark, reading, tables, context=world.context({"spark.sql.shuffle.partitions": "8"}))
+    assert await world.rows(spark, reading, tables) == plain
 
 
 async def test_errors_have_postgresql_s_code(world: World, spark: SparkEngine) -> None:
