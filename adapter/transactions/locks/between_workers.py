@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -203,7 +203,14 @@ class BetweenWorkers:
 
     def release_rows(self, owner: Owner) -> None:
         """The transaction of `owner` is over."""
-        relations = self._rows.release(owner)
+        self._tell(self._rows.release(owner))
+
+    def release_undone_rows(self, owner: Owner) -> None:
+        """The transaction of `owner` has rolled back to a savepoint, and its lock table knows what it still has."""
+        self._tell(self._rows.release_all_but(owner, [segment.rows for segment in owner.segments]))
+
+    def _tell(self, relations: Collection[int]) -> None:
+        """Rows of these relations have been let go of."""
         for worker in {worker for oid in relations for worker in self._locks.wanted_by(tags.row(oid, 0))}:
             self._start(self._colleagues.tell(worker, LetGo()))
 

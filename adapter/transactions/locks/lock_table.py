@@ -560,8 +560,6 @@ class SessionLocks:
         """Undo all taking for the session."""
         self.table.unlock_all(self.owner)
 
-    # ------------------------------------------------------------ with the transaction
-
     def savepoint(self) -> None:
         """A savepoint is defined."""
         self.table.mark(self.owner)
@@ -573,6 +571,8 @@ class SessionLocks:
     def roll_back_to(self, depth: int) -> None:
         """Let go of what was taken since the savepoint number `depth`; 0 is the transaction's begin."""
         self.table.release_since(self.owner, depth)
+        if (between := self.table.between_workers) is not None:
+            between.release_undone_rows(self.owner)
 
     def end(self) -> None:
         """The transaction is over."""

@@ -7,8 +7,9 @@ Two files have a byte for each row (or key, by its hash) of each table. Locks of
     FOR NO KEY UPDATE    a write lock in the second
     FOR UPDATE           a write lock in both
 
-which exclude each other exactly as the modes do. Neighbours are locked together. A row is given back when the last
-transaction of the worker that took it is over, savepoints or not: that is late rather than early.
+which exclude each other exactly as the modes do. Neighbours are locked together. A row is given back when no
+transaction of the worker has it any more; one that ROLLBACK TO SAVEPOINT weakens keeps its strength, which is late
+rather than early.
 
 A worker has a row as a whole, and its own lock table says which of its sessions. See `outside` for the rest.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import numpy as np
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_NO_KEY_UPDATE, FOR_SHARE, FOR_UPDATE, Mode, bits
 from adapter.transactions.locks.outside import locked_from, set_lock
+from adapter.transactions.locks.row_sets import RowSet
 
 MAX_ROWS = 5_000
 """Rows that are taken at once against other workers, in some milliseconds. Of more the commit alone decides."""
@@ -108,6 +110,28 @@ class RowsOutside:
         sets = self._taken.pop(owner, None)
         if sets is None:
             return set()
+        self._let_go(sets)
+        return {relation_oid for relation_oid, _, _ in sets}
+
+    def release_all_but(self, owner: Owner, kept: Sequence[Mapping[tuple[int, Mode], RowSet]]) -> set[int]:
+        """`owner` has rolled back to a savepoint, and still has the rows `kept`, by relation and mode: let go of the
+        others. The relations concerned."""
+        sets = self._taken.get(owner)
+        if not sets:
+            return set()
+        left: dict[tuple[int, int, int], set[int]] = {}
+        for taken in kept:
+            for (relation_oid, mode), rows in taken.items():
+                for file, kind in _NEEDS[mode]:
+                    having = sets.get((relation_oid, file, kind))
+                    if having is not None:
+                        left.setdefault((relation_oid, file, kind), set()).update(row for row in having if row in rows)
+        self._taken[owner] = left
+        undone = {name: rows - left.get(name, set()) for name, rows in sets.items()}
+        self._let_go(undone)
+        return {relation_oid for (relation_oid, _, _), rows in undone.items() if rows}
+
+    def _let_go(self, sets: Mapping[tuple[int, int, int], set[int]]) -> None:
         for (relation_oid, file, _), rows in sets.items():
             left = rows
             for other in self._taken.values():
@@ -115,7 +139,6 @@ class RowsOutside:
                     left = left - other.get((relation_oid, file, kind), set())
             for first, count in runs_of(left):
                 set_lock(self._files[file], fcntl.F_UNLCK, _place(relation_oid, first), count)
-        return {relation_oid for relation_oid, _, _ in sets}
 
     def follow(self, relation_oid: int, owner: Owner, old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> None:
         """Take the rows `new` for those who have taken the rows `old` (ascending), but for `owner`. Whoever finds

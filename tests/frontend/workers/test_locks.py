@@ -124,6 +124,26 @@ def test_table_locks_exclude_the_statements_of_the_other_worker(pair: Pair) -> N
     there.execute("ALTER TABLE t DROP COLUMN m")
 
 
+def test_a_savepoint_that_is_rolled_back_gives_its_rows_to_the_other_worker(pair: Pair) -> None:
+    one, two = pair
+    one.execute("CREATE TABLE rolled (k int PRIMARY KEY, v int)")
+    one.execute("INSERT INTO rolled VALUES (1, 1), (2, 2), (3, 3)")
+    one.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+    one.execute("SELECT v FROM rolled WHERE k = 1 FOR SHARE")
+    one.execute("UPDATE rolled SET v = 20 WHERE k = 2")
+    one.execute("SAVEPOINT s")
+    one.execute("UPDATE rolled SET v = v + 10")
+    behind = Behind(two, "UPDATE rolled SET v = v + 100 WHERE k = 3")
+    assert behind.waits()
+    one.execute("ROLLBACK TO s")
+    behind.goes_on()
+    for kept in (1, 2):
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            two.execute(f"SELECT v FROM rolled WHERE k = {kept} FOR UPDATE NOWAIT")
+    one.execute("COMMIT")
+    assert two.execute("SELECT k, v FROM rolled ORDER BY k").fetchall() == [(1, 1), (2, 20), (3, 103)]
+
+
 def test_lock_timeout_and_cancel_end_the_waiting(pair: Pair) -> None:
     here, there = pair
     here.execute("SELECT pg_advisory_lock(4)")
