@@ -79,8 +79,10 @@ class Cursor:
         if source is not None:
             source.rows = rows
             return
-        source = self._sources[name] = RowSource(rows)
+        source = RowSource(rows)
+        # NOTE: first, for it fails when the statement is cancelled meanwhile.
         self.connection.register(name, source)
+        self._sources[name] = source
 
     def withdraw(self, name: str) -> None:
         """Takes back what was offered, if anything was; the name stays known."""

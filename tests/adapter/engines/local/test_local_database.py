@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 from adapter.engines.local import database as local_database
@@ -56,3 +58,21 @@ def test_texts_that_carry_data_are_not_kept(cursor: Cursor) -> None:
     sql = f"SELECT v FROM t WHERE v < 3 AND '{'x' * local_database.MAX_PREPARED_CHARS}' <> ''"
     assert [rows(cursor, sql) for _ in range(3)] == [3, 3, 3]
     assert kept(cursor) == 0
+
+
+def test_rows_that_could_not_be_offered_are_offered_the_next_time(cursor: Cursor) -> None:
+    connection = cursor.connection
+
+    class Interrupted:
+        """The connection, whose statement is cancelled while rows are made known to it."""
+
+        def register(self, name: str, source: object) -> None:
+            raise duckdb.InterruptException("Interrupted!")
+
+    cursor.connection = Interrupted()
+    with pytest.raises(duckdb.InterruptException):
+        cursor.offer("offered", pa.table({"v": [1, 2]}))
+    cursor.connection = connection
+    cursor.withdraw("offered")
+    cursor.offer("offered", pa.table({"v": [1, 2, 3]}))
+    assert rows(cursor, "SELECT v FROM offered") == 3
