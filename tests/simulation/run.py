@@ -17,9 +17,11 @@ from tests.simulation.keyed import provide_indexes
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
 from tests.simulation.network import CALM, Conditions
 from tests.simulation.old_readers import grow_old
+from tests.simulation.past import look_back
 from tests.simulation.prepared import end_some, prepare_some
 from tests.simulation.publishing import publish_some
 from tests.simulation.verify import check_final, settle_statuses
+from tests.simulation.views import create_view, keep_view
 from tests.simulation.workload import client, create_tables, follow
 from tests.simulation.world import Plan, Server, World, limits_of, quiet_logs
 
@@ -58,6 +60,8 @@ async def _run(world: World) -> None:
         if plan.keyed:
             provide_indexes(world, server.env)
         await create_tables(world, server)
+        if plan.viewed:
+            await create_view(world, server)
         ready.set_result(None)
         await serve(server)
 
@@ -75,6 +79,10 @@ async def _run(world: World) -> None:
         following.append(asyncio.ensure_future(follow_catalog(world, server)))
         if plan.old_readers:
             following.append(asyncio.ensure_future(grow_old(world, server)))
+        if plan.retain_ms:
+            following.append(asyncio.ensure_future(look_back(world, server)))
+        if plan.viewed:
+            following.append(asyncio.ensure_future(keep_view(world, server)))
         if plan.published:
             following.append(asyncio.ensure_future(publish_some(world, server)))
         if plan.prepares:

@@ -21,6 +21,7 @@ from storage.errors import Determinate, Indeterminate, StoreUnavailable
 from storage.layouts import ordering
 from storage.membership.leases import Leases
 from storage.shards import part_store
+from storage.shards.history import Archives
 from storage.shards.indexes import filters, keys
 from storage.shards.indexes.durable_runs import IndexRunMaker
 from storage.shards.indexes.reading.sources import Sources
@@ -28,7 +29,7 @@ from storage.shards.part_store import PartStore
 from storage.shards.partitions import transforms
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import DataShard
-from storage.timestamps.csn import Csn
+from storage.timestamps.csn import Csn, csn_from_ms, csn_ms
 from storage.timestamps.shared import TxnsOracle
 from storage.transactions import rows_ahead, txn
 from storage.transactions.parallel_commit import ParallelCommit
@@ -36,8 +37,9 @@ from storage.transactions.txns_shard import ONE_PHASE, Phase, TxnsShard
 from storage.transactions.txns_state import Prepared
 from storage.upkeep import compaction
 from storage.upkeep.orphans import OrphanCollector
+from storage.upkeep.retention import Retention
 from storage.upkeep.shared_files import SharedFiles
-from tests.simulation import network
+from tests.simulation import network, views
 from tests.simulation.network import Conditions
 from tests.simulation.run import run
 from tests.simulation.world import Plan
@@ -46,6 +48,9 @@ MAX_SEEDS = 60
 
 TWO_PHASES = range(160, 185)
 """Seeds of runs with prepared transactions, which take longer; few of them bring all that one of the mistakes needs."""
+
+VIEWS_AND_PAST = range(20)
+RETAIN_MS = 20_000
 
 STORM = Conditions(fail_before=0.05, unknown_before=0.04, unknown_after=0.08, slow=0.03)
 
@@ -71,15 +76,25 @@ def busy(seed: int) -> Plan:
     )
 
 
-def first_problem(pattern: str, *, keyed: bool = False, prepares: int = 0, laid_out: bool = False) -> str:
+def first_problem(
+    pattern: str,
+    *,
+    keyed: bool = False,
+    prepares: int = 0,
+    laid_out: bool = False,
+    viewed: bool = False,
+    retain_ms: int = 0,
+) -> str:
     """The first problem of some seed that matches `pattern`. `keyed`: tables have indexes, which not all seeds give;
-    so it is with the transactions that each process `prepares`, and with tables that are `laid_out`."""
+    so it is with the transactions that each process `prepares`, with tables that are `laid_out`, with the view, and
+    with the past that is kept."""
     others: set[str] = set()
     seeds = TWO_PHASES if prepares else range(MAX_SEEDS)
     for seed in seeds:
         plan = busy(seed)
         plan = replace(plan, keyed=keyed or plan.keyed, prepares=prepares or plan.prepares)
-        plan = replace(plan, laid_out=laid_out or plan.laid_out)
+        plan = replace(plan, laid_out=laid_out or plan.laid_out, viewed=viewed or plan.viewed)
+        plan = replace(plan, retain_ms=retain_ms or plan.retain_ms)
         for problem in run(seed, plan=plan).problems:
             if re.search(pattern, problem):
                 return problem
@@ -296,6 +311,66 @@ def looks_at_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part_store, "common_values", lambda fields, rows: real(fields, rows.slice(0, 1)))
 
 
+def rows_without_their_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refresh of a view writes the rows, and leaves what the journal says of them."""
+    real = views.write_refresh
+
+    def write_refresh(txn: Any, journal: Any, refresh: Any, before: Any) -> None:
+        if before is None:
+            real(txn, journal, refresh, before)
+
+    monkeypatch.setattr(views, "write_refresh", write_refresh)
+
+
+def frontier_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal names a moment a second after the one of which the rows are."""
+    real = views.write_refresh
+
+    def write_refresh(txn: Any, journal: Any, refresh: Any, before: Any) -> None:
+        later = csn_from_ms(csn_ms(refresh.frontier) + 1_000)
+        real(txn, journal, msgspec.structs.replace(refresh, frontier=later), before)
+
+    monkeypatch.setattr(views, "write_refresh", write_refresh)
+
+
+def takes_views_for_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is seen to have changed since a view's frontier."""
+
+    async def has_changed(env: Any, shard: Any, after: Any, until: Any) -> bool:
+        return False
+
+    monkeypatch.setattr(views, "has_changed", has_changed)
+
+
+def hears_only_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that begins again does not hear of what is in the catalog already."""
+
+    async def follow(controller: Any, catalog: Any, take: Any) -> None:
+        first = True
+        async for delta in catalog.subscribe_at(catalog.current().csn):
+            if not first:
+                take(delta, False)
+            first = False
+            controller.reached(delta.csn)
+
+    monkeypatch.setattr(views, "follow", follow)
+
+
+def keeps_no_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction does not ask whether the past of a table is to be kept."""
+    monkeypatch.setattr(Retention, "keeps", lambda self, shard: False)
+
+
+def archives_lack_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compaction puts away of the past lacks the first part."""
+    real = Archives.write
+
+    async def write(self: Archives, shard: Any, parts: Any) -> Any:
+        return await real(self, shard, list(parts)[1:])
+
+    monkeypatch.setattr(Archives, "write", write)
+
+
 LOST = r"is lost|too many|missing|the bank holds|MissingBlob|is not in the blob store|not committed"
 
 MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
@@ -334,6 +409,20 @@ MISTAKES_OF_LAYOUTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (sorts_rows_without_their_ids, r"is not immutable|delivered|exists twice|too many"),
     (looks_at_the_first_row, r"says that it does not have"),
     (looks_at_the_first_and_last_id, r"is not immutable|row id \d+ twice|exists twice|too many"),
+]
+
+
+MISTAKES_OF_VIEWS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
+    (rows_without_their_journal, r"is not what its query gives"),
+    (frontier_too_late, r"the view \(frontier .* is not what its query gives"),
+    (takes_views_for_exact, r"the view \(exact .* is not what its query gives"),
+    (hears_only_what_comes, r"has not learned of the view"),
+]
+
+
+MISTAKES_OF_THE_PAST: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
+    (keeps_no_past, r"what is to be kept is gone"),
+    (archives_lack_a_part, r"is not immutable|the catalog at .* is not what it was|the catalog at \d+ is not one"),
 ]
 
 
@@ -389,6 +478,35 @@ def test_a_mistake_of_a_layout_is_found(
 ) -> None:
     mistake(monkeypatch)
     assert first_problem(pattern, laid_out=True)
+
+
+def test_without_a_mistake_views_and_the_past_are_what_they_are() -> None:
+    found = [
+        problem
+        for seed in VIEWS_AND_PAST
+        for problem in run(seed, plan=replace(busy(seed), viewed=True, retain_ms=RETAIN_MS)).problems
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("mistake", "pattern"), MISTAKES_OF_VIEWS, ids=[mistake.__name__ for mistake, _ in MISTAKES_OF_VIEWS]
+)
+def test_a_mistake_of_a_view_is_found(
+    mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    assert first_problem(pattern, viewed=True)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "pattern"), MISTAKES_OF_THE_PAST, ids=[mistake.__name__ for mistake, _ in MISTAKES_OF_THE_PAST]
+)
+def test_a_mistake_of_the_past_is_found(
+    mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    assert first_problem(pattern, retain_ms=RETAIN_MS)
 
 
 def test_files_that_copies_refer_to_are_seen_to_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from collections import Counter
 
 from storage.environment.identity import COMPLETE_KEY, MARKER_KEY
 from storage.ids import ShardId
+from storage.shards.shard_state import state_files
 from storage.timestamps.csn import Csn
 from storage.transactions.xids import Xid
 from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
@@ -26,6 +27,7 @@ from tests.simulation.linked import check_added
 from tests.simulation.loop import Process
 from tests.simulation.prepared import end_all
 from tests.simulation.publishing import end_publishing
+from tests.simulation.views import check_view
 from tests.simulation.workload import read_table
 from tests.simulation.world import Attempt, Row, Server, World
 
@@ -150,7 +152,7 @@ async def referenced_blobs(server: Server) -> tuple[set[str], dict[str, int]]:
     for shard in sorted({*env.cache.state.registered, *env.cache.state.forgotten}):
         handle = await env.handles.open(ShardId(shard))
         await handle.refresh()
-        parts.update(key for part in handle.state.parts.values() for key in part.files)
+        parts.update(state_files(handle.state))
         if shard in env.cache.state.forgotten:
             # What it has replaced goes with it.
             parts.update(handle.state.garbage)
@@ -203,6 +205,7 @@ async def _audit(world: World, server: Server) -> None:
     check_model(world, committed)
     await check_definitions(world, server)
     await check_copies(world, server)
+    await check_view(world, server, committed)
     check_history(world)
     balance = sum(row[1] for table in World.BANKS for row in final[table])
     if balance != World.ACCOUNTS * World.OPENING_BALANCE:

@@ -11,9 +11,12 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
+
+if TYPE_CHECKING:
+    from tests.simulation.views import View
 
 from storage.catalog import store as catalog_store
 from storage.doubles.clock import SeededRandomness
@@ -85,6 +88,10 @@ class Plan:
     """Whether processes publish the tables for others."""
     linked: bool = False
     """Whether some transactions add files of others to tables."""
+    retain_ms: int = 0
+    """How long the past of tables and of the catalog is kept, where it is."""
+    viewed: bool = False
+    """Whether processes keep a materialized view over one of the tables."""
     laid_out: bool = False
     """Whether tables have a layout, which compaction keeps."""
     small_limits: bool = False
@@ -128,7 +135,9 @@ class Plan:
         plan = replace(plan, published=randomness.random() < 0.25)
         plan = replace(plan, copies=2 + randomness.randrange(8) if randomness.random() < 0.4 else 0)
         plan = replace(plan, linked=randomness.random() < 0.3)
-        return replace(plan, laid_out=randomness.random() < 0.4)
+        plan = replace(plan, laid_out=randomness.random() < 0.4)
+        plan = replace(plan, viewed=randomness.random() < 0.4)
+        return replace(plan, retain_ms=5_000 + randomness.randrange(55_000) if randomness.random() < 0.4 else 0)
 
 
 @dataclass(slots=True)
@@ -243,6 +252,7 @@ class World:
         self.servers: dict[str, Server] = {}
         """The servers that have opened the environment, by the name of their process."""
         self.copies: list[Copy] = []
+        self.view: View | None = None
         self.added: dict[str, AddedFile] = {}
         """Files of others, by path."""
         self.problems: list[str] = []
@@ -292,6 +302,7 @@ class World:
             liveness=liveness,
             background=background,
             validate=True,
+            retain_ms=self.plan.retain_ms,
         )
 
     async def start(self, name: str, work: Any) -> tuple[Process, SimulatedClock, asyncio.Task[None]]:
