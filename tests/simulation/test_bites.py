@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from adapter.materialized import journal
 from storage.durable.state import DurableState
 from storage.errors import Determinate, Indeterminate, StoreUnavailable
 from storage.layouts import ordering
@@ -313,22 +314,22 @@ def looks_at_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows_without_their_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refresh of a view writes the rows, and leaves what the journal says of them."""
-    real = views.write_refresh
+    real = journal.write_refresh
 
-    def write_refresh(txn: Any, journal: Any, refresh: Any, before: Any) -> None:
+    def write_refresh(txn: Any, shard: Any, refresh: Any, before: Any) -> None:
         if before is None:
-            real(txn, journal, refresh, before)
+            real(txn, shard, refresh, before)
 
     monkeypatch.setattr(views, "write_refresh", write_refresh)
 
 
 def frontier_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal names a moment a second after the one of which the rows are."""
-    real = views.write_refresh
+    real = journal.write_refresh
 
-    def write_refresh(txn: Any, journal: Any, refresh: Any, before: Any) -> None:
+    def write_refresh(txn: Any, shard: Any, refresh: Any, before: Any) -> None:
         later = csn_from_ms(csn_ms(refresh.frontier) + 1_000)
-        real(txn, journal, msgspec.structs.replace(refresh, frontier=later), before)
+        real(txn, shard, msgspec.structs.replace(refresh, frontier=later), before)
 
     monkeypatch.setattr(views, "write_refresh", write_refresh)
 
