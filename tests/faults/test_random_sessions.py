@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.faults.audit.mutants import Mistake
 from tests.faults.audit.run import Options
+from tests.faults.random_sessions import mutants
 from tests.faults.random_sessions.run import random_sessions
 
 
@@ -19,3 +22,28 @@ def test_random_sessions_find_nothing_wrong(servers: int, workers: int, tmp_path
     assert found.faults == (), f"seed {seed}"
     assert found.kills
     assert found.acknowledged
+
+
+TRIES = 3
+"""A mistake may need another seed to show."""
+
+
+@pytest.mark.parametrize("mistake", mutants.MISTAKES, ids=[mistake.name for mistake in mutants.MISTAKES])
+def test_a_mistake_is_found(mistake: Mistake, tmp_path: Path) -> None:
+    others: set[str] = set()
+    for seed in range(TRIES):
+        options = Options(
+            seed=seed,
+            clients=6,
+            round_s=8.0,
+            kills=False,
+            disturbed=True,
+            until_fault=True,
+            mistake=mistake.name,
+            mutants=mutants.__name__,
+        )
+        faults = random_sessions(options, tmp_path / str(seed), csns=3).faults
+        if any(re.search(mistake.sign, fault) for fault in faults):
+            return
+        others.update(faults)
+    raise AssertionError(f"not found in {TRIES} runs, only {sorted(others)}")

@@ -63,6 +63,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Whether a companion cancels what clients do."""
     mistake: str = ""
     """Of `mutants`: what is wrong with the servers."""
+    mutants: str = mutants.__name__
+    """The module that makes the mistake."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -169,7 +171,7 @@ def started(options: Options, folder: Path) -> Iterator[list[TidegateServer]]:
                 folder / "data",
                 arguments=arguments,
                 environment={mutants.VARIABLE: options.mistake} if options.mistake else AS_SHIPPED,
-                module=mutants.__name__ if options.mistake else None,
+                module=options.mutants if options.mistake else None,
             )
             server.log = folder / f"server{number}.log"
             stack.callback(server.kill)
@@ -238,7 +240,10 @@ def audit(
         for server in servers:
             _look_at_the_end(server, loads, ledger)
         for companion in scene.companions:
-            companion.finish()
+            try:
+                companion.finish()
+            except psycopg.Error as error:
+                ledger.fault(f"{companion.name}: {error.sqlstate} {error}")
         ledger.check_results()
     return Findings(
         faults=tuple(ledger.faults),
