@@ -24,7 +24,6 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
     ("", r"24:00|2400", "no `time '24:00'`"),
     ("", r"rows whose fields are not known", "rows are sent in binary only where their fields are known"),
     ("psycopg", r"test_load_record_binary", "a constant of no type in a row is sent as `text`"),
-    ("", r"ALTER SYSTEM is not supported", "`ALTER SYSTEM`, with which the set-up begins, is refused"),
     ("node-postgres", r"notice-tests", "`DO` is refused: no plpgsql"),
     ("pgjdbc", r'"pg_description" is a system catalog', "its set-up changes `pg_description` by hand"),
     ("pgjdbc", r'"pg_class" is a system catalog', "system catalogs are not changed by hand"),

@@ -15,7 +15,20 @@ from pathlib import Path
 
 import psycopg
 
-from tests.clients_basic import alembic, dataframes, dbt, dumps, flyway, foreign, node, pgx, suites
+from tests.clients_basic import (
+    alembic,
+    dataframes,
+    dbt,
+    debian,
+    dumps,
+    flyway,
+    foreign,
+    java,
+    node,
+    pgbouncer,
+    pgx,
+    suites,
+)
 from tests.clients_basic.client import Check, Client, Observed, Place, ToolError
 from tests.clients_basic.page import Line, page
 from tests.clients_basic.servers import Servers, both_servers, make_place
@@ -31,6 +44,9 @@ CLIENTS = (
     foreign.CLIENT,
     *suites.CLIENTS,
     alembic.CLIENT,
+    *debian.CLIENTS,
+    *java.CLIENTS,
+    pgbouncer.CLIENT,
 )
 PAGE = ROOT / "docs" / "clients-basic.md"
 SETTING = "max_prepared_transactions=10"

@@ -79,6 +79,19 @@ def maven_jars(name: str) -> Path:
     return _installed(name, [pom], fill)
 
 
+def java_program(name: str) -> Path:
+    """The classes of `projects/NAME/Session.java`, in `classes` beside the jars that its pom.xml names."""
+    project = PROJECTS / name
+
+    def fill(folder: Path) -> None:
+        goal = ("dependency:copy-dependencies", f"-DoutputDirectory={folder}")
+        run_tool("mvn", "-q", "-B", "-f", project / "pom.xml", *goal, cwd=ROOT, timeout_s=_INSTALL_S)
+        options = ("-nowarn", "-proc:none", "-cp", f"{folder}/*", "-d", folder / "classes")
+        run_tool("javac", *options, project / "Session.java", cwd=ROOT, timeout_s=_INSTALL_S)
+
+    return _installed(name, [project / "pom.xml", project / "Session.java"], fill)
+
+
 def _installed(name: str, pins: Sequence[Path], fill: Callable[[Path], None]) -> Path:
     wanted = hashlib.sha256(b"".join(path.read_bytes() for path in pins)).hexdigest()
     folder, stamp = CACHE / name, CACHE / f"{name}.installed"
