@@ -13,6 +13,7 @@ from storage.errors import (
     CorruptData,
     Determinate,
     Indeterminate,
+    NewerFormat,
     NotPrepared,
     PreparedAlready,
     SnapshotTooOld,
@@ -80,6 +81,8 @@ def sql_error(error: StorageError) -> SqlError:
             )
         case SnapshotTooOld():
             return sql.SnapshotTooOld(f"snapshot too old: {error}")
+        case NewerFormat():
+            return sql.ObjectNotInPrerequisiteState(str(error))
         case CorruptData():
             return DataCorrupted(str(error), hint=FSCK_HINT)
         case NotPrepared():

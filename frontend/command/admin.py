@@ -1,7 +1,7 @@
 """`tidegate admin`: look into an environment, check it, and take a table out of it.
 
-Reads only, apart from a hold that an export leaves in the table's shard while it runs, and from the table that a clone
-makes; safe beside running servers, of which a clone is one for as long as it runs.
+Reads only, apart from a hold that an export leaves in the table's shard while it runs, from the table that a clone
+makes, and from the end of an upgrade; safe beside running servers, of which a clone is one for as long as it runs.
 Exit status: 0 when all is well, 1 when it failed or the check found problems.
 """
 
@@ -32,6 +32,7 @@ from planner.types.user_types import held_as
 from planner.values.text_values import parse_text
 from storage.catalog.model import CatalogRecord, Relation, Schema
 from storage.clock import SystemClock, SystemRandomness
+from storage.durable.formats import finish_upgrade
 from storage.environment.named_stores import StoreNames, open_environment, opened_stores
 from storage.errors import AsOfNotReadable, Determinate, InvalidStore, StorageError
 from storage.ids import CATALOG_SHARD, ShardId
@@ -79,6 +80,11 @@ async def _run(arguments: argparse.Namespace) -> int:
                 report = await fsck.fsck(inspector, deep=not arguments.shallow)
                 sys.stdout.write(fsck.render(report) + "\n")
                 return 1 if report.problems else 0
+            case "finish-upgrade":
+                made_with = (await inspector.record()).format
+                at_work = (await inspector.txns()).leases
+                written = await finish_upgrade(consensus, clock, at_work, made_with=made_with)
+                text = f"formats up to {written} may be written from now on"
             case _:
                 text = await _export(inspector, arguments)
         sys.stdout.write(text + "\n")

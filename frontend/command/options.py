@@ -89,6 +89,7 @@ def configure_admin(parser: argparse.ArgumentParser) -> None:
     actions.add_parser("overview", help="shards, holds, uppers, outstanding and staged transactions, blob usage")
     check = actions.add_parser("fsck", help="check every reference, checksum and row count; list orphans")
     check.add_argument("--shallow", action="store_true", help="look at presence and sizes only, read no part")
+    actions.add_parser("finish-upgrade", help="all servers are of this version: let them write its formats")
     export = actions.add_parser("export", help="write a table as Parquet files")
     export.add_argument("table", metavar="[SCHEMA.]TABLE")
     export.add_argument("output", metavar="DIR", help="an empty or new folder")

@@ -21,7 +21,7 @@ PUBLIC = 0
 """In place of a role: everybody."""
 
 
-class AclEntry(msgspec.Struct, frozen=True, kw_only=True):
+class AclEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one role has been granted by one other (PostgreSQL's aclitem)."""
 
     grantee: int

@@ -7,7 +7,7 @@ import msgspec
 from storage.ids import ShardId
 
 
-class Materialized(msgspec.Struct, frozen=True, kw_only=True):
+class Materialized(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a materialized view is kept (`Relation.materialized`). Its rows are in the relation's shard."""
 
     populated: bool = True

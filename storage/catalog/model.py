@@ -68,7 +68,7 @@ class Schema(Record, frozen=True, kw_only=True, tag="schema"):
     iceberg: bool | None = None
 
 
-class Column(msgspec.Struct, frozen=True, kw_only=True):
+class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One column of a relation. The physical column of a table is named ``c<attnum>``."""
 
     attnum: int
@@ -259,7 +259,7 @@ class EnumType(Record, frozen=True, kw_only=True, tag="enum"):
     """In the order that was declared, which is that of their positions."""
 
 
-class DomainConstraint(msgspec.Struct, frozen=True, kw_only=True):
+class DomainConstraint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A CHECK of a domain (a row of pg_constraint). `oid` is its own over its life."""
 
     oid: int

@@ -28,7 +28,7 @@ class Extension(Record, frozen=True, kw_only=True, tag="extension"):
     """Oids of the types and functions that it has made, in their order: they go with it, and not without it."""
 
 
-class UserMapping(msgspec.Struct, frozen=True, kw_only=True):
+class UserMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a role shows to a foreign server (a row of pg_user_mapping). `oid` is its own over its life."""
 
     oid: int
@@ -58,7 +58,7 @@ class ForeignServer(Record, frozen=True, kw_only=True, tag="foreign_server"):
         return next((mapping for mapping in self.mappings if mapping.role == role), None)
 
 
-class ForeignTable(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the catalog has of a foreign table besides what every relation has (a row of pg_foreign_table)."""
 
     server: int

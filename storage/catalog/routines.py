@@ -7,7 +7,7 @@ import msgspec
 from storage.catalog.record import Record
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class Parameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One parameter of a routine, or a column of RETURNS TABLE."""
 
     name: str = ""

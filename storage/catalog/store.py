@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import WHOLE, CatalogRecord, CatalogSnapshot, CatalogUpdate
-from storage.errors import AsOfNotReadable, CatalogConflict, CorruptState, UnknownDatabase
+from storage.errors import AsOfNotReadable, CatalogConflict, CorruptState, NewerFormat, UnknownDatabase
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part
@@ -211,7 +211,7 @@ class CatalogStore:
         rows = {oid: (row_id, data) for row_id, (oid, data) in live.items()}
         if len(rows) != len(live):
             raise CorruptState("the catalog holds two records with one oid")
-        records = [_decoder.decode(data) for oid, (_, data) in rows.items() if oid != NEXT_OID_ROW]
+        records = [decoded(oid, data) for oid, (_, data) in rows.items() if oid != NEXT_OID_ROW]
         try:
             catalog = CatalogSnapshot.empty().apply((CatalogUpdate(record=r, diff=1) for r in records), csn)
         except ValueError as error:
@@ -263,8 +263,19 @@ class CatalogStore:
         moved.set()
 
 
+def decoded(oid: int, data: bytes) -> CatalogRecord:
+    """A record. Raises NewerFormat when it says what this version does not know: without that it would be another one,
+    and written again it would be lost."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise NewerFormat(
+            f"the definition of object {oid} is not one that this version of Tidegate knows ({error}); upgrade Tidegate"
+        ) from error
+
+
 def _updates(rows: Iterable[_Row]) -> tuple[CatalogUpdate, ...]:
-    return tuple(CatalogUpdate(record=_decoder.decode(data), diff=d) for d, _, oid, data in rows if oid != NEXT_OID_ROW)
+    return tuple(CatalogUpdate(record=decoded(oid, data), diff=d) for d, _, oid, data in rows if oid != NEXT_OID_ROW)
 
 
 def _applied(catalog: CatalogSnapshot, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:

@@ -10,7 +10,7 @@ ENUM_SPACING = 2**40
 """How far apart the positions of an enum's values are: as often as a number can be halved, one fits in between."""
 
 
-class EnumLabel(msgspec.Struct, frozen=True, kw_only=True):
+class EnumLabel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One value of an enum (a row of pg_enum). `oid` is its own over its life."""
 
     oid: int

@@ -118,6 +118,14 @@ class Machine(Protocol[S, D]):
         ...
 
 
+class Gate(Protocol):
+    """Says which formats may be written (`storage.durable.formats`)."""
+
+    async def require(self, format: int) -> None:
+        """Raises unless this format may be written."""
+        ...
+
+
 class Abandon(Generic[R]):
     """What a proposal returns instead of a diff when, given the present state, nothing is to be written."""
 
@@ -169,7 +177,9 @@ class DurableState(Generic[S, D]):
         clock: Clock,
         random: Randomness,
         writer: str,
+        gate: Gate | None = None,
     ) -> None:
+        """`gate`: who says which formats may be written; none stands in the way of a reader, who writes nothing."""
         self.key = key
         self.state: S = machine.initial()
         self.seqno: SeqNo = NO_SEQNO
@@ -181,6 +191,7 @@ class DurableState(Generic[S, D]):
         self._clock = clock
         self._random = random
         self._writer = writer
+        self._gate = gate
         self._lock = asyncio.Lock()
         self._rollup: RollupRef | None = None
         self._previous_rollup: RollupRef | None = None
@@ -231,6 +242,8 @@ class DurableState(Generic[S, D]):
 
     async def _append(self, entry: Entry, format: int, after: S) -> bool:
         """Append `entry`, which has this format and leads to the state `after`; False when another entry came first."""
+        if self._gate is not None and format > BASE_FORMAT:
+            await self._gate.require(format)
         entry = msgspec.structs.replace(entry, token=new_token(self._random), writer=self._writer)
         data = framed(_entry_encoder.encode(entry), format)
         expected = self.seqno or None

@@ -7,6 +7,7 @@ from functools import partial
 from storage.catalog.oids import OidBlocks
 from storage.catalog.store import CatalogStore
 from storage.clock import Clock, Randomness
+from storage.durable.formats import FormatGate
 from storage.durable.state import DurableState
 from storage.environment.background import Background
 from storage.environment.bootstrap import bootstrap
@@ -81,7 +82,9 @@ async def open_on_stores(
     """
     process = f"{process}-{random_text(random)[:8]}"
     record = await identify(consensus, random, blob)
-    env = _assemble(record.id, process, blob, consensus, clock, random, liveness, host, validate, retain_ms)
+    gate = FormatGate(consensus, clock, process, record.format)
+    await gate.enter()
+    env = _assemble(record.id, process, gate, blob, consensus, clock, random, liveness, host, validate, retain_ms)
     cache = env.cache
     await cache.durable.refresh()
     if CATALOG_SHARD not in cache.state.registered:
@@ -118,6 +121,7 @@ async def open_on_stores(
 def _assemble(
     id: str,
     process: str,
+    gate: FormatGate,
     blob: Blob,
     consensus: Consensus,
     clock: Clock,
@@ -130,10 +134,12 @@ def _assemble(
     """The parts of an environment, from the ground up. Reads and writes nothing."""
     parts = PartStore(blob, clock, random, process)
     durable: DurableState[TxnsState, TxnsDiff] = DurableState(
-        TXNS_KEY, TxnsMachine(), consensus=consensus, blob=blob, clock=clock, random=random, writer=process
+        TXNS_KEY, TxnsMachine(), consensus=consensus, blob=blob, clock=clock, random=random, writer=process, gate=gate
     )
     cache = TxnsCache(durable, consensus, clock, validate=validate)
-    make_handle = partial(DataShard, consensus=consensus, blob=blob, clock=clock, random=random, writer=process)
+    make_handle = partial(
+        DataShard, consensus=consensus, blob=blob, clock=clock, random=random, writer=process, gate=gate
+    )
     handles = ShardHandles(cache, make_handle)
     archives, retention = Archives(parts), Retention(cache, retain_ms)
     txns_shard = TxnsShard(cache, handles, process)

@@ -40,7 +40,7 @@ MOST_BUCKETS = 1 << 20
 MOST_FIELDS = 16
 
 
-class Term(Struct, frozen=True):
+class Term(Struct, frozen=True, forbid_unknown_fields=True):
     """One transform in a value of ``partition_by``."""
 
     transform: str

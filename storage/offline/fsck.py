@@ -14,6 +14,7 @@ from msgspec import Struct
 from storage.catalog.model import CatalogRecord, Constraint, Index, Relation
 from storage.catalog.oids import OID_KEY
 from storage.catalog.sequences import SEQUENCE_PREFIX
+from storage.catalog.store import decoded
 from storage.durable.registers import decode_register
 from storage.durable.state import Entry, unframed
 from storage.environment.identity import COMPLETE_KEY, MARKER_KEY, check_marker
@@ -311,7 +312,7 @@ class Fsck:
                         live[row[ROW_ID]] = (row["c1"], row["c2"])
                     else:
                         live.pop(row[ROW_ID], None)
-            return [msgspec.msgpack.decode(data, type=CatalogRecord) for oid, data in live.values() if oid]
+            return [decoded(oid, data) for oid, data in live.values() if oid]
         except (CorruptData, msgspec.MsgspecError) as error:
             self._problem("catalog", str(error))
             return []

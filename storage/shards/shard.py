@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from storage.clock import Clock, Randomness
-from storage.durable.state import Abandon, DurableState
+from storage.durable.state import Abandon, DurableState, Gate
 from storage.errors import AsOfNotReadable, UnknownShard, not_readable
 from storage.ids import ShardId
 from storage.shards.parts import Part
@@ -150,6 +150,7 @@ class DataShard:
         clock: Clock,
         random: Randomness,
         writer: str,
+        gate: Gate | None = None,
     ) -> None:
         self.shard = shard
         self.durable: DurableState[ShardState, ShardDiff] = DurableState(
@@ -160,6 +161,7 @@ class DataShard:
             clock=clock,
             random=random,
             writer=writer,
+            gate=gate,
         )
         self._clock = clock
         self._consensus = consensus

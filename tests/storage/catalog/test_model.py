@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from storage.catalog import store
 from storage.catalog.model import (
     CatalogRecord,
     CatalogSnapshot,
@@ -13,7 +14,9 @@ from storage.catalog.model import (
     Constraint,
     Index,
     Relation,
+    Schema,
 )
+from storage.errors import NewerFormat
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
 
@@ -104,3 +107,18 @@ EARLIER = (
 @pytest.mark.parametrize(("stored", "record"), EARLIER)
 def test_a_record_of_an_earlier_version_is_read(stored: str, record: CatalogRecord) -> None:
     assert msgspec.msgpack.decode(bytes.fromhex(stored), type=CatalogRecord) == record
+
+
+def test_what_a_later_version_says_of_an_object_is_refused_by_name() -> None:
+    known = msgspec.msgpack.encode(Schema(oid=17, name="s", owner=10))
+    assert store.decoded(17, known) == Schema(oid=17, name="s", owner=10)
+    fields = msgspec.msgpack.decode(known)
+    column = msgspec.to_builtins(Column(attnum=1, name="c", type_oid=23))
+    relation = msgspec.to_builtins(Relation(oid=17, name="t", schema=1, owner=10, kind="r", columns=()))
+    for later in (
+        {**fields, "later": 1},
+        {**fields, "type": "later"},
+        {**relation, "columns": [{**column, "later": 1}]},
+    ):
+        with pytest.raises(NewerFormat, match=r"object 17 .*later.*upgrade Tidegate"):
+            store.decoded(17, msgspec.msgpack.encode(later))
