@@ -14,7 +14,9 @@ from planner.ir.nodes import ArrayConstructor, Literal, Scalar, Subscript
 from planner.resolution.casting import coerce, coerce_to_target, explicit_cast, resolve_unknown
 from planner.resolution.coercion import Context, can_coerce
 from planner.resolution.operators import make_operator
+from planner.resolution.scope import renamed_column
 from planner.resolution.statement import Handler, Level
+from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.base_types import HSTORE, base_type, kind_of
 from planner.types.type_names import array_of, format_type, subscript_element, type_row
@@ -23,9 +25,21 @@ from planner.types.user_types import attributes, kept_field, kept_schema
 
 
 def _indirection(level: Level, tree: Tree) -> Scalar:
+    steps = list(tree.indirection)
+    if tree.arg.HasField("column_ref") and steps[0].HasField("string"):
+        parts = strings(tree.arg.column_ref.fields) if _is_plain(tree.arg.column_ref.fields) else ()
+        if len(parts) == 1:
+            location = tree.arg.column_ref.location
+            column = renamed_column(level, parts[0], steps[0].string.sval, location)
+            if column is not None:
+                return apply_indirection(level, column, steps[1:], location)
     scalar = bind(level, tree.arg)
     location = level.statement.location(scalar)
-    return apply_indirection(level, scalar, list(tree.indirection), location)
+    return apply_indirection(level, scalar, steps, location)
+
+
+def _is_plain(fields: Sequence[Any]) -> bool:
+    return all(field.HasField("string") for field in fields)
 
 
 def apply_indirection(level: Level, scalar: Scalar, steps: list[Any], location: int) -> Scalar:

@@ -36,6 +36,7 @@ from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.type_names import element_of, format_type
 from planner.types.types import BOOL, RECORD, SqlType
+from planner.types.user_types import attributes
 
 
 def _sub_link(level: Level, tree: Tree) -> Scalar:
@@ -72,9 +73,11 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
     symbol = operator_symbol(level, names, location)
     symbol = "<>" if symbol == "!=" else symbol
     test = bind(level, tree.testexpr)
-    args = test.items if isinstance(test, RowConstructor) else (test,)
+    is_written_out = isinstance(test, RowConstructor) and tree.testexpr.HasField("row_expr")
+    args = test.items if is_written_out else (test,)
     _check_width(level, rel, len(args), location)
-    if len(args) > 1 and symbol not in ("=", "<>"):
+    is_of_rows = len(args) > 1 or (attributes(test.type.oid) is not None and len(rel.fields) == 1)
+    if is_of_rows and symbol not in ("=", "<>"):
         raise FeatureNotSupported(
             f"row comparison {symbol} with a subquery is not supported", position=statement.position(location)
         )

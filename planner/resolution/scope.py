@@ -223,21 +223,39 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
     if item.scalar_function:
         return reference(level, item.columns[0].expr, location)
     items = tuple(reference(level, column.expr, location) for column in item.columns)
-    names = tuple(column.name for column in item.columns)
-    row = RowConstructor(items=items, names=names, type=_row_type(item), nullable=item.nullable)
+    type = _row_type(item)
+    fields = attributes(type.oid) or item.columns
+    names = tuple(field.name for field in fields)
+    row = RowConstructor(items=items, names=names, type=type, nullable=item.nullable)
     if item.alias is not None:
         first = item.columns[0].field if item.columns else None
         level.statement.written_as(row, WholeRow(name=item.alias, first=None if first is None else first.id))
     return level.statement.at(row, location)
 
 
+def renamed_column(level: Level, row: str, name: str, location: int) -> Scalar | None:
+    """`(row).name` of a FROM item whose columns have other names than its table's: it goes by those that they have
+    here. None where `row` is something else. 42703."""
+    if find_column(level, row, location) is not None:
+        return None
+    item = find_item(level, None, row, location)
+    if item is None or item.scalar_function or not item.relation_oid:
+        return None
+    fields = attributes(_row_type(item).oid)
+    if fields is None or [field.name for field in fields] == [column.name for column in item.columns]:
+        return None
+    column = item_column(level, item, name, location)
+    if column is None:
+        raise missing_column(level, row, name, location)
+    return column
+
+
 def _row_type(item: NsItem) -> SqlType:
-    """The type of a FROM item's rows: a table's or view's own, else record. (So it is where columns have other names
-    here than there, by which their fields are to be found.)"""
+    """The type of a FROM item's rows: a table's or view's own, whatever its columns are called here; else record."""
     if item.relation_oid:
         oid = row_type_oid(item.relation_oid)
         fields = attributes(oid)
-        if fields is not None and [field.name for field in fields] == [column.name for column in item.columns]:
+        if fields is not None and len(fields) == len(item.columns):
             return SqlType(oid)
     return SqlType(RECORD)
 
