@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
 from planner.statements import foreign as ft
 from planner.statements import records as st
+from planner.syntax.object_kinds import words_of
 
 _FIXED: dict[type, str] = {
     BoundQuery: "SELECT",
@@ -110,7 +111,7 @@ def command_tag(statement: object) -> str:
         case st.AlterRoutine(routine=routine):
             return f"ALTER {routine.kind.upper()}"
         case st.Drop(kind=kind):
-            return f"DROP {kind.upper()}"
+            return f"DROP {words_of(kind)}"
         case st.AlterTable(kind=kind) | st.RenameColumn(kind=kind) | st.RenameRelation(kind=kind):
             return f"ALTER {kind.upper()}"
         case st.SetSchema(kind=kind) | st.AlterOwner(kind=kind) | st.ChangeTypeOwner(kind=kind):

@@ -36,6 +36,7 @@ from planner.errors import (
 from planner.extensions.available import PLPGSQL
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier, quote_literal
+from planner.syntax.object_kinds import words_of
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.access import Policy
 from storage.catalog.model import (
@@ -81,7 +82,7 @@ async def drop(running: Running, statement: st.Drop) -> None:
             if not _without_schema(running, statement, name):
                 notify(running, f'{statement.kind} "{name}" does not exist, skipping')
     else:
-        raise FeatureNotSupported(f"DROP {statement.kind.upper()} is not supported")
+        raise FeatureNotSupported(f"DROP {words_of(statement.kind)} is not supported")
 
 
 def _check_concurrent(running: Running, statement: st.Drop) -> None:

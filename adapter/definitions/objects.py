@@ -44,6 +44,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.statements import records as st
+from planner.syntax.object_kinds import words_of
 from planner.types.table_indexes import is_taken
 from storage.catalog.model import (
     CatalogRecord,
@@ -241,7 +242,7 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             require_owner(running, relation, "relation")
             return _constraint(catalog, relation, statement.name).oid, 0
         case _:
-            raise FeatureNotSupported(f"COMMENT ON {statement.kind.upper()} is not supported")
+            raise FeatureNotSupported(f"COMMENT ON {words_of(statement.kind)} is not supported")
 
 
 def _with_columns(running: Running, catalog: CatalogSnapshot, name: st.QualifiedName) -> Relation:

@@ -73,8 +73,7 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
     symbol = operator_symbol(level, names, location)
     symbol = "<>" if symbol == "!=" else symbol
     test = bind(level, tree.testexpr)
-    is_written_out = isinstance(test, RowConstructor) and tree.testexpr.HasField("row_expr")
-    args = test.items if is_written_out else (test,)
+    args = test.items if isinstance(test, RowConstructor) and tree.testexpr.HasField("row_expr") else (test,)
     _check_width(level, rel, len(args), location)
     is_of_rows = len(args) > 1 or (attributes(test.type.oid) is not None and len(rel.fields) == 1)
     if is_of_rows and symbol not in ("=", "<>"):

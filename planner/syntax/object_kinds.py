@@ -57,3 +57,14 @@ OBJECT_KINDS = RELATION_KINDS | {
     pb.OBJECT_USER_MAPPING: "user mapping",
     pb.OBJECT_LARGEOBJECT: "large object",
 }
+
+
+def words_of(kind: str) -> str:
+    """What statements and command tags call a kind of objects."""
+    return _WORDS.get(kind) or kind.upper()
+
+
+_WORDS = {
+    "statistics object": "STATISTICS",
+    "foreign-data wrapper": "FOREIGN DATA WRAPPER",
+}

@@ -10,7 +10,7 @@ from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, qualified_name, role_name, strings
-from planner.syntax.object_kinds import ALTERED_KINDS, OBJECT_KINDS, RELATION_KINDS
+from planner.syntax.object_kinds import ALTERED_KINDS, OBJECT_KINDS, RELATION_KINDS, words_of
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import check_collatable, check_collation, resolve_type_name
@@ -201,7 +201,7 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if name == "server":
         return st.RenameObject(kind=name, name=tree.object.string.sval, new_name=tree.newname)
     if name not in ("schema", "database", "role", "constraint", "policy"):
-        raise FeatureNotSupported(f"ALTER {(name or 'object').upper()} RENAME is not supported")
+        raise FeatureNotSupported(f"ALTER {words_of(name or 'object')} RENAME is not supported")
     relation = qualified_name(tree.relation, parsed) if name in ("constraint", "policy") else None
     return st.RenameObject(
         kind=name,
@@ -240,7 +240,7 @@ def _alter_owner(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         name = name_from_list(tree.object.list.items)
         return st.ChangeTypeOwner(name=name, owner=role_name(tree.newowner), kind=kind)
     if kind not in ("schema", "database", "server"):
-        raise FeatureNotSupported(f"ALTER {(kind or 'object').upper()} OWNER is not supported")
+        raise FeatureNotSupported(f"ALTER {words_of(kind or 'object')} OWNER is not supported")
     return st.AlterOwner(kind=kind, name=tree.object.string.sval, owner=role_name(tree.newowner))
 
 

@@ -41,7 +41,7 @@ def text_template(ctx: Context, source: SqlType) -> str:
     plain = f"CAST({{0}} AS {text})"
     if oid in _PLAIN_OIDS:
         return plain
-    if oid in _TEXT_OIDS:
+    if oid in _TEXT_OIDS or oid == types.ANYARRAY:
         return "{0}"
     if oid == types.NUMERIC:
         return "{0}" if is_wide(source) else ctx.dialect.shown("{0}", source)

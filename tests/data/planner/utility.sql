@@ -142,3 +142,5 @@ prepare p(nosuch) as select 1
 comment on table t is ''
 select 1 into x
 select a, count(*) into temp y from t group by a
+DROP STATISTICS IF EXISTS s
+ALTER TABLE t NOT OF
