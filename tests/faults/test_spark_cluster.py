@@ -164,3 +164,40 @@ def test_a_lost_executor_costs_time_and_leaves_nothing(
     while row_count(files, parts(files) - before) != 1_440_000:
         assert time.monotonic() < deadline
         time.sleep(1)
+
+
+def test_a_killed_driver_costs_time_and_leaves_nothing(server: TidegateServer, place: ObjectPlace) -> None:
+    files = place.open()
+    tags: list[str | None] = []
+    failures: list[BaseException] = []
+
+    def insert() -> None:
+        try:
+            with psycopg.connect(server.dsn(), autocommit=True) as connection:
+                tags.append(
+                    connection.execute(
+                        "INSERT INTO driven SELECT a.n, b.n, repeat(a.text, 40) FROM drivers a, drivers b"
+                    ).statusmessage
+                )
+        except psycopg.Error as error:
+            failures.append(error)
+
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE drivers AS SELECT g AS n, 'x' || g AS text FROM generate_series(1, 1200) g")
+        connection.execute("CREATE TABLE driven (a int, b int, text text)")
+        before = parts(files)
+        statement = threading.Thread(target=insert)
+        statement.start()
+        while statement.is_alive() and parts(files) == before:
+            time.sleep(0.02)
+        server.kill_spark()
+        assert statement.is_alive()
+        statement.join(timeout=600)
+        assert not statement.is_alive()
+        assert (tags, failures) == (["INSERT 0 1440000"], [])
+        answer = connection.execute("SELECT count(*), sum(a::bigint * b) FROM driven").fetchone()
+        assert answer == (1_440_000, 720_600**2)
+    deadline = time.monotonic() + 60
+    while row_count(files, parts(files) - before) != 1_440_000:
+        assert time.monotonic() < deadline
+        time.sleep(1)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
+
 from tests.support.postgres import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,6 +128,13 @@ class TidegateServer:
             self.process.wait()
             self.process = None
             self.running.discard(self)
+
+    def kill_spark(self) -> None:
+        """SIGKILL to the process of Spark that this one has started."""
+        assert self.process is not None
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        (java,) = [one for one in below if "org.apache.spark.deploy.SparkSubmit" in one.cmdline()]
+        java.kill()
 
     def stop(self) -> int:
         """SIGTERM, and the exit status once it has drained."""

@@ -19,7 +19,7 @@ import psutil
 from adapter.engines.spark.gateway import find_java
 from tests.support.postgres import free_port
 
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 240
 SDK = "2.35.4"
 """Of the libraries that Hadoop's file system for S3 was built with. Their bundle has those of all services, 600 MB;
 these are what it needs."""

@@ -87,6 +87,10 @@ class _Execution(Struct, eq=False):
             raise canceled()
 
 
+class SparkStopped(ObjectNotInPrerequisiteState):
+    """Spark's process ended under a statement."""
+
+
 class SparkEngine:
     """`Engine` on Spark. `start` begins to start it in the background; the first statement waits for it.
 
@@ -210,12 +214,10 @@ class SparkEngine:
         """See `Engine.execute`."""
         shape = ResultShape(query.rel.fields)
         with self._execution(query, tables, params, context) as execution:
-            spark = await self._runtime.ready()
-            scans = await self._scans(query, tables)
             bound = size_bound(query, tables, params)
             few = bound.grouped or (bound.rows is not None and bound.rows <= FEW_ROWS)
 
-            def run() -> list[RecordBatch] | SpooledResult:
+            def run(spark: Spark, scans: Mapping[int, SparkScan]) -> list[RecordBatch] | SpooledResult:
                 with self._statement(spark, execution, scans, query, params, context, extra) as statement:
                     if bound.collectable:
                         try:
@@ -224,7 +226,7 @@ class SparkEngine:
                             log.info("spark.spooled", token=context.token)
                     return self._spool(statement, query)
 
-            result = await self._step(execution, run)
+            result = await self._carry_out(execution, query, tables, run)
             if isinstance(result, SpooledResult):
                 try:
                     more = True
@@ -260,15 +262,14 @@ class SparkEngine:
         scratch = self._blob_scratch() / str(next(self._numbers))
         outputs = [outputs_of(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
-            spark = await self._runtime.ready()
-            scans = await self._scans(query, tables)
 
-            def run() -> list[Path]:
+            def run(spark: Spark, scans: Mapping[int, SparkScan]) -> list[Path]:
+                shutil.rmtree(scratch, ignore_errors=True)
                 with self._statement(spark, execution, scans, query, params, context, None) as statement:
                     return write_sets(spark, statement.frame(), scratch, outputs, layout)
 
             try:
-                folders = await self._step(execution, run)
+                folders = await self._carry_out(execution, query, tables, run)
                 return [await self._adopt(folder, shard) for folder in folders]
             finally:
                 await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
@@ -288,14 +289,12 @@ class SparkEngine:
         """`write` by executors that reach `store` by themselves."""
         sets = [file_set(query, *pair, layout) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
-            spark = await self._runtime.ready()
-            scans = await self._scans(query, tables)
 
-            def run() -> WrittenSets:
+            def run(spark: Spark, scans: Mapping[int, SparkScan]) -> WrittenSets:
                 with self._statement(spark, execution, scans, query, params, context, None) as statement:
                     return self._stored(store, statement, sets, shard)
 
-            written = await self._step(execution, run)
+            written = await self._carry_out(execution, query, tables, run)
         return [
             [
                 WrittenPart(key=f.key, rows=f.row_count, bytes=f.byte_count, checksum=f.checksum, footer=f.footer)
@@ -362,6 +361,24 @@ class SparkEngine:
             oid: await prepare_scan(tables[oid], row_ids=row_ids, reader=self._env.reader, deleted=self._deleted)
             for oid, row_ids in needs.tables.items()
         }
+
+    async def _carry_out(
+        self,
+        execution: _Execution,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        work: Callable[[Spark, Mapping[int, SparkScan]], T],
+    ) -> T:
+        """What `work` gives, inside Spark. It is done again, once, when Spark ended under it: nobody has seen anything
+        of it, and what its tasks have written has names that nothing refers to."""
+        spark = await self._runtime.ready()
+        scans = await self._scans(query, tables)
+        try:
+            return await self._step(execution, lambda: work(spark, scans))
+        except SparkStopped:
+            log.warning("spark.carried_out_again", group=execution.group)
+        again = await self._runtime.ready()
+        return await self._step(execution, lambda: work(again, scans))
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
         """Runs `work` on a thread of the runtime, once there is a slot for it. When the caller is cancelled so are the
@@ -455,9 +472,10 @@ class SparkEngine:
             # NOTE: asked before the JVM is given up, which knows what was wrong.
             told, broken = told_error(error), spark.give_up_if_broken()
             if told is None or (broken and not isinstance(told, OutOfMemory)):
-                raise ObjectNotInPrerequisiteState(
+                raise SparkStopped(
                     "the Spark engine stopped while it ran the statement",
-                    hint="It is started again by the next statement.",
+                    detail="It was started again, and stopped again.",
+                    hint="Spark's log says why.",
                 ) from error
             raise told from error
 

@@ -175,7 +175,7 @@ async def test_a_jvm_with_a_statement_that_does_not_stop_is_replaced(
     assert spark_runtime.current() is not before
 
 
-async def test_a_context_that_stops_under_a_statement_is_replaced(
+async def test_a_statement_whose_context_stops_is_carried_out_again(
     world: World, spark: SparkEngine, spark_runtime: SparkRuntime
 ) -> None:
     table = await world.table(("a", INT8), ("b", TEXT))
@@ -185,10 +185,30 @@ async def test_a_context_that_stops_under_a_statement_is_replaced(
     running = spark_runtime.current()
     assert running is not None
     running.context.stop()
-    with pytest.raises(ObjectNotInPrerequisiteState, match="stopped while it ran the statement"):
-        await world.rows(spark, reading, tables)
+    # The statement is carried out again.
     assert await world.rows(spark, reading, tables) == [(1, "x")]
     assert spark_runtime.current() is not running
+
+
+async def test_a_statement_is_carried_out_again_only_once(
+    world: World, spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(1, "x")], as_file=True)
+    reading, tables = query(scan(table), table), {table.oid: await world.input(table)}
+    enter, attempts = Spark.enter, []
+
+    def end(self: Spark, mode: Mode, group: str, *, pool: str | None = None) -> None:
+        attempts.append(group)
+        self.gateway.kill()
+        enter(self, mode, group, pool=pool)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Spark, "enter", end)
+        with pytest.raises(ObjectNotInPrerequisiteState, match="stopped while it ran the statement"):
+            await world.rows(spark, reading, tables)
+    assert len(attempts) == 2
+    assert await world.rows(spark, reading, tables) == [(1, "x")]
 
 
 async def test_settings_of_users(
