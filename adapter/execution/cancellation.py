@@ -23,17 +23,23 @@ from storage.errors import StorageError
 class CancelScope:
     """One statement's scope. Not re-entrant; belongs to the event loop."""
 
-    __slots__ = ("_cancelled", "_cancelling", "_task", "reason")
+    __slots__ = ("_cancelled", "_cancelling", "_is_done", "_task", "reason")
 
     def __init__(self) -> None:
         self.reason: SqlError | None = None
         self._task: asyncio.Task[object] | None = None
         self._cancelled = False
         self._cancelling = 0
+        self._is_done = False
+
+    def done(self) -> None:
+        """What the statement does has been done, and its rows are there: whatever reason there is, or comes, it is too
+        late."""
+        self._is_done, self.reason = True, None
 
     def request(self, reason: SqlError) -> None:
         """Interrupt the statement with `reason`; the first reason stays."""
-        if self.reason is not None:
+        if self.reason is not None or self._is_done:
             return
         self.reason = reason
         if self._task is not None and self._task is not asyncio.current_task():

@@ -323,6 +323,9 @@ class StatementLife:
                         if isinstance(outcome, Command) or (isinstance(outcome, RowsOutcome) and not outcome.streaming):
                             if commit:
                                 await self.commit_if_implicit()
+                                if isinstance(outcome, RowsOutcome) and self.state.transaction is None:
+                                    # NOTE: whoever cancels it now, it has been committed, and its rows are due.
+                                    running.scope.done()
                             if isinstance(outcome, Command):
                                 self.end()
                 return outcome

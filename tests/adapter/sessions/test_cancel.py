@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
 from adapter.plans import plan_cache
 from adapter.sessions import statement_life
+from adapter.transactions.group_commit import GroupCommitter
 from planner.errors import SerializationFailure, SqlError
 from tests.adapter.harness import Client
 
@@ -106,3 +107,23 @@ async def test_a_cancel_between_two_attempts(client: Client, monkeypatch: pytest
 async def test_a_cancel_of_nothing_does_nothing(client: Client) -> None:
     client.session.cancel()
     assert await client.value("select 1") == 1
+
+
+async def test_a_cancel_while_a_statement_commits_fails_neither_it_nor_its_rows(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.run("CREATE TABLE raised (id int PRIMARY KEY, n int); INSERT INTO raised VALUES (1, 0)")
+    commit = GroupCommitter.commit
+
+    async def cancelled(self: GroupCommitter, request: Any) -> Any:
+        found = await commit(self, request)
+        asyncio.get_running_loop().call_soon(client.session.cancel)
+        # As the committer itself, when the outcome is decided.
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
+        return found
+
+    monkeypatch.setattr(GroupCommitter, "commit", cancelled)
+    assert await client.rows("UPDATE raised SET n = n + 1 WHERE id = 1 RETURNING n") == [(1,)]
+    assert await client.tag("UPDATE raised SET n = n + 1 WHERE id = 1") == "UPDATE 1"
+    assert await client.rows("SELECT n FROM raised") == [(2,)]
