@@ -1,4 +1,4 @@
-"""A Spark cluster on the object stores of Azure and Google: their emulators, through Hadoop's connectors."""
+"""A Spark cluster on Azure's object store: its emulator, through Hadoop's connector."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ import psycopg
 import pytest
 
 from storage.stores.object_place import ObjectPlace
-from tests.clients_basic.client import run_tool
 from tests.faults.test_spark_cluster import QUERIES, STATEMENTS, parts
-from tests.storage.cloud_emulators import CACHE, AzureServer, GoogleServer, asked_for
+from tests.storage.cloud_emulators import AzureServer, asked_for
 from tests.support.postgres import start_postgres
 from tests.support.server import TidegateServer
 from tests.support.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.skipif(not asked_for(), reason="make clouds installs what it needs")
-
-GOOGLE = "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26:jar:shaded"
-"""Google's own connector: Hadoop's reaches no emulator."""
 
 
 @pytest.fixture
@@ -31,31 +27,8 @@ def azure() -> Iterator[tuple[ObjectPlace, dict[str, str]]]:
     server.stop()
 
 
-@pytest.fixture
-def google(tmp_path: Path) -> Iterator[tuple[ObjectPlace, dict[str, str]]]:
-    """A place in fake-gcs-server, and what Spark is told besides: it asks nobody for a token."""
-    server = GoogleServer(tmp_path)
-    jars = CACHE / "gcs-connector"
-    if not list(jars.glob("*.jar")):
-        jars.mkdir(parents=True, exist_ok=True)
-        output = f"-DoutputDirectory={jars}"
-        run_tool("mvn", "-q", "dependency:copy", f"-Dartifact={GOOGLE}", output, cwd=CACHE, timeout_s=600)
-    (jar,) = jars.glob("*.jar")
-    settings = {
-        "spark.jars": str(jar),
-        "spark.hadoop.fs.gs.auth.type": "UNAUTHENTICATED",
-        "spark.hadoop.fs.gs.auth.service.account.enable": "false",
-        "spark.hadoop.fs.gs.auth.null.enable": "true",
-        "spark.hadoop.fs.gs.storage.root.url": server.json_endpoint + "/",
-        "spark.hadoop.fs.gs.project.id": "p",
-    }
-    yield server.new_place(), settings
-    server.stop()
-
-
-@pytest.mark.parametrize("store", ["azure", "google"])
-def test_executors_read_and_write_the_store(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> None:
-    place, settings = request.getfixturevalue(store)
+def test_executors_read_and_write_the_store(azure: tuple[ObjectPlace, dict[str, str]], tmp_path: Path) -> None:
+    place, settings = azure
     options = [part for pair in place.options.items() for part in ("--blob-option", "=".join(pair))]
     with SparkCluster(tmp_path / "cluster", settings=settings) as cluster:
         temporary = tmp_path / "temporary"
