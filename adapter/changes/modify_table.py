@@ -48,6 +48,7 @@ from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
 from adapter.changes.together import rows_of_all
+from adapter.changes.whole_parts import whole_parts, without_parts
 from adapter.execution.statement import NotTogether, Outcome, RowsOutcome, Running
 from adapter.plans.computed.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan, has_acting_calls
@@ -236,12 +237,24 @@ class Change:
             return
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
         _check_constants(read.query.rel, read.params)
-        if self._may_be_written_by_engine() and read.writer is not None:
+        by_engine = self._may_be_written_by_engine()
+        whole: tuple[Part, ...] = ()
+        rest: PreparedRead | None = read
+        if by_engine and isinstance(statement, BoundDelete):
+            whole = await whole_parts(running, read, self.target)
+            if whole:
+                await lock_whole_table(running, self.target)
+                rest = without_parts(read, self.target, whole)
+        if rest is not None and by_engine and read.writer is not None:
             if not isinstance(statement, BoundInsert):
                 await lock_whole_table(running, self.target)
-            await self._write_by_engine(read)
-        else:
-            await self._read_then_write(read)
+            await self._write_by_engine(rest)
+        elif rest is not None:
+            await self._read_then_write(rest)
+        # NOTE: when the others are locked: what begins again has written nothing.
+        for part in whole:
+            self._txn.delete_whole(self.target.shard, part)
+            self._rows += part.rows
 
     async def _change_together(self) -> None:
         """Change what the statement and those beside it change."""

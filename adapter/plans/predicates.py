@@ -383,13 +383,15 @@ def exact_conditions(scalar: ir.Scalar) -> tuple[Condition, ...] | None:
     return None if found is None else (found,)
 
 
-def exact_conjunction(scalar: ir.Scalar, columns: Mapping[int, str]) -> Conjunction | None:
-    """The comparisons that `scalar`, without parameters, is the conjunction of; None when it says more than they can.
-    `columns` are the physical columns of its fields."""
+def exact_conjunction(
+    scalar: ir.Scalar, columns: Mapping[int, str], params: Sequence[ir.Literal] = ()
+) -> Conjunction | None:
+    """The comparisons that `scalar` is the conjunction of; None when it says more than they can. `columns` are the
+    physical columns of its fields."""
     conditions = exact_conditions(scalar)
     if conditions is None:
         return None
-    bound = [_bind(condition, columns, ()) for condition in conditions]
+    bound = [_bind(condition, columns, params) for condition in conditions]
     return tuple([found[0] for found in bound]) if all(len(found) == 1 for found in bound) else None
 
 

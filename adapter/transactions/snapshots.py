@@ -32,6 +32,7 @@ from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.parts import Part
+from storage.shards.whole_deletions import remaining
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ async def _parts(
     if own:
         inserts += tuple(part for part in own if part.kind == "insert")
         deletes += tuple(part for part in own if part.kind == "delete")
+        return remaining(inserts, deletes)
     return inserts, deletes
 
 

@@ -76,13 +76,16 @@ class FormatGate:
 
         self.written = (await self._register.change(propose)).written
 
+    async def allows(self, format: int) -> bool:
+        """Whether this format may be written by now: asks the store where it was not yet when last asked."""
+        if format > self.written:
+            value = await self._register.read()
+            self.written = self.written if value is None else value.written
+        return format <= self.written
+
     async def require(self, format: int) -> None:
         """Raises FormatNotYet unless this format may be written by now."""
-        if format <= self.written:
-            return
-        value = await self._register.read()
-        self.written = self.written if value is None else value.written
-        if format > self.written:
+        if not await self.allows(format):
             raise FormatNotYet(
                 f"this needs format {format}, and format {self.written} is the newest that may be written as long as"
                 " servers of an earlier version may be at work; when all have been replaced, run"

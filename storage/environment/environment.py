@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from storage.catalog.oids import OidBlocks
 from storage.catalog.store import CatalogStore
 from storage.clock import Clock, Randomness
+from storage.durable.formats import FormatGate
 from storage.environment.background import Background
 from storage.environment.committing import Committer
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
@@ -61,6 +62,7 @@ class Environment:
 
     id: str
     process: str
+    formats: FormatGate
     blob: Blob
     consensus: Consensus
     clock: Clock

@@ -231,6 +231,7 @@ def _assemble(
     return Environment(
         id=id,
         process=process,
+        formats=gate,
         blob=blob,
         consensus=consensus,
         clock=clock,

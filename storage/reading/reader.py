@@ -40,6 +40,7 @@ from storage.shards.shard import (
     snapshot_of,
 )
 from storage.shards.shard_state import ShardState, apply_op, check
+from storage.shards.whole_deletions import remaining
 from storage.timestamps.csn import Csn
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
@@ -278,11 +279,15 @@ def _continued(whole: _Whole | None, view: _View, as_of: Csn) -> ShardSnapshot |
     if whole.base is not view.base:
         # Files may have got key runs.
         inserts = tuple([part if part.key is None else state.parts[part.id] for part in inserts])
+    inserts, deletes = remaining(
+        inserts + tuple([part for part in new if part.kind == "insert" and part.rows]),
+        tuple([part for part in new if part.kind == "delete" and part.rows]),
+    )
     return ShardSnapshot(
         shard=snapshot.shard,
         as_of=as_of,
         schema=snapshot.schema if state.schemas is before.schemas else state.schemas[-1].schema(),
         schemas=state.schemas,
-        inserts=inserts + tuple([part for part in new if part.kind == "insert" and part.rows]),
-        deletes=snapshot.deletes + tuple([part for part in new if part.kind == "delete" and part.rows]),
+        inserts=inserts,
+        deletes=snapshot.deletes + deletes,
     )

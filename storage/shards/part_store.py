@@ -37,12 +37,14 @@ from storage.shards.links import as_stored
 from storage.shards.partitions.transforms import PartitionField, PartitionValue, common_values
 from storage.shards.parts import (
     INLINE_LIMIT_BYTES,
+    ROW_ID,
     Part,
     PartDigest,
     RowIdRange,
     RunRef,
     UploadedPart,
     arrow_bytes,
+    default_columns,
     file_part,
     fingerprint,
     inline_part,
@@ -365,7 +367,7 @@ class PartStore:
         shards have too."""
         found: set[str] = set()
         for write in writes:
-            keys = [file.key for part in write.parts for file in _files(part)]
+            keys = [file.key for part in write.parts if not part.whole for file in _files(part)]
             if keys:
                 own = parts_prefix(write.shard)
                 found.update([key.rsplit("/", 1)[-1].rpartition("-")[0] for key in keys if key.startswith(own)])
@@ -389,6 +391,11 @@ class PartStore:
     async def read(self, part: Part, columns: Sequence[str] | None = None, *, keep: bool = True) -> pa.Table:
         """The rows of `part`, with ``_row_id`` when asked; see `storage.shards.parts.read_table`. Cached, but not with
         `keep` False. Raises MissingBlob or CorruptPart when the stored bytes are not what the state recorded."""
+        if part.whole:
+            # The file is an insert part's too, which means something else by all columns.
+            columns = default_columns(part) if columns is None else columns
+            if list(columns) == [ROW_ID] and not part.has_row_id_column:
+                return pa.table({ROW_ID: pa.arange(part.first_row_id, part.first_row_id + part.rows)})
         # NOTE: row ids are assigned at append; one file or inline part may be seen before and after.
         source = part.key if part.inline is None else part.inline
         assert source is not None

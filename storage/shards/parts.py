@@ -5,7 +5,8 @@ the state itself. Its kind says what its rows mean:
 
 - ``insert``: the rows are in the shard from `csn` on. A row's id is ``first_row_id + position``, or what the
   hidden column ``_row_id`` says when `has_row_id_column` (files that compaction wrote).
-- ``delete``: first column ``_row_id``, then the rows' old values. The rows are gone from `csn` on.
+- ``delete``: first column ``_row_id``, then the rows' old values. The rows are gone from `csn` on. One that is
+  `whole` has the file of an insert part, all of whose rows it deletes (`storage.shards.whole_deletions`).
 
 Physical columns are named ``c<attnum>``. A part lists every column it holds in `stats`, so a reader knows
 without opening it which columns it lacks (added later) and which rows it cannot contain.
@@ -60,7 +61,7 @@ TEXTS = ("str", "bytes")
 _LONG_BYTES = 1 << 20
 """A column with more bytes than that, and than a kibibyte for each row, may have texts that are long."""
 _DICTIONARY_SAMPLE_ROWS = 4096
-_ROW_GROUP_ROWS = 1 << 19
+_ROW_GROUP_ROWS = 1 << 17
 _KEYED_ROW_GROUP_ROWS = 1 << 16
 """Rows of a row group where rows are read by key: such a reading decodes one row group."""
 
@@ -135,6 +136,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     readable_from: Csn = Csn(0)
     link: Link | None = None
     partition: tuple[PartitionValue, ...] = ()
+    whole: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -150,7 +152,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def row_id_bounds(self) -> tuple[int, int]:
         """Smallest and largest row id in the part (inclusive)."""
-        if self.kind == "insert" and not self.has_row_id_column:
+        if (self.kind == "insert" or self.whole) and not self.has_row_id_column:
             return self.first_row_id, self.first_row_id + self.rows - 1
         stats = self.stats[ROW_ID]
         if not isinstance(stats.min, int) or not isinstance(stats.max, int):

@@ -31,6 +31,7 @@ from storage.shards.shard_state import (
     ShardOp,
     ShardState,
 )
+from storage.shards.whole_deletions import remaining
 from storage.shards.writes import Write
 from storage.stores.blob import Blob
 from storage.stores.consensus import Consensus
@@ -108,13 +109,17 @@ def snapshot_of(state: ShardState, as_of: Csn) -> ShardSnapshot:
 
 def snapshot_among(parts: Sequence[Part], state: ShardState, as_of: Csn) -> ShardSnapshot:
     """The snapshot at `as_of` that `parts`, in the order of their ids, make up."""
+    inserts, deletes = remaining(
+        tuple([part for part in parts if part.kind == "insert" and part.rows]),
+        tuple([part for part in parts if part.kind == "delete" and part.rows]),
+    )
     return ShardSnapshot(
         shard=state.shard,
         as_of=as_of,
         schema=state.schemas[-1].schema(),
         schemas=state.schemas,
-        inserts=tuple(part for part in parts if part.kind == "insert" and part.rows),
-        deletes=tuple(part for part in parts if part.kind == "delete" and part.rows),
+        inserts=inserts,
+        deletes=deletes,
     )
 
 

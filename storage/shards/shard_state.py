@@ -9,7 +9,8 @@ diff alone, so every process that applies the same diffs in the same order assig
 work out the effect of a committed write before anybody has copied it into the shard.
 
 Invariants (`check`): earliest <= since <= upper; part csn < upper; part ids and row ids are below their counters; ids
-of insert parts without a row-id column do not overlap; a garbage key is no live part's.
+of insert parts without a row-id column do not overlap; a garbage key is no live part's; `whole` has the deletions of
+whole parts that are among the parts.
 """
 
 from __future__ import annotations
@@ -171,6 +172,8 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     dropped: bool = False
     epoch: int = 0
     """How often the shard was fenced. A compaction swaps parts only in the epoch that it began in."""
+    whole: Map[str, int] = msgspec.field(default_factory=Map)
+    """By file, the delete part that has it and deletes all of its rows (`storage.shards.whole_deletions`)."""
     shared: Map[ShardId, str] = msgspec.field(default_factory=Map)
     """The shards that may refer to files of this one, each with the process that made it."""
 
@@ -265,6 +268,7 @@ def apply_op(state: ShardState, op: ShardOp) -> ShardState:
             return replace(
                 state,
                 parts=Map(),
+                whole=Map(),
                 holds=Map(),
                 history=Map(),
                 garbage=_buried(state, state_files(state)),
@@ -288,6 +292,10 @@ def _downgrade(state: ShardState, op: DowngradeSince) -> ShardState:
     for archive in over:
         history = history.delete(archive.key)
         files += [archive.key, *archive.files]
+    if files:
+        # A file may be of two parts, which went at different times.
+        kept = {key for archive in history.values() for key in archive.files}
+        files = [key for key in files if key not in kept and key not in state.whole]
     garbage = _buried(state, files)
     return msgspec.structs.replace(state, since=since, earliest=earliest, history=history, garbage=garbage)
 
@@ -301,6 +309,7 @@ def _append(state: ShardState, op: Append) -> ShardState:
     if op.schema is not None:
         schemas = (*schemas, schema_version(len(schemas), op.schema))
     parts, next_row_id, next_part_id = state.parts, state.next_row_id, state.next_part_id
+    whole, garbage = state.whole, state.garbage
     actual: dict[int, list[RowIdRange]] = {}
     # Inserts first: a delete part of the same commit may refer to them.
     for part in sorted(op.parts, key=lambda p: p.kind != "insert"):
@@ -313,6 +322,11 @@ def _append(state: ShardState, op: Append) -> ShardState:
             next_row_id += part.rows
         elif _has_provisional(part):
             placed = msgspec.structs.replace(placed, row_ids=tuple(actual.get(part.scope, ())))
+        if part.whole:
+            assert part.key is not None
+            whole = whole.set(part.key, next_part_id)
+            if part.key in garbage:
+                garbage = garbage.delete(part.key)
         parts = parts.set(next_part_id, placed)
         next_part_id += 1
     return msgspec.structs.replace(
@@ -322,6 +336,8 @@ def _append(state: ShardState, op: Append) -> ShardState:
         parts=parts,
         next_row_id=next_row_id,
         next_part_id=next_part_id,
+        whole=whole,
+        garbage=garbage,
     )
 
 
@@ -352,13 +368,16 @@ def _version_of(schemas: tuple[SchemaVersion, ...], part: Part) -> int:
 
 
 def _compact(state: ShardState, op: Compact) -> ShardState:
-    parts, next_part_id = state.parts, state.next_part_id
+    parts, next_part_id, whole = state.parts, state.next_part_id, state.whole
     gone: list[Part] = []
     for part_id in op.removed:
         if part_id not in parts:
             raise ValueError(f"compaction of part {part_id}, which is not in the shard")
-        gone.append(parts[part_id])
+        part = parts[part_id]
+        gone.append(part)
         parts = parts.delete(part_id)
+        if part.whole and part.key is not None:
+            whole = whole.delete(part.key)
     readable_from, history, kept = Csn(0), state.history, set[str]()
     if op.archive is not None:
         history = history.set(op.archive.key, msgspec.structs.replace(op.archive, until=state.since))
@@ -371,8 +390,12 @@ def _compact(state: ShardState, op: Compact) -> ShardState:
         placed = msgspec.structs.replace(part, id=next_part_id, readable_from=readable_from)
         parts = parts.set(next_part_id, placed)
         next_part_id += 1
-    garbage = _buried(state, [key for part in gone for key in part.files if key not in kept])
-    return msgspec.structs.replace(state, parts=parts, next_part_id=next_part_id, garbage=garbage, history=history)
+    if any(part.whole for part in gone):
+        kept = kept.union([part.key for part in parts.values() if part.key is not None])
+    files = [key for part in gone for key in part.files if key not in kept and key not in whole]
+    return msgspec.structs.replace(
+        state, parts=parts, next_part_id=next_part_id, garbage=_buried(state, files), history=history, whole=whole
+    )
 
 
 def _set_runs(state: ShardState, op: SetRuns) -> ShardState:
@@ -395,6 +418,7 @@ def check(state: ShardState) -> None:
     """Assert every invariant of the module's contract."""
     assert state.earliest <= state.since <= state.upper
     keys: set[str] = set()
+    assert dict(state.whole) == {part.key: part.id for part in state.parts.values() if part.whole}
     spans: list[tuple[int, int]] = []
     for part_id, part in state.parts.items():
         assert part.id == part_id < state.next_part_id
@@ -497,6 +521,7 @@ class ShardMachine:
             next_row_id=d.next_row_id,
             next_part_id=d.next_part_id,
             parts=Map({part.id: part for part in d.parts}),
+            whole=Map({part.key: part.id for part in d.parts if part.whole and part.key is not None}),
             holds=Map(d.holds),
             garbage=Map({item.key: item for item in d.garbage}),
             transitions=d.transitions,

@@ -14,6 +14,7 @@ from storage.durable.state import BASE_FORMAT
 from storage.ids import ShardId
 from storage.shards.links import LINKS_FORMAT
 from storage.shards.parts import RUNS_FORMAT, Part
+from storage.shards.whole_deletions import WHOLE_FORMAT
 from storage.timestamps.csn import Csn
 
 
@@ -47,5 +48,12 @@ class PromisedPart(msgspec.Struct, frozen=True, array_like=True):
 
 def format_of_parts(parts: Iterable[Part]) -> int:
     """The format (`storage.durable.state`) of what has `parts` in it."""
-    found = [LINKS_FORMAT if part.link is not None else RUNS_FORMAT for part in parts if part.runs or part.link]
-    return max(found, default=BASE_FORMAT)
+    found = BASE_FORMAT
+    for part in parts:
+        if part.whole:
+            return WHOLE_FORMAT
+        if part.link is not None:
+            found = LINKS_FORMAT
+        elif part.runs:
+            found = max(found, RUNS_FORMAT)
+    return found

@@ -42,6 +42,7 @@ from storage.shards.parts import (
     written_table,
 )
 from storage.shards.shard_state import encode_schema
+from storage.shards.whole_deletions import deletion_of
 from storage.shards.writes import ShardWrites
 from storage.timestamps.csn import Csn
 from storage.transactions.buffers import (
@@ -246,6 +247,12 @@ class Txn:
             self._buffer(shard).parts.append(part)
         self._changed(shard)
         return part
+
+    def delete_whole(self, shard: ShardId, part: Part) -> None:
+        """Delete all rows of the insert part `part`, none of which is deleted yet (`storage.shards.whole_deletions`).
+        The caller holds what it has read the part from until the transaction has ended."""
+        self._buffer(shard).parts.append(deletion_of(part))
+        self._changed(shard)
 
     def create_shard(self, shard: ShardId, schema: pa.Schema) -> None:
         """Create and register `shard` in this commit."""

@@ -71,6 +71,16 @@ def eligible(state: ShardState, kind: str) -> list[Part]:
     return [p for _, p in sorted(state.parts.items()) if p.kind == kind and p.csn <= state.since]
 
 
+def wholly_deleted(state: ShardState) -> tuple[int, ...]:
+    """The ids of the eligible parts that are deleted as a whole, and of their deletions: they go without being read."""
+    due = {key: number for key, number in state.whole.items() if state.parts[number].csn <= state.since}
+    if not due:
+        return ()
+    # NOTE: a deletion is never eligible before what it deletes.
+    inserts = {part.key: part.id for part in state.parts.values() if part.kind == "insert" and part.key in due}
+    return tuple(sorted([*inserts.values(), *(due[key] for key in inserts if key is not None)]))
+
+
 def deletions_due(state: ShardState) -> bool:
     """Whether it is worth reading the eligible delete parts to see what they hit."""
     deletes = eligible(state, "delete")

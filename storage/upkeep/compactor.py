@@ -131,6 +131,9 @@ class Compactor:
 
     async def _compact_once(self, handle: DataShard) -> int:
         state = handle.state
+        gone = compaction.wholly_deleted(state)
+        if gone:
+            return len(gone) if await self._swap(handle, state.epoch, gone, ()) else 0
         read = self._parts.read
         deleted: dict[int, compaction.RowIds] = {}
         small: dict[int, pa.Table] = {}

@@ -55,7 +55,8 @@ class SharedFiles:
             await handle.update(propose)
 
     async def unshared(self, handle: DataShard, keys: Iterable[str]) -> list[str]:
-        """Those of the files `keys`, which the shard itself needs no more, that no copy of it refers to."""
+        """Those of the files `keys`, which the shard itself needs no more, that no copy of it refers to; nor a deletion
+        of a whole part that has been committed meanwhile, or may be (`storage.shards.whole_deletions`)."""
         found = sorted(keys)
         if not found:
             return []
@@ -65,7 +66,10 @@ class SharedFiles:
         making = set(self._making)
         await self._cache.durable.refresh()
         over: list[ShardId] = []
-        needed: set[str] = set()
+        needed = {key for write in _uncommitted(handle.shard, self._cache.state) for key in _files_of(write)}
+        # What has left the txns shard since the first look is in the state.
+        await handle.refresh()
+        found = [key for key in found if key in handle.state.garbage]
         for to, process in sorted(handle.state.shared.items()):
             txns = self._cache.state
             files = await self._files(to, txns)
@@ -85,17 +89,27 @@ class SharedFiles:
 
     async def _files(self, shard: ShardId, txns: TxnsState) -> set[str] | None:
         """Every file that `shard` refers to; None when nothing was committed to it, or it has been removed."""
-        writes: list[Write | ShardWrites] = [
-            *txns.pending.get(shard, ()),
-            *(write for record in txns.staged.values() for write in record.writes if write.shard == shard),
-            *(write for record in txns.prepared.values() for write in record.writes if write.shard == shard),
-        ]
+        writes = _uncommitted(shard, txns)
         if not writes and shard not in txns.registered and shard not in txns.forgotten:
             return None
-        needed = {key for write in writes for part in write.parts for key in part.files}
+        needed = {key for write in writes for key in _files_of(write)}
         try:
             handle = await self._handles.open(shard)
         except UnknownShard:
             return needed  # It is staged or prepared, or somebody has removed it just now.
         state = await handle.refresh()
         return {*needed, *state_files(state), *state.garbage}
+
+
+def _uncommitted(shard: ShardId, txns: TxnsState) -> list[Write | ShardWrites]:
+    """What is written to `shard` and not in its own state: committed, or about to be."""
+    return [
+        *txns.pending.get(shard, ()),
+        *(write for record in txns.staged.values() for write in record.writes if write.shard == shard),
+        *(write for record in txns.prepared.values() for write in record.writes if write.shard == shard),
+    ]
+
+
+def _files_of(write: Write | ShardWrites) -> list[str]:
+    """The keys of all files of what is written."""
+    return [key for part in write.parts for key in part.files]

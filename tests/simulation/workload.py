@@ -38,6 +38,7 @@ from tests.simulation.engine_files import engine_file
 from tests.simulation.keyed import check_keys
 from tests.simulation.layouts import LAYOUT, check_part
 from tests.simulation.linked import add_file
+from tests.simulation.whole_parts import parts_of_rows
 from tests.simulation.world import Attempt, Row, Server, World
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.int64())])
@@ -51,6 +52,10 @@ KEYED_READS = 0.3
 
 LINKED = 0.3
 """Share of the transactions that append files of others, where there are such files."""
+
+
+WHOLE = 0.8
+"""Share of the files that are deleted as they are, where all of their rows are deleted."""
 
 
 class Conflict(Exception):
@@ -169,12 +174,16 @@ class ClientTransaction:
         follower = self.server.env.begin() if self.world.randomness.random() < FOLLOWED else None
         if follower is not None:
             self.txn.place = 1 + self.world.randomness.randrange(MAX_PLACES)
+        gone = await self._delete_wholly([accounts[source], accounts[target]])
         for account, change in ((source, -amount), (target, amount)):
             table, row_id, row = accounts[account]
             shard = self.world.tables[table]
             new: Row = (account, row[1] + change)
-            self.txn.delete(shard, deletion_of([(row_id, row)]))
-            if follower is None:
+            if (table, row_id) not in gone:
+                self.txn.delete(shard, deletion_of([(row_id, row)]))
+            if follower is None and self._by_engine(change):
+                await self.txn.write_part(shard, await engine_file(self.server.env, shard, table_of([new])))
+            elif follower is None:
                 self.txn.write(shard, table_of([new]))
             else:
                 # What is there between the two, nobody must ever see.
@@ -190,6 +199,17 @@ class ClientTransaction:
         self.attempt.writes.append((World.LISTS[0], journal))
         if follower is not None:
             self.txn.merge(follower)
+
+    async def _delete_wholly(self, rows: list[tuple[str, int, Row]]) -> set[tuple[str, int]]:
+        """Delete the files that have some of `rows` and nothing else, as they are. Returns which rows these are."""
+        gone: set[tuple[str, int]] = set()
+        for table in sorted({table for table, _, _ in rows}):
+            shard, ids = self.world.tables[table], [row_id for other, row_id, _ in rows if other == table]
+            for part, found in await parts_of_rows(self.server.env, shard, self.as_of, ids):
+                if self.world.randomness.random() < WHOLE:
+                    self.txn.delete_whole(shard, part)
+                    gone.update((table, row_id) for row_id in found)
+        return gone
 
     def lists_read(self) -> set[tuple[str, int]]:
         """The lists that it has read, and what else it has read, by table and key."""

@@ -43,6 +43,7 @@ from storage.shards.shard_state import (
     schema_version,
 )
 from storage.shards.shard_state import check as check_shard
+from storage.shards.whole_deletions import deletion_of
 from storage.shards.writes import PromisedPart, ShardWrites, Write
 from storage.timestamps.csn import Csn
 from storage.transactions.txn import SealedTxn
@@ -254,7 +255,10 @@ LINKED = msgspec.structs.replace(
     link=Link(path="/lake/a.parquet", names={"c1": "Id", "c2": "v"}, is_odd=True),
 )
 LINKED_DIFF = ShardDiff((Append(lower=Csn(10), csn=Csn(20), parts=(LINKED,)),))
+WHOLE = deletion_of(msgspec.structs.replace(INSERT, id=1, key="parts/x/server-abcd.parquet", inline=None))
+WHOLE_DIFF = ShardDiff((Append(lower=Csn(10), csn=Csn(20), parts=(WHOLE,)),))
 NEW_VALUES: dict[str, tuple[Any, Any]] = {
+    "shard_diff_whole": (WHOLE_DIFF, ShardDiff),
     "shard_diff_linked": (LINKED_DIFF, ShardDiff),
     "shard_diff_runs": (RUNS_DIFF, ShardDiff),
     "shard_diff_shared": (SHARED_DIFF, ShardDiff),
