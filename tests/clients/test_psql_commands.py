@@ -34,6 +34,7 @@ NORMALIZED = (
     (re.compile(r"\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?(?=\+00\))"), "NOW"),
     (re.compile(r"Time: [\d.]+ ms.*"), "Time"),
     (re.compile(r"15\.\d+ \([^)]*\)"), "15 (of whom)"),
+    (re.compile(r"\b1500\d\d\b"), "1500xx"),
 )
 """What two servers may say differently, and what is compared in its place."""
 SIZES = (
