@@ -257,7 +257,6 @@ REFUSED = {
     "CREATE STATISTICS s ON a, b FROM t": "CREATE STATISTICS is not supported",
     "CREATE TABLE p (k int) PARTITION BY RANGE (k)": "partitioned tables are not supported",
     "CREATE TABLE h (z int) INHERITS (t)": "table inheritance is not supported",
-    "CREATE TABLE y OF two": "typed tables are not supported",
     "CREATE TABLE g (p point)": "type point is not supported",
     "CREATE TABLE x (x xml)": "type xml is not supported",
     "CREATE AGGREGATE a (int) (SFUNC = int4pl, STYPE = int)": "CREATE AGGREGATE is not supported",
