@@ -21,7 +21,7 @@ from storage.durable.state import DurableState
 from storage.errors import Determinate, Indeterminate, StoreUnavailable
 from storage.layouts import ordering
 from storage.membership.leases import Leases
-from storage.shards import part_store, shard_state
+from storage.shards import part_store
 from storage.shards.history import Archives
 from storage.shards.indexes import filters, keys
 from storage.shards.indexes.durable_runs import IndexRunMaker
@@ -30,7 +30,7 @@ from storage.shards.part_store import PartStore
 from storage.shards.partitions import transforms
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import DataShard
-from storage.shards.shard_state import Append, ShardState
+from storage.shards.shard_state import ShardState
 from storage.timestamps.csn import Csn, csn_from_ms, csn_ms
 from storage.timestamps.shared import TxnsOracle
 from storage.transactions import rows_ahead, txn
@@ -438,19 +438,8 @@ def forgets_whole_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "wholly_deleted", only_rows)
 
 
-def leaves_it_among_the_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that was garbage when a deletion of all of its rows was committed goes all the same."""
-    real = shard_state._append
-
-    def append(state: ShardState, op: Append) -> ShardState:
-        return msgspec.structs.replace(real(state, op), garbage=state.garbage)
-
-    monkeypatch.setattr(shard_state, "_append", append)
-
-
 MISTAKES_OF_WHOLE_DELETIONS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (forgets_whole_deletions, r"snapshot counts"),
-    (leaves_it_among_the_garbage, r"AssertionError|live blobs are gone|is not in the blob store"),
 ]
 
 
