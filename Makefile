@@ -8,7 +8,7 @@ PROCESSES ?= 2
 CLIENT_LOCKS := asyncpg dbt django psycopg psycopg2 sqlalchemy dataframes odbc
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo cluster clouds bench simulate slt isolation regress crash audit rolling random-sessions large memory random-changes clients clients-basic generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo cluster clouds bench simulate slt isolation regress crash audit rolling random-sessions histories large memory random-changes clients clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ random-sessions: setup-dev ## Random sessions on one server, two, two workers, R
 
 audit: setup-dev ## Keys, locks and hot rows from 32 clients under kill -9, mutated servers too; writes docs/audit.md
 	$(PY) -m tests.faults.audit --rounds $(ROUNDS) $(ARGS)
+
+histories: setup-dev ## Histories with views, subscriptions and the past at each level; random sessions in all forms, and with mistakes
+	TIDEGATE_LONG_TESTS=1 $(PY) -m pytest tests/faults/test_history_in_views.py tests/faults/test_random_sessions.py tests/faults/test_audit.py $(ARGS)
 
 rolling: setup-dev ## Restart servers one after the other under load, ROUNDS times; writes it into docs/several-servers.md
 	$(PY) -m tests.faults.rolling --rounds $(ROUNDS) $(ARGS)

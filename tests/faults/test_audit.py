@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults.audit.mutants import MISTAKES, Mistake
 from tests.faults.audit.run import Options, all_loads, audit
+from tests.faults.long import LONG
 
 TRIES = 4
 """A mistake may need another seed to show."""
@@ -26,7 +27,9 @@ def test_clients_find_nothing_wrong_through_kills(servers: int, workers: int, tm
     assert did == {load.name for load in all_loads()}
 
 
-@pytest.mark.parametrize(("servers", "workers"), [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize(
+    ("servers", "workers"), [(1, 1), pytest.param(2, 1, marks=LONG), pytest.param(1, 2, marks=LONG)]
+)
 def test_clients_of_servers_that_are_replaced_lose_connections_and_nothing_else(
     servers: int, workers: int, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.faults.history import History, Session
 from tests.faults.history_in_views import Historian, Onlooker, Subscriber, Viewed, read_everything
+from tests.faults.long import LONG
 from tests.faults.rounds import servers as pair_of_servers
 from tests.faults.test_history import ALLOWED, anomalies, lose_one_append
 from tests.support.server import TidegateServer, run_server
@@ -92,6 +93,7 @@ def run(form: str, servers: list[TidegateServer], level: psycopg.IsolationLevel,
     return history
 
 
+SNAPSHOTS = (psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE)
 LEVELS = {
     **ALLOWED,
     # It shows what is decided before it is durable, which a kill takes back.
@@ -102,7 +104,10 @@ LEVELS = {
 }
 
 
-@pytest.mark.parametrize("level", list(LEVELS), ids=lambda level: level.name)
+@pytest.mark.parametrize(
+    "level",
+    [pytest.param(level, id=level.name, marks=LONG if level in SNAPSHOTS else ()) for level in LEVELS],
+)
 @pytest.mark.parametrize("form", ["one server", "two servers", "two workers"])
 def test_what_is_seen_in_any_way_is_one_history(form: str, level: psycopg.IsolationLevel, tmp_path: Path) -> None:
     seed = int.from_bytes(os.urandom(2))
@@ -110,6 +115,6 @@ def test_what_is_seen_in_any_way_is_one_history(form: str, level: psycopg.Isolat
         history = run(form, servers, level, seed)
     assert anomalies(history, level, LEVELS[level]) == [], f"seed {seed}"
     assert min(history.looks[of] for of in ("past", "subscription")) > 10, history.looks
-    if level in (psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE):
+    if level in SNAPSHOTS:
         lose_one_append(history)
         assert anomalies(history, level, LEVELS[level])

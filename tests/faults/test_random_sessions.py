@@ -10,11 +10,14 @@ import pytest
 
 from tests.faults.audit.mutants import Mistake
 from tests.faults.audit.run import Options
+from tests.faults.long import LONG
 from tests.faults.random_sessions import mutants
 from tests.faults.random_sessions.run import random_sessions
 
 
-@pytest.mark.parametrize(("servers", "workers"), [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize(
+    ("servers", "workers"), [(1, 1), pytest.param(2, 1, marks=LONG), pytest.param(1, 2, marks=LONG)]
+)
 def test_random_sessions_find_nothing_wrong(servers: int, workers: int, tmp_path: Path) -> None:
     seed = int.from_bytes(os.urandom(4))
     options = Options(seed=seed, servers=servers, workers=workers, clients=6, round_s=4.0, disturbed=True)
@@ -28,6 +31,7 @@ TRIES = 3
 """A mistake may need another seed to show."""
 
 
+@LONG
 @pytest.mark.parametrize("mistake", mutants.MISTAKES, ids=[mistake.name for mistake in mutants.MISTAKES])
 def test_a_mistake_is_found(mistake: Mistake, tmp_path: Path) -> None:
     others: set[str] = set()
