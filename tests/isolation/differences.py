@@ -20,7 +20,6 @@ _REINDEX = (
     "REINDEX CONCURRENTLY does not wait for transactions that have read the table before: nothing that they read is "
     "taken away."
 )
-_VACUUM = "Needs PostgreSQL's VACUUM: its settings, its counters, or a partitioned table to skip."
 
 _REASONS: Mapping[str, tuple[str, ...]] = {
     _FUNCTIONS: (
@@ -49,7 +48,6 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "SERIALIZABLE is kept by other means: of two transactions that are prepared at once, each has to be able to commit "
     "before the other, where PostgreSQL refuses the third of a dangerous order only.": ("prepared-transactions",),
     _REINDEX: ("reindex-concurrently",),
-    _VACUUM: ("vacuum-no-cleanup-lock",),
     "CREATE INDEX CONCURRENTLY does not wait for a prepared transaction by a lock, which lock_timeout would end.": (
         "prepared-transactions-cic",
     ),
