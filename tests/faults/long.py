@@ -6,4 +6,4 @@ import os
 
 import pytest
 
-LONG = pytest.mark.skipif(not os.environ.get("TIDEGATE_LONG_TESTS"), reason="make histories runs it")
+LONG = pytest.mark.skipif(not os.environ.get("LONG_TESTS"), reason="make histories runs it")
