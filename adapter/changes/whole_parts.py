@@ -19,6 +19,7 @@ from adapter.transactions.snapshots import ResolvedTables
 from planner.ir import nodes as ir
 from planner.ir.rewrite import outermost_relations
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
+from storage.off_loop import computed
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 from storage.shards.whole_deletions import WHOLE_FORMAT, surely_matches
 
@@ -85,7 +86,7 @@ async def _untouched(running: Running, parts: list[Part], deletes: tuple[Part, .
         return [part for part in parts if not any(_overlap(part.row_id_bounds, span) for span in spans)]
     reader = running.services.env.reader
     arrays = [np.asarray((await reader.read_part(part, [ROW_ID])).column(0)) for part in deletes]
-    ids = np.sort(np.concatenate(arrays))
+    ids = await computed(sum(map(len, arrays)), lambda: np.sort(np.concatenate(arrays)))
     kept: list[Part] = []
     for part in parts:
         low, high = part.row_id_bounds
