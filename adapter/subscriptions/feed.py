@@ -125,7 +125,8 @@ class Feed:
         self._linear = is_linear(query)
         self._deltas: Deltas | None = None
         self._tables: dict[int, Relation] = {}
-        for oid in query.relations:
+        # What is stored of a view that the query goes through is not read, and lags behind what it is made of.
+        for oid in query.relations - running.session.expanded:
             record = plan.catalog.get(oid)
             if isinstance(record, Relation) and record.shard is not None:
                 self._tables[oid] = record
