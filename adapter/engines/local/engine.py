@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial
@@ -106,6 +107,12 @@ class _Execution(Struct, eq=False):
     left: bool = False
     """Whether its thread has been left alone, and ends the execution itself."""
     ended: bool = False
+    works: bool = False
+    """Whether a thread uses the cursor: only then may it be interrupted, since another execution has it afterwards."""
+    interrupted: bool = False
+    """Whether it has been interrupted in the step that runs."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Of `works` and `interrupted`."""
     scans: dict[int, LocalScan] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
     files: list[FileRows] = field(default_factory=list)
@@ -113,6 +120,28 @@ class _Execution(Struct, eq=False):
     reader: Any = None
     step: asyncio.Future[Any] | None = None
     """What a thread does, or did last, for it."""
+
+    def interrupt(self) -> None:
+        """Interrupts the step that runs, if one does; from any thread."""
+        with self.lock:
+            if self.works:
+                self.interrupted = True
+                self.cursor.interrupt()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A step of it, on a thread."""
+        with self.lock:
+            self.works, self.interrupted = True, False
+        try:
+            yield
+        finally:
+            self.leave_cursor()
+
+    def leave_cursor(self) -> None:
+        """The thread that works does not use the cursor any more."""
+        with self.lock:
+            self.works = False
 
 
 class _Claim(Struct, eq=False):
@@ -483,6 +512,8 @@ class LocalEngine:
     @staticmethod
     def _end(execution: _Execution) -> None:
         execution.ended = True
+        # NOTE: first, for what follows must be done in any case, and at its end others have the cursor.
+        execution.leave_cursor()
         if execution.reader is not None:
             execution.reader.close()
             execution.reader = None
@@ -498,7 +529,12 @@ class LocalEngine:
         if execution.canceled:
             raise canceled()
         try:
-            yield
+            with execution.working():
+                yield
+            if execution.interrupted and not execution.ended:
+                # SUBTLE: it came when the engine had done this step. The engine would fail at the next one, when rows
+                # have been given away, and what begins anew would give them again.
+                raise canceled() if execution.canceled else _Moves
         except execution.opened.errors as error:
             if execution.canceled:
                 raise canceled() from error
@@ -524,7 +560,7 @@ async def _interrupted(execution: _Execution, future: asyncio.Future[Any], patie
     loop = asyncio.get_running_loop()
     began = loop.time()
     while not future.done() and (patience_s is None or loop.time() < began + patience_s):
-        execution.cursor.interrupt()
+        execution.interrupt()
         await asyncio.wait([future], timeout=INTERRUPT_AGAIN_SECONDS)
     if future.done() and not future.cancelled():
         future.exception()

@@ -337,6 +337,66 @@ async def test_a_cancelled_task_ends_the_query(world: World, local: LocalEngine)
     assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
 
 
+async def test_a_cancel_that_comes_at_the_end_leaves_the_cursor_s_next_execution_alone(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    tables = {table.oid: await world.input(table)}
+    first, second = (world.context({"workload_class": "interactive"}) for _ in range(2))
+    over, go = threading.Event(), threading.Event()
+    next_batches = LocalEngine._next_batches
+
+    def slowly(self: LocalEngine, execution: Any) -> Any:
+        found = next_batches(self, execution)
+        over.set()
+        go.wait(60)
+        return found
+
+    monkeypatch.setattr(LocalEngine, "_next_batches", slowly)
+    ended = asyncio.create_task(world.rows(local, constants(literal(1)), {}, context=first))
+    assert await asyncio.to_thread(over.wait, 60)
+    monkeypatch.undo()
+    await local.cancel(first.token)
+    running = asyncio.create_task(world.rows(local, endless(table), tables, context=second))
+    assert not (await asyncio.wait([running], timeout=0.5))[0]
+    go.set()
+    assert await ended == [(1,)]
+    await local.cancel(second.token)
+    with pytest.raises(QueryCanceled, match="canceling statement due to user request"):
+        await running
+
+
+async def test_what_begins_anew_when_its_first_rows_are_there_gives_them_once(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    left, right = scan(table, first=10), scan(table, first=20)
+    joined = ir.Join(
+        kind="cross", left=left, right=right, condition=None, lateral=False, fields=(*left.fields, *right.fields)
+    )
+    context = world.context({"workload_class": "interactive"})
+    next_batches = LocalEngine._next_batches
+    moved: list[bool] = []
+
+    def moving(self: LocalEngine, execution: Any) -> Any:
+        found = next_batches(self, execution)
+        if not moved:
+            # What `_late` and `_interrupted` do, when the engine has just done the step.
+            execution.moves = True
+            execution.interrupt()
+        moved.append(execution.ended)
+        return found
+
+    monkeypatch.setattr(LocalEngine, "_next_batches", moving)
+    rows = 0
+    async for batch in local.execute(query(joined, table), {table.oid: await world.input(table)}, (), context):
+        rows += batch.num_rows
+    assert rows == 9_000_000
+    assert moved[:2] == [False, False]
+
+
 async def test_a_call_that_looks_at_no_interrupt_is_left_alone(
     world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
