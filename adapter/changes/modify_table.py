@@ -223,7 +223,8 @@ class Change:
         if isinstance(statement, BoundInsert):
             is_short = plan.query is statement.source and not plan.templates and not running.parsed.is_long
             if is_short and may_skip_engines(running):
-                await work_out_constants(running, plan)
+                if plan.folded is not None:
+                    await work_out_constants(running, plan)
                 rows = await written_rows(running, statement.source)
                 if rows is not None:
                     self._own_rows = rows.num_rows // (1 + len(running.beside))

@@ -298,9 +298,10 @@ async def _rows_of(read: PreparedRead) -> list[tuple[Any, ...]]:
 
 
 async def work_out_constants(running: Running, plan: Plan) -> None:
-    """The constants of a plan, once, for their failure: here, whatever engine runs the plan."""
+    """The constants (`Plan.folded`) of a plan, once, for their failure: here, whatever engine runs the plan."""
     folded, local = plan.folded, running.engines.local
-    if folded is None or folded.are_fine:
+    assert folded is not None
+    if folded.are_fine:
         return
     if local.unsupported(folded.query) is None:
         context = with_token(execution_context(running, plan.catalog), "constants")
@@ -308,7 +309,6 @@ async def work_out_constants(running: Running, plan: Plan) -> None:
         async with aclosing(stream) as batches:
             async for _ in batches:
                 pass
-    folded.are_fine = True
     folded.are_fine = True
 
 
@@ -323,7 +323,8 @@ async def prepare_plan(
 ) -> PreparedRead:
     """`prepare_read` of a plan's query, once its constants are known to be fine. Raises what they raise."""
     assert plan.query is not None
-    await work_out_constants(running, plan)
+    if plan.folded is not None:
+        await work_out_constants(running, plan)
     if record and plan.unpopulated is not None:
         raise _not_populated(plan.unpopulated)
     if record and plan.reads_kept:

@@ -279,10 +279,10 @@ def _continued(whole: _Whole | None, view: _View, as_of: Csn) -> ShardSnapshot |
     if whole.base is not view.base:
         # Files may have got key runs.
         inserts = tuple([part if part.key is None else state.parts[part.id] for part in inserts])
-    inserts, deletes = remaining(
-        inserts + tuple([part for part in new if part.kind == "insert" and part.rows]),
-        tuple([part for part in new if part.kind == "delete" and part.rows]),
-    )
+    inserts += tuple([part for part in new if part.kind == "insert" and part.rows])
+    deletes = tuple([part for part in new if part.kind == "delete" and part.rows])
+    if deletes:
+        inserts, deletes = remaining(inserts, deletes)
     return ShardSnapshot(
         shard=snapshot.shard,
         as_of=as_of,

@@ -36,9 +36,12 @@ def deletion_of(part: Part) -> Part:
 
 def remaining(inserts: tuple[Part, ...], deletes: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """`inserts` and `deletes` of one snapshot without the parts that are deleted as a whole, and their deletions."""
-    gone = {part.key for part in deletes if part.whole}
-    if not gone:
+    for part in deletes:
+        if part.whole:
+            break
+    else:
         return inserts, deletes
+    gone = {part.key for part in deletes if part.whole}
     found = gone.intersection([part.key for part in inserts])
     return (
         tuple([part for part in inserts if part.key not in found]),
