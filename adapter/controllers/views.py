@@ -275,12 +275,13 @@ class ViewKeeper:
             return 0.0
         for table in inputs_of(catalog, view):
             shard = table.shard
-            if shard is not None and env.reader.last_write(shard) > found.frontier:
-                try:
-                    if found.frontier < at and await has_changed(env, shard, found.frontier, at):
-                        return 0.0
-                except (AsOfNotReadable, UnknownShard):
+            try:
+                if shard is None or env.reader.last_write(shard) <= found.frontier:
+                    continue
+                if found.frontier < at and await has_changed(env, shard, found.frontier, at):
                     return 0.0
+            except (AsOfNotReadable, UnknownShard):
+                return 0.0
         return 0.0 if grows_old(env, catalog, view, found, at) else None
 
     async def _turn(self, group: Group) -> None:

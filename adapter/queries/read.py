@@ -326,7 +326,7 @@ async def prepare_plan(
     if plan.folded is not None:
         await work_out_constants(running, plan)
     if record and plan.unpopulated is not None:
-        raise _not_populated(plan.unpopulated)
+        raise not_populated(plan.unpopulated)
     if record and plan.reads_kept:
         record_inputs(running.transaction, plan.catalog, plan.relied_on, running.session.expanded)
     by = None
@@ -359,7 +359,7 @@ async def prepare_plan(
     )
 
 
-def _not_populated(name: str) -> ObjectNotInPrerequisiteState:
+def not_populated(name: str) -> ObjectNotInPrerequisiteState:
     """55000 for a materialized view that has not been filled yet."""
     return ObjectNotInPrerequisiteState(
         f'materialized view "{name}" has not been populated', hint="Use the REFRESH MATERIALIZED VIEW command."

@@ -20,6 +20,7 @@ from planner.errors import (
     FeatureNotSupported,
     InvalidCursorDefinition,
     InvalidCursorName,
+    InvalidParameterValue,
     ObjectNotInPrerequisiteState,
 )
 from planner.ir.bound import BoundQuery
@@ -99,6 +100,14 @@ async def _cursor(running: Running, portal: Portal) -> PortalCursor:
     return portal.cursor
 
 
+def _timeout_s(shown: str) -> float:
+    """A time in milliseconds or with a unit, as in settings. Raises 22023."""
+    try:
+        return number_of("statement_timeout", shown) / 1000
+    except InvalidParameterValue as error:
+        raise InvalidParameterValue(f'invalid value for option "timeout": "{shown}"', hint=error.hint) from error
+
+
 async def fetch(running: Running, statement: st.Fetch) -> Outcome:
     """FETCH and MOVE."""
     portal = _portal(running, statement.name)
@@ -107,7 +116,7 @@ async def fetch(running: Running, statement: st.Fetch) -> Outcome:
     if extension is not None and extension.timeout is not None:
         if not isinstance(cursor, ChangeCursor):
             raise FeatureNotSupported("only a cursor over a subscription has a timeout")
-        cursor.timeout_s = number_of("statement_timeout", extension.timeout) / 1000
+        cursor.timeout_s = _timeout_s(extension.timeout)
     rows = cursor.fetch(statement)
     if statement.move:
         moved = 0

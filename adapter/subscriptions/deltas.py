@@ -6,8 +6,9 @@ is not kept; what a change touches of the tables is read as it was before the co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context
 from planner.definitions.maintained.differences import change_text
 from planner.definitions.maintained.increments import change_of, known_branches, names_in
+from planner.definitions.maintained.through import through_views
 from planner.definitions.mutability import is_reproducible
 from planner.definitions.views import written_out
 from planner.errors import DataException, SqlError
@@ -130,6 +132,7 @@ async def deltas_of(running: Running, plan: Plan, parsed: Parsed, tables: Mappin
         definition, _ = await running.services.plans.aside(written_out, parsed, running.session.bind_context(catalog))
     except SqlError:
         return None
+    definition = through_views(definition, partial(_view_of, catalog, running.session.expanded))
     known = {(_schema_of(catalog, table), table.name): oid for oid, table in tables.items()}
     if not names_in(definition) <= known.keys() or known_branches(definition, query) is None:
         return None
@@ -142,3 +145,13 @@ def _schema_of(catalog: CatalogSnapshot, relation: Relation) -> str:
     schema = catalog.get(relation.schema)
     assert isinstance(schema, Schema)
     return schema.name
+
+
+def _view_of(catalog: CatalogSnapshot, expanded: Set[int], schema: str, name: str) -> tuple[str, Sequence[str]] | None:
+    """See `planner.definitions.maintained.through.ViewOf`: plain views, and those `expanded`, whose stored rows are not
+    read."""
+    namespace = catalog.schema(schema)
+    view = None if namespace is None else catalog.get(catalog.relation_names.get((namespace.oid, name), 0))
+    if not isinstance(view, Relation) or view.definition is None or (view.kind != "v" and view.oid not in expanded):
+        return None
+    return view.definition, [column.name for column in view.live_columns()]

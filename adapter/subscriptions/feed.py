@@ -26,9 +26,10 @@ from msgspec.structs import replace
 
 from adapter.engines.common.engine import TableInput
 from adapter.execution.statement import Running
+from adapter.materialized.views_read import is_exact
 from adapter.plans.plan_cache import Plan
 from adapter.queries.prepared_read import with_token
-from adapter.queries.read import execution_context
+from adapter.queries.read import execution_context, not_populated
 from adapter.queries.session_functions import with_session_values
 from adapter.results import ColumnDescription, RecordBatch
 from adapter.store_errors import too_old
@@ -39,7 +40,7 @@ from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, Pr
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import is_volatile, walk
 from planner.syntax.parse import Parsed
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -99,7 +100,7 @@ class Feed:
         progress: bool,
     ) -> None:
         """`plan` was made of `parsed` with the catalog of `as_of`. Raises 0A000 for a query that cannot be subscribed
-        to."""
+        to, and 55000 for one over a view that has not been populated."""
         query = plan.query
         assert query is not None
         if (
@@ -111,11 +112,15 @@ class Feed:
             or query.past
             or query.locking is not None
             or plan.steps
+            or is_volatile(query.rel)
         ):
             raise FeatureNotSupported(
                 "SUBSCRIBE is for queries over tables",
-                detail="System catalogs, files, locking clauses and functions that act cannot be subscribed to.",
+                detail="System catalogs, files, locking clauses, and functions that act or are volatile cannot be"
+                " subscribed to.",
             )
+        if plan.unpopulated is not None:
+            raise not_populated(plan.unpopulated)
         self._running, self._plan, self._query = running, plan, query
         self._env = running.services.env
         self._up_to, self._progress = up_to, progress
@@ -463,5 +468,7 @@ def _meaning(record: object) -> object:
     """What of a catalog record decides what a query means that goes through it."""
     if isinstance(record, Relation):
         columns = [(column.attnum, column.name, column.type_oid, column.typmod) for column in record.live_columns()]
-        return record.kind, record.definition, columns
+        how = record.materialized
+        kept = None if how is None else (is_exact(record), how.populated)
+        return record.kind, record.definition, columns, kept
     return record

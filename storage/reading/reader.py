@@ -192,8 +192,15 @@ class ShardReader:
         return changes_among(await self._archives.written(state, after, until), state.shard, after, until)
 
     def last_write(self, shard: ShardId) -> Csn:
-        """The latest non-empty write of the registered `shard` that this process has seen committed."""
-        return self._cache.last_write(shard)
+        """The latest non-empty write of `shard` that this process has seen committed; of a dropped one whose history is
+        kept, when it was dropped. Raises UnknownShard."""
+        state = self._cache.state
+        if shard in state.registered:
+            return self._cache.last_write(shard)
+        dropped = state.forgotten.get(shard)
+        if dropped is None:
+            raise UnknownShard(f"shard {shard} does not exist")
+        return dropped
 
     async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
         """As `PartStore.read`; EnvironmentFenced when a file is gone because the others deposed this process while it

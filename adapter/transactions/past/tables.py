@@ -20,6 +20,12 @@ from storage.timestamps.csn import Csn
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
 
+_OTHER_WAY = {
+    1: "Read it as it was by SELECT ... AS OF at the end of a statement.",
+    2: "Follow it by COPY (SUBSCRIBE ... WITH (SNAPSHOT = false) AS OF ... UP TO ...) TO STDOUT.",
+}
+"""By how many moments a call has."""
+
 
 async def found_table(
     env: Environment,
@@ -44,7 +50,7 @@ async def found_table(
             moments.append(csn)
         csn = moments[-1]
         then = now if csn is None else (await past_snapshot(env, csn, now.database)).catalog
-        relation = _table_called(then, now, call.name, role, search_path)
+        relation = _table_called(then, now, call, role, search_path)
         if len(moments) == 1:
             return PastTable(relation=relation, then=then, csn=Csn(0) if csn is None else csn)
         since = moments[0]
@@ -63,10 +69,11 @@ async def found_table(
 
 
 def _table_called(
-    then: CatalogSnapshot, now: CatalogSnapshot, name: Sequence[str], role: int, search_path: Sequence[str]
+    then: CatalogSnapshot, now: CatalogSnapshot, call: PastCall, role: int, search_path: Sequence[str]
 ) -> Relation:
     """Raises 42P01, 42501 for a schema without USAGE, then or today, and for other policies than then, and 42809 and
     0A000 for what keeps no rows."""
+    name = call.name
     shown = ".".join(name)
     if len(name) > 2:
         raise FeatureNotSupported(f"cross-database references are not implemented: {shown}")
@@ -83,9 +90,7 @@ def _table_called(
         if not isinstance(found, Relation):
             raise WrongObjectType(f'"{name[-1]}" is not a table')
         if found.kind == "v" or (found.materialized is not None and found.materialized.refresh == "on commit"):
-            raise FeatureNotSupported(
-                f'"{found.name}" is a view', hint="Read it as it was by SELECT ... AS OF at the end of a statement."
-            )
+            raise FeatureNotSupported(f'"{found.name}" is a view', hint=_OTHER_WAY[len(call.moments)])
         if found.kind not in ("r", "m") or found.shard is None:
             raise WrongObjectType(f'"{found.name}" is not a table')
         if now.policies.of(found.oid) != then.policies.of(found.oid) and (

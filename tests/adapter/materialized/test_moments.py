@@ -65,3 +65,25 @@ async def test_a_view_is_not_brought_back() -> None:
         await client.run("refresh materialized view kept")
         assert await client.value("select frontier from tidegate.materialized_views") > early
         assert await client.value("select is_exact from tidegate.materialized_views")
+
+
+async def test_views_are_read_as_they_were_over_tables_that_are_gone_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "keeper_of", lambda oid, living: None)
+    async with open_server(retain_ms=600_000) as server:
+        client = await connect(server)
+        await client.run("create table items (id int); create table other (id int)")
+        await client.run("create materialized view low with (refresh = 'on commit') as select id from items")
+        await client.run(
+            "create materialized view above with (refresh = 'on commit') as select id from low union all table other"
+        )
+        await client.run("insert into items values (1); insert into other values (2)")
+        then = await client.value("select tidegate.current_csn()")
+        await client.run("truncate items; drop materialized view above; drop table other")
+        assert await client.rows(f"select id from above order by id as of {then}") == [(1,), (2,)]
+        assert await client.rows("select id from low") == []
+        await client.run(f"drop table items cascade; set tidegate.as_of = {then}")
+        assert await client.rows("select id from above order by id") == [(1,), (2,)]
+        assert await client.rows("select viewname, is_exact from tidegate.materialized_views order by 1") == [
+            ("above", False),
+            ("low", False),
+        ]

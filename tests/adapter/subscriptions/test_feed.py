@@ -35,6 +35,9 @@ QUERIES = {
     "constants": "(SELECT id FROM t UNION ALL VALUES (1), (2))",
     "on_commit": "shown",
     "over_on_commit": "above",
+    "join_on_commit": "joined",
+    "whole_on_commit": "ids",
+    "view_of_sums": "(SELECT * FROM summed)",
 }
 
 
@@ -49,8 +52,12 @@ async def _views(client: Client) -> None:
     for name, text in (
         ("shown", "SELECT id, n FROM t WHERE n > 2"),
         ("above", "SELECT s.id, s.n, u.m FROM shown s LEFT JOIN u ON u.id = s.id"),
+        ("joined", "SELECT t.id, t.n, u.m FROM t LEFT JOIN u ON u.id = t.id"),
     ):
         await client.run(f"CREATE MATERIALIZED VIEW {name} WITH (refresh = 'on commit') AS {text}")
+    await client.run("CREATE MATERIALIZED VIEW ids (a, b, c) WITH (refresh = 'on commit') AS TABLE joined")
+    await client.run("CREATE VIEW sums AS SELECT n, count(*) AS rows, max(id) FROM t GROUP BY n")
+    await client.run("CREATE VIEW summed (k, rows, newest) AS SELECT n, rows, max FROM sums s")
 
 
 async def _change(client: Client, chance: random.Random, step: int) -> None:
@@ -93,7 +100,12 @@ def summed(rows: list[tuple[Any, ...]], csn: int) -> Counter[str]:
     return +total
 
 
-FOLLOWED = {"left", "aggregate", "sums", "distinct", "exists", "union_join"}
+OVER_VIEWS = {"on_commit", "over_on_commit", "join_on_commit", "whole_on_commit", "view_of_sums"}
+
+FOLLOWED = {
+    "left", "aggregate", "sums", "distinct", "exists", "union_join",
+    "join_on_commit", "whole_on_commit", "view_of_sums",
+}  # fmt: skip
 """Those whose changes are worked out from what commits have written, without their results being kept."""
 
 
@@ -115,13 +127,13 @@ async def test_the_sum_of_all_changes_is_what_the_query_gives_at_each_moment(
     async with open_server(retain_ms=HOUR_MS, background=False) as server:
         writer, reader = await connect(server), await connect(server)
         await _tables(writer)
-        if kind.endswith("on_commit"):
+        if kind in OVER_VIEWS:
             await _views(writer)
         first = await writer.value("SELECT tidegate.current_csn()")
         moments = [first]
         for step in range(40):
             await _change(writer, chance, step)
-            if kind.endswith("on_commit") and step % 4 == 0:
+            if kind in OVER_VIEWS and step % 4 == 0:
                 await writer.run("REFRESH MATERIALIZED VIEW shown")
                 await writer.run("REFRESH MATERIALIZED VIEW above")
             moments.append(await writer.value("SELECT tidegate.current_csn()"))
@@ -200,15 +212,40 @@ async def test_a_subscription_ends_where_its_definition_changes() -> None:
         assert (await reader.error("FETCH ALL FROM c")).sqlstate == "55000"
 
 
+@pytest.mark.parametrize(("before", "after"), [("on commit", "manual"), ("manual", "on commit"), ("manual", None)])
+async def test_a_subscription_ends_where_a_view_is_kept_in_another_way(before: str, after: str | None) -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        writer, reader = await connect(server), await connect(server)
+        await _tables(writer)
+        await writer.run(f"CREATE MATERIALIZED VIEW k WITH (refresh = '{before}') AS SELECT id FROM t WHERE id < 3")
+        await reader.run("BEGIN; DECLARE c CURSOR FOR SUBSCRIBE k")
+        assert len(await reader.rows("FETCH ALL FROM c")) == 2
+        await writer.run("INSERT INTO t VALUES (0, 0, '0'); REFRESH MATERIALIZED VIEW k")
+        if after is None:
+            await writer.run("REFRESH MATERIALIZED VIEW k WITH NO DATA")
+        else:
+            await writer.run(f"ALTER MATERIALIZED VIEW k SET (refresh = '{after}')")
+        await writer.run("INSERT INTO t VALUES (1, 1, '1')")
+        assert [row[1:] for row in await reader.rows("FETCH 1 FROM c")] == [(1, 0)]
+        assert (await reader.error("FETCH ALL FROM c")).sqlstate == "55000"
+
+
 async def test_what_cannot_be_subscribed_to() -> None:
     async with open_server(retain_ms=HOUR_MS) as server:
         client = await connect(server)
         await _tables(client)
+        await client.run("CREATE MATERIALIZED VIEW empty AS SELECT id FROM t WITH NO DATA")
+        await client.run(
+            "CREATE MATERIALIZED VIEW empty_on_commit WITH (refresh = 'on commit') AS SELECT id FROM t WITH NO DATA"
+        )
         for text, sqlstate in (
             ("SUBSCRIBE t", "0A000"),
             ("COPY (SUBSCRIBE pg_class) TO STDOUT", "0A000"),
             ("COPY (SUBSCRIBE (SELECT nextval('s'))) TO STDOUT", "42P01"),
             ("COPY (SUBSCRIBE (SELECT * FROM t FOR UPDATE)) TO STDOUT", "0A000"),
+            ("COPY (SUBSCRIBE (SELECT random() FROM t)) TO STDOUT", "0A000"),
+            ("COPY (SUBSCRIBE empty) TO STDOUT", "55000"),
+            ("COPY (SUBSCRIBE empty_on_commit) TO STDOUT", "55000"),
             ("COPY (SUBSCRIBE nothing) TO STDOUT", "42P01"),
             ("COPY (SUBSCRIBE t AS OF '2999-01-01') TO STDOUT", "22023"),
             ("COPY (SUBSCRIBE t UP TO 5) TO STDOUT", "22023"),
@@ -227,6 +264,8 @@ async def test_what_cannot_be_subscribed_to() -> None:
         await client.run("RESET ROLE")
         await client.run("BEGIN; DECLARE c CURSOR FOR SELECT 1")
         assert (await client.error("FETCH 1 FROM c WITH (timeout = '1s')")).sqlstate == "0A000"
+        await client.run("ROLLBACK; BEGIN; DECLARE c CURSOR FOR SUBSCRIBE t")
+        assert 'option "timeout"' in (await client.error("FETCH 1 FROM c WITH (timeout = 'soon')")).message
 
 
 async def test_another_server_goes_on_where_one_has_stopped() -> None:
