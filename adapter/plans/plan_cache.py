@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import ParamSpec, TypeGuard, TypeVar
 
@@ -30,7 +31,7 @@ from adapter.transactions.locks.tags import Tag
 from planner.analyze import AnyStatement, BindContext, analyze, command_tag
 from planner.calls.record_shapes import shapes_of
 from planner.definitions.routines import bind_call
-from planner.errors import InsufficientPrivilege
+from planner.errors import IndeterminateDatatype, InsufficientPrivilege
 from planner.ir import nodes as ir
 from planner.ir.bound import (
     WITH_ROWS,
@@ -50,7 +51,8 @@ from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.syntax.dialects.reading import Reading, read
 from planner.syntax.extensions import parse_statements
-from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
+from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, subtrees
+from planner.types import types as t
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, watched
@@ -178,7 +180,8 @@ def _inner_param_types(statement: object, context: BindContext, declared: tuple[
         return inner.param_types if isinstance(inner, BoundQuery) else ()
     if not isinstance(statement, (st.DeclareCursor, st.Explain, st.CreateTableAs)) or "$" not in statement.query.text:
         return ()
-    inner = analyze(statement.query, context, declared)
+    own = declared if statement.query.extension is None else _told(declared, _numbers(statement.query))
+    inner = analyze(statement.query, context, own)
     if isinstance(inner, BoundWith):
         inner = inner.body
     match inner:
@@ -190,6 +193,54 @@ def _inner_param_types(statement: object, context: BindContext, declared: tuple[
             return inner.read.param_types
         case _:
             return _inner_param_types(inner, context, declared)
+
+
+def _numbers(parsed: Parsed) -> frozenset[int]:
+    """The parameters that stand in a statement, what Tidegate's grammar adds to it left out."""
+    if "$" not in parsed.text:
+        return frozenset()
+    return frozenset(node.number for node in subtrees(parsed.tree) if node.DESCRIPTOR.name == "ParamRef")
+
+
+def _told(declared: tuple[int, ...], numbers: frozenset[int]) -> tuple[int, ...]:
+    """What was declared of parameters up to the last of `numbers`; of those of other parts of the statement, anything:
+    their types are not asked for."""
+    last = max(numbers, default=0)
+    filled = (*declared, *[0] * (last - len(declared)))[:last]
+    return tuple([oid if oid or number in numbers else t.TEXT for number, oid in enumerate(filled, 1)])
+
+
+def _with_own_parameters(
+    parsed: Parsed, known: tuple[SqlType, ...], context: BindContext, declared: tuple[int, ...]
+) -> tuple[SqlType, ...]:
+    """The parameters that are `known` of a statement, and those of its AS OF and of what it subscribes to."""
+    extension = parsed.extension
+    if extension is None or "$" not in parsed.text or parsed.kind == "prepare_stmt":
+        return known
+    types = {number: known[number - 1] for number in _numbers(parsed) if number <= len(known)}
+    inside = [extension.as_of]
+    if extension.subscription is not None:
+        own = extension.subscription
+        inside = [own.query, own.as_of, own.up_to]
+    for each in inside:
+        numbers = frozenset() if each is None else _numbers(each).difference(types)
+        given = {number: declared[number - 1] for number in numbers if number <= len(declared)}
+        if each is None or all(given.get(number) for number in numbers):
+            # What is read of the past may be unknown today.
+            types |= {number: SqlType(oid) for number, oid in given.items()}
+            continue
+        by_now = [types[number].oid if number in types else 0 for number in range(1, max(types, default=0) + 1)]
+        oids = tuple([a or b for a, b in zip_longest(by_now, declared, fillvalue=0)])
+        bound = analyze(each, context, _told(oids, _numbers(each)))
+        if isinstance(bound, BoundQuery):
+            types |= {number: bound.param_types[number - 1] for number in numbers}
+    last = max(types, default=0)
+    missing = next((number for number in range(1, last + 1) if number not in types), None)
+    if missing is not None:
+        if missing > len(declared) or not declared[missing - 1]:
+            raise IndeterminateDatatype(f"could not determine data type of parameter ${missing}")
+        types |= {number: SqlType(declared[number - 1]) for number in range(1, last + 1) if number not in types}
+    return tuple([types[number] for number in range(1, last + 1)])
 
 
 def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozenset[str]]:
@@ -241,7 +292,10 @@ def describe_query(rel: ir.Rel) -> tuple[ColumnDescription, ...]:
 
 def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...], most_weight: int | None = None) -> Plan:
     """Bind `parsed`. Raises the binder's errors, and TakesLong for more than `most_weight`."""
-    statement = analyze(parsed, context, declared, most_weight)
+    own = declared
+    if parsed.extension is not None:
+        own = _told(declared, _numbers(parsed))
+    statement = analyze(parsed, context, own, most_weight)
     if not isinstance(statement, BoundWith):
         plan = _plan_of(parsed, statement, context, declared)
         return _checked(plan, context, statement.required) if isinstance(statement, BoundStatement) else plan
@@ -301,6 +355,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         call = bind_call(statement.call, context, declared)
         statement = replace(statement, bound=call)
         columns, param_types = describe_fields(call.fields) or None, call.args.param_types
+    param_types = _with_own_parameters(parsed, param_types, context, declared)
     if isinstance(statement, BoundChange) and statement.returning is not None:
         columns = describe_query(statement.returning.query.rel)
     oids = (*written, *((*query.relations, *query.functions) if query is not None else ()))

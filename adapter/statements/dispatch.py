@@ -50,7 +50,7 @@ _READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt",
 PG_CHECKPOINT = 4544
 """The predefined role whose members may ask for a checkpoint."""
 
-AS_OF = ("select_stmt", "explain_stmt", "declare_cursor_stmt")
+AS_OF = ("select_stmt", "explain_stmt", "declare_cursor_stmt", "copy_stmt")
 """Statements that may end with AS OF."""
 
 PAUSES_S = (*[0.0] * 10, *[0.001] * 50)

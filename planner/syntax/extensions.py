@@ -3,7 +3,7 @@
 A text that PostgreSQL's parser takes is PostgreSQL's, so nothing that it knows means anything else here (`AS of` stays
 an alias). Only of a statement that it refuses, the tokens are looked at for:
 
-- ``SELECT ... AS OF moment``, at its end; also below EXPLAIN and DECLARE CURSOR;
+- ``SELECT ... AS OF moment``, at its end; also below EXPLAIN and DECLARE CURSOR, and in ``COPY (SELECT ...) TO``;
 - ``SUBSCRIBE [TO] name | (query) [WITH (SNAPSHOT, PROGRESS)] [AS OF moment] [UP TO moment]``, by itself, as
   ``COPY (SUBSCRIBE ...) TO STDOUT``, and as ``DECLARE name CURSOR FOR SUBSCRIBE ...``;
 - ``FETCH ... WITH (timeout = '1s')``;
@@ -103,11 +103,12 @@ class _Text:
         if words[:2] == ["alter", "schema"] and len(words) > 4 and words[3] in ("set", "reset") and words[4] == "(":
             self._blank(tokens[1].start, tokens[1].end, b"TABLE")
             return Extension(of_schema=True)
-        at = self._last(words, "as", "of")
-        if at is None or at + 2 == len(words):
+        first, end = (2, self._closing(words, 1)) if words[:2] == ["copy", "("] else (0, len(words))
+        at = self._last(words[first:end], "as", "of")
+        if at is None or first + at + 2 == end:
             return None
-        moment = self._moment(tokens[at + 2 :], "AS OF")
-        self._blank(tokens[at].start, tokens[-1].end)
+        moment = self._moment(tokens[first + at + 2 : end], "AS OF")
+        self._blank(tokens[first + at].start, tokens[end - 1].end)
         return Extension(as_of=moment)
 
     @staticmethod

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from adapter.sessions.server import Server
+from planner.types import types as t
 from storage.ids import CATALOG_SHARD
-from tests.adapter.harness import Client, connect, open_server
+from tests.adapter.harness import Client, connect, open_server, rows_of
 
 HOUR_MS = 3_600_000
 
@@ -205,3 +206,52 @@ async def test_an_old_transaction_goes_on_reading_and_keeps_no_more_than_it_read
         assert await old.value("SELECT count(*) FROM a") == 39
         await env.leases.keep_alive()
         assert not env.leases.holds
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "types"),
+    [
+        ("SELECT * FROM t AS OF $1", (), [t.TEXT]),
+        ("SELECT * FROM t AS OF $1", (0,), [t.TEXT]),
+        ("SELECT * FROM t AS OF $1", (t.INT8,), [t.INT8]),
+        ("SELECT * FROM t WHERE id = $2 AS OF $1", (), [t.TEXT, t.INT4]),
+        ("SELECT * FROM t WHERE id = $1 AS OF now() - $2::interval", (0, 0), [t.INT4, t.INTERVAL]),
+        ("EXPLAIN SELECT * FROM t WHERE id = $1 AS OF $2", (), [t.INT4, t.TEXT]),
+        ("COPY (SUBSCRIBE (SELECT * FROM t WHERE id = $1) AS OF $3 UP TO $2) TO STDOUT", (), [t.INT4, t.TEXT, t.TEXT]),
+        ("COPY (SUBSCRIBE (SELECT * FROM gone WHERE id = $1) AS OF $2) TO STDOUT", (t.INT4, t.INT8), [t.INT4, t.INT8]),
+    ],
+)
+async def test_moments_that_are_parameters_have_types(text: str, declared: tuple[int, ...], types: list[int]) -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client = await connect(server)
+        await client.run("CREATE TABLE t (id int)")
+        await client.session.prepare("s", text, declared)
+        found = (await client.session.describe_statement("s")).param_types
+        assert [type_.oid for type_ in found] == types
+
+
+async def test_prepared_statements_look_back() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client = await connect(server)
+        await client.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1), (2)")
+        then = await client.value("SELECT tidegate.current_csn()")
+        await client.run("DELETE FROM t")
+        await client.run("PREPARE one AS SELECT id FROM t WHERE id > $2 AS OF $1")
+        assert await client.rows(f"EXECUTE one({then}, 1)") == [(2,)]
+        assert await client.rows("EXECUTE one(now(), 1)") == []
+        await client.run("PREPARE two(bigint) AS SELECT id FROM t ORDER BY id AS OF $1")
+        assert await client.rows(f"EXECUTE two({then})") == [(1,), (2,)]
+
+
+async def test_what_was_there_is_copied_out() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client = await connect(server)
+        await client.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1), (2)")
+        then = await client.value("SELECT tidegate.current_csn()")
+        await client.run("DROP TABLE t; CREATE TABLE u (id int); INSERT INTO u VALUES (3)")
+        for text, rows in (
+            (f"COPY (SELECT id FROM t ORDER BY id AS OF {then}) TO STDOUT", [(1,), (2,)]),
+            ("COPY (SELECT id FROM u as of) TO STDOUT", [(3,)]),
+        ):
+            stream: Any = client.session.execute_simple(text)
+            assert [row async for result in stream async for row in rows_of(result)] == rows
