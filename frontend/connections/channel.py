@@ -21,7 +21,7 @@ from adapter.results import TlsFacts
 from frontend.connections.addresses import IpAddress, ip_address
 from frontend.connections.client_channel import ConnectionLost
 from frontend.connections.tls import ALPN, HANDSHAKE_RECORD, Certificates, PeerCertificate, TlsLayer
-from frontend.protocol.codec import Decoder, FramingError
+from frontend.protocol.codec import SYNC, Decoder, FramingError
 from frontend.protocol.messages import FrontendMessage, StartupMessage
 from planner.errors import SqlError
 
@@ -268,7 +268,7 @@ class ClientProtocol(asyncio.Protocol):
 
     def next_is_sync(self) -> bool:
         """See `connection.Channel`."""
-        return self._decoder.peek_code() == "S"
+        return self._decoder.following(SYNC) is not None
 
     def write(self, data: bytes | memoryview) -> None:
         """See `connection.Channel`."""

@@ -36,7 +36,7 @@ from frontend.encoding.rows import chunks, offload, row_encoder, spread, work_of
 from frontend.encoding.settings import format_settings
 from frontend.protocol import backend
 from frontend.protocol.client_encoding import CLIENT_ENCODING, converted_encoding
-from frontend.protocol.codec import DESCRIBED_EXECUTION, EXECUTION, FramingError
+from frontend.protocol.codec import DESCRIBED_EXECUTION, EXECUTION, SYNC, FramingError
 from frontend.protocol.messages import (
     Bind,
     Close,
@@ -71,6 +71,7 @@ from storage.errors import StorageError
 log = structlog.get_logger("frontend")
 
 NOTHING = ("", "")
+_SYNC = Sync()
 MAX_LOGGED_CHARS = 4096
 """So much of a statement that fails by our fault is logged."""
 
@@ -99,6 +100,8 @@ class Connection:
         self._given: dict[str, tuple[str | None, ...]] = {}
         """The parameters of portals as they are logged, where they are."""
         self._skip_until_sync = False
+        self._sync_follows = False
+        """Whether Sync had come in when the message that has just been served, Execute, was."""
         self._at_once = AtOnce(channel, session)
         self._handlers: dict[type, Callable[[Any], Any]] = {
             Query: self._query,
@@ -155,6 +158,13 @@ class Connection:
                 await self._handle(message)
                 if self._metrics is not None and self._done is not NOTHING:
                     self._metrics.answered(*self._done, time.perf_counter() - began)
+            if self._sync_follows:
+                # NOTE: what Execute has done has been committed. Were the session ended before the Sync is answered,
+                # the client would take it for not done.
+                self._sync_follows = False
+                if not self._skip_until_sync and self._channel.following(SYNC) is SYNC:
+                    self._channel.skip(SYNC)
+                    await self._handle(_SYNC)
 
     async def _handle_and_log(self, message: FrontendMessage) -> None:
         """`_handle` of a client whose statements, or their durations, are logged."""
@@ -346,8 +356,9 @@ class Connection:
 
     async def _execute(self, message: Execute) -> None:
         formats = self._session.portal_formats(message.portal)
+        self._sync_follows = self._channel.next_is_sync()
         result = await self._session.execute_portal(
-            message.portal, max(message.max_rows, 0), sync_follows=self._channel.next_is_sync()
+            message.portal, max(message.max_rows, 0), sync_follows=self._sync_follows
         )
         await self._send_result(result, formats=formats)
 

@@ -61,7 +61,9 @@ _LIMITS = {
 SMALL_BIND_BYTES = 4096
 _LENGTH = struct.Struct(">i")
 
-EXECUTION = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04"
+SYNC = b"S\0\0\0\x04"
+"""A whole message of that kind."""
+EXECUTION = b"E\0\0\0\x09\0\0\0\0\0" + SYNC
 """Execute of the unnamed portal, for all rows, and Sync."""
 DESCRIBED_EXECUTION = b"D\0\0\0\x06P\0" + EXECUTION
 """The same after Describe of that portal."""
@@ -475,10 +477,6 @@ class Decoder:
     def skip(self, messages: bytes) -> None:
         """Leave out what `following` has given."""
         self._advance(len(messages))
-
-    def peek_code(self) -> str | None:
-        """The type of the next message if its first byte has arrived."""
-        return chr(self._buffer[self._position]) if self.buffered and not self._skip else None
 
     def _advance(self, count: int) -> None:
         self._position += count

@@ -437,6 +437,29 @@ async def test_a_stop_tells_idle_clients_and_lets_busy_ones_finish(
     await stopping
 
 
+async def test_a_stop_lets_whole_series_of_messages_be_answered(
+    client: RawClient, server: tuple[Server, int], script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Execute has done has been committed when Sync is there; a client that is told of the end before
+    ReadyForQuery takes it for not done."""
+    release, started = asyncio.Event(), asyncio.Event()
+
+    async def wait(_: ScriptedSession) -> None:
+        started.set()
+        await release.wait()
+
+    script.on_execute["set"] = wait
+    client.send(raw.parse("", "set"), raw.bind(), raw.execute(), raw.SYNC)
+    await started.wait()
+    # The others have their turns between any two messages, and who stops looks at each of them.
+    monkeypatch.setattr("frontend.connections.channel.TURN_S", -1.0)
+    monkeypatch.setattr("frontend.server.accepting._DRAIN_POLL_S", 0.0)
+    stopping = asyncio.ensure_future(server[0].stop())
+    release.set()
+    assert codes(await client.until("E")) == "12CZE"
+    await stopping
+
+
 async def test_trust_is_for_loopback(script: Script) -> None:
     """The server listens anywhere; who does not come over loopback is asked for a password."""
     server = Server(script, authenticator=authenticator())
