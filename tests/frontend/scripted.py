@@ -297,6 +297,9 @@ class ScriptedSession:
 
     async def execute_portal(self, portal: str, max_rows: int, sync_follows: bool = False) -> StatementResult:
         text = self._portal(portal)[0]
+        action = self.script.on_execute.get(text)
+        if action is not None:
+            await action(self)
         result = self.script.results[text][0]()
         if isinstance(result, BaseException):
             raise result
