@@ -17,6 +17,7 @@ from planner.types.user_types import attributes
 from planner.values.datetimes.calendar_days import (
     DATE_INFINITY,
     TIMESTAMP_INFINITY,
+    clock_of,
     date_of,
     timestamp_of,
     timestamptz_of,
@@ -87,6 +88,7 @@ def literal_value(column: Any, row: int, type_: SqlType) -> Any:
 
 _NUMBERED: Mapping[int, Callable[[int], object]] = {
     t.DATE: date_of,
+    t.TIME: clock_of,
     t.TIMESTAMP: timestamp_of,
     t.TIMESTAMPTZ: timestamptz_of,
 }

@@ -6,7 +6,6 @@ PostgreSQL.
 
 from __future__ import annotations
 
-import datetime as dt
 import struct
 import uuid
 from collections.abc import Callable, Sequence
@@ -41,11 +40,13 @@ from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
 from planner.values.datetimes.calendar_days import (
     DATE_INFINITY,
+    DAY_MICROS,
     DAYS_1970_TO_2000,
     MICROS_1970_TO_2000,
     TIMESTAMP_INFINITY,
     checked_days,
     checked_micros,
+    clock_of,
     date_of,
     timestamp_of,
     timestamptz_of,
@@ -206,10 +207,9 @@ def _date(source: _Input) -> object:
 
 def _time(source: _Input) -> object:
     (micros,) = source.unpack(">q")
-    if micros < 0 or micros >= 86_400_000_000:
+    if not 0 <= micros <= DAY_MICROS:
         raise DatetimeFieldOverflow("time out of range")
-    seconds, fraction = divmod(micros, 1_000_000)
-    return dt.time(seconds // 3600, seconds // 60 % 60, seconds % 60, fraction)
+    return clock_of(micros)
 
 
 def _timestamp(of: Callable[[int], object]) -> Callable[[_Input], object]:

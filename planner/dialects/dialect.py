@@ -301,6 +301,10 @@ class Dialect(TimeZones):
     def time_of_micros(self, micros: str) -> str:
         """The time of day that many microseconds after midnight, fewer than a day has."""
 
+    def time_text(self, time: str) -> str:
+        """The text of a time of day."""
+        return f"CAST({time} AS {self.text})"
+
     @abstractmethod
     def interval_struct(self, months: str, days: str, micros: str) -> str:
         """An interval of these parts, SQL of whole numbers of any type."""

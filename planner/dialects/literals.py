@@ -25,6 +25,7 @@ from planner.types import types
 from planner.types.ranges import range_or_multirange
 from planner.types.types import NumericShape, SqlType
 from planner.types.user_types import attributes, enum_of
+from planner.values.datetimes.calendar_days import DAY_MICROS
 from planner.values.text_values import format_numeric
 
 LONG_LIST = 1_000
@@ -75,6 +76,10 @@ class Literals(ABC):
     @abstractmethod
     def infinite(self, oid: int, negative: bool) -> str:
         """An infinite date or timestamp."""
+
+    @abstractmethod
+    def clock_of_micros(self, micros: str) -> str:
+        """The time of day that many microseconds after midnight, a day at most: 24:00:00 is a value of its own."""
 
     @abstractmethod
     def date_of_days(self, days: str) -> str:
@@ -171,6 +176,8 @@ class Literals(ABC):
             return f"CAST({self.float8(float(value))} AS FLOAT)"
         if value in INFINITE and oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ):
             return self.infinite(oid, value == "-infinity")
+        if value == DAY_MICROS and oid == types.TIME:
+            return self.clock_of_micros(self.integer(DAY_MICROS, types.INT8))
         if isinstance(value, int) and oid == types.DATE:
             return self.date_of_days(self.integer(value, types.INT4))
         if isinstance(value, int) and oid in (types.TIMESTAMP, types.TIMESTAMPTZ):

@@ -15,6 +15,7 @@ from planner.dialects.time_zones import is_utc
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import NumericShape, SqlType
+from planner.values.datetimes.calendar_days import DAY_MICROS
 
 _NUMBERS = frozenset([types.INT2, types.INT4, types.INT8, types.FLOAT8])
 
@@ -283,6 +284,11 @@ class LocalDialect(Dialect):
 
     def time_of_micros(self, micros: str) -> str:
         return f"(TIME '00:00:00' + to_microseconds({micros}))"
+
+    def clock_of_micros(self, micros: str) -> str:
+        if micros == self.integer(DAY_MICROS, types.INT8):
+            return "TIME '24:00:00'"
+        return f"CASE WHEN {micros} = {DAY_MICROS} THEN TIME '24:00:00' ELSE {self.time_of_micros(micros)} END"
 
     def micros_interval(self, micros: str) -> str:
         return f"to_microseconds({micros})"

@@ -284,6 +284,13 @@ class SparkDialect(Dialect):
     def time_of_micros(self, micros: str) -> str:
         return f"CAST(CAST(timestamp_micros(CAST({micros} AS BIGINT)) AS TIMESTAMP_NTZ) AS TIME(6))"
 
+    def clock_of_micros(self, micros: str) -> str:
+        # Spark keeps and compares 24:00:00, but nothing in its SQL gives it.
+        return self.python("tg_clock", micros)
+
+    def time_text(self, time: str) -> str:
+        return f"CASE WHEN {time} > TIME '23:59:59.999999' THEN '24:00:00' ELSE CAST({time} AS STRING) END"
+
     def micros_interval(self, micros: str) -> str:
         return f"make_dt_interval(0, 0, 0, CAST({micros} / 1000000BD AS DECIMAL(18,6)))"
 

@@ -45,7 +45,7 @@ class Field(Struct, frozen=True, kw_only=True):
 class Literal(Struct, frozen=True, kw_only=True):
     """A constant. `value` is None (NULL) or, by type: bool, int, str (text, uuid, json), bytes, float,
     decimal.Decimal, datetime.date/time/datetime (naive = timestamp, UTC-aware = timestamptz), `Interval`, tuple
-    (arrays). Dates and timestamps that Python lacks: int (days, microseconds since 1970), "infinity", "-infinity"."""
+    (arrays). What Python lacks of dates and times: int (days, microseconds), "infinity", "-infinity"."""
 
     value: object
     type: SqlType

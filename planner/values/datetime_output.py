@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, time, timedelta
+from datetime import UTC, timedelta
 
 from planner.values.datetimes.calendar_days import DAY_MICROS, civil_from_days, in_python_years
 from planner.values.datetimes.time_zones import Zone
@@ -56,7 +56,7 @@ def format_moment(micros: int, date_style: str, zone: Zone | None) -> str:
             shown_zone = " " + (like.replace(tzinfo=UTC).astimezone(zone.info).tzname() or distance)
         micros += offset
     days, rest = divmod(micros, DAY_MICROS)
-    clock = _clock_text(rest)
+    clock = format_time(rest)
     if style == "POSTGRES":
         number, month, day = civil_from_days(days)
         year, suffix = _year(number)
@@ -80,14 +80,8 @@ def _offset_text(offset: timedelta) -> str:
     return text
 
 
-def _clock_text(micros: int) -> str:
+def format_time(micros: int) -> str:
+    """A time of day, in microseconds since midnight."""
     seconds, fraction = divmod(micros, 1_000_000)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return text + f".{fraction:06d}".rstrip("0") if fraction else text
-
-
-def format_time(value: time) -> str:
-    """A time of day."""
-    micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-    offset = value.utcoffset()
-    return _clock_text(micros) + (_offset_text(offset) if offset is not None else "")

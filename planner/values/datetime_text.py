@@ -1,12 +1,11 @@
 """Text input of date, time, timestamp and timestamptz. Values are as in `planner.ir.nodes.Literal`: numbers for years
-that Python does not have, and infinity and -infinity are the strings themselves.
+that Python does not have and for 24:00:00, and infinity and -infinity are the strings themselves.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
 
-from planner.common_errors import datetime_field_overflow
 from planner.errors import (
     DatetimeFieldOverflow,
 )
@@ -40,14 +39,11 @@ def parse_date(text: str, date_style: str) -> date | int | str:
     return date_of(_day(fields, text))
 
 
-def parse_time(text: str, date_style: str) -> time:
+def parse_time(text: str, date_style: str) -> time | int:
     """A time of day without zone; a zone in the text is ignored. Raises 22007, 22008."""
     fields = read_fields(text, "time", date_style)
     if fields.special is not None:
         raise invalid("time", text)
-    if fields.clock == DAY_MICROS:
-        # 24:00:00 has no Python value; PostgreSQL keeps it apart from 00:00:00.
-        raise datetime_field_overflow(text)
     return clock_of(fields.clock)
 
 

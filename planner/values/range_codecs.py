@@ -24,6 +24,8 @@ from planner.types.type_names import format_type
 from planner.values.datetimes.calendar_days import (
     DATE_INFINITY,
     TIMESTAMP_INFINITY,
+    clock_micros,
+    clock_of,
     date_of,
     days_of,
     micros_of,
@@ -272,8 +274,8 @@ def plain_value(value: object, subtype: int) -> Any:
         return days_of(value)
     if subtype in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, (datetime, int, str)):
         return micros_of(value)
-    if subtype == t.TIME and isinstance(value, time):
-        return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+    if subtype == t.TIME and isinstance(value, (time, int)):
+        return clock_micros(value)
     return value
 
 
@@ -285,7 +287,4 @@ def literal_value(value: Any, subtype: int) -> object:
         if abs(value) == TIMESTAMP_INFINITY:
             return "infinity" if value > 0 else "-infinity"
         return (timestamp_of if subtype == t.TIMESTAMP else timestamptz_of)(value)
-    if subtype == t.TIME:
-        seconds, micros = divmod(value, 1_000_000)
-        return time(seconds // 3600, seconds // 60 % 60, seconds % 60, micros)
-    return value
+    return clock_of(value) if subtype == t.TIME else value

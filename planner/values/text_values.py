@@ -38,7 +38,15 @@ from planner.values.datetime_text import (
     parse_timestamptz,
     parse_timetz,
 )
-from planner.values.datetimes.calendar_days import MICROS_1970_TO_2000, days_of, micros_of, timestamp_of, timestamptz_of
+from planner.values.datetimes.calendar_days import (
+    MICROS_1970_TO_2000,
+    clock_micros,
+    clock_of,
+    days_of,
+    micros_of,
+    timestamp_of,
+    timestamptz_of,
+)
 from planner.values.datetimes.time_zones import setting_zone
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
@@ -312,12 +320,8 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
         return (timestamp_of if type.oid == t.TIMESTAMP else timestamptz_of)(rounded)
     if type.oid == t.TIMETZ and isinstance(value, str) and typmod < 6:
         return rounded_timetz(value, typmod)
-    if type.oid == t.TIME and isinstance(value, time) and typmod < 6:
-        moment = apply_typmod(
-            datetime.combine(date(2000, 1, 1), value), SqlType(t.TIMESTAMP, typmod), explicit=explicit
-        )
-        assert isinstance(moment, datetime)
-        return moment.time()
+    if type.oid == t.TIME and isinstance(value, (time, int)) and typmod < 6:
+        return clock_of(_rounded(clock_micros(value), typmod))
     if type.oid == t.INTERVAL and isinstance(value, Interval):
         value = fields_kept(value, (typmod >> 16) & 0x7FFF)
         precision = typmod & 0xFFFF
@@ -386,6 +390,8 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     if type.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, (datetime, int)):
         zone = setting_zone(_zone(settings)) if type.oid == t.TIMESTAMPTZ else None
         return format_moment(micros_of(value), date_style(settings), zone)
+    if type.oid == t.TIME and isinstance(value, (time, int)):
+        return format_time(clock_micros(value))
     if isinstance(value, int):
         return str(value)
     if isinstance(value, Decimal):
@@ -398,8 +404,6 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
         return "\\x" + value.hex()
     if isinstance(value, Interval):
         return format_interval(value, _setting(settings, "IntervalStyle", "postgres"))
-    if isinstance(value, time):
-        return format_time(value)
     if isinstance(value, (tuple, ArrayValue)):
         if type.oid in (t.INT2VECTOR, t.OIDVECTOR):
             return " ".join(str(item) for item in items_of(value))

@@ -369,9 +369,23 @@ def _is_plain(group: FileGroup, plan: ScanPlan) -> bool:
 def _for_spark(rows: pa.Table) -> pa.Table:
     """`rows` as Spark's Arrow reader wants them: its TIME counts nanoseconds."""
     for index, field in enumerate(rows.schema):
-        if pa.types.is_time(field.type):
-            rows = rows.set_column(index, field.name, rows.column(index).cast(pa.time64("ns")))
+        wanted = _type_for_spark(field.type)
+        if wanted != field.type:
+            rows = rows.set_column(index, field.name, rows.column(index).cast(wanted))
     return rows
+
+
+def _type_for_spark(type: pa.DataType) -> pa.DataType:
+    """`type` with times in nanoseconds, in lists and structs too."""
+    if pa.types.is_time(type):
+        return pa.time64("ns")
+    if pa.types.is_list(type):
+        item = _type_for_spark(type.value_type)
+        return type if item == type.value_type else pa.list_(item)
+    if pa.types.is_struct(type):
+        fields = [field.with_type(_type_for_spark(field.type)) for field in type]
+        return type if fields == list(type) else pa.struct(fields)
+    return type
 
 
 def _key(part: Part) -> str:

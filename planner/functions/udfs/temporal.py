@@ -26,6 +26,7 @@ from planner.values.datetimes.calendar_days import (
     checked_days,
     checked_micros,
     civil_from_days,
+    clock_micros,
     clock_of,
     days_from_civil,
     days_in_month,
@@ -243,12 +244,21 @@ def make_date(year: int, month: int, day: int) -> int:
         raise DatetimeFieldOverflow(f"date field value out of range: {year}-{month:02d}-{day:02d}") from None
 
 
-def make_time(hour: int, minute: int, seconds: float) -> dt.time:
-    """make_time()."""
-    micros = _clock(hour, minute, seconds)
-    if micros == DAY:
-        raise FeatureNotSupported("time 24:00:00 is not supported")
-    return clock_of(micros)
+def make_time(hour: int, minute: int, seconds: float) -> int:
+    """make_time(), as microseconds since midnight."""
+    return _clock(hour, minute, seconds)
+
+
+class _EndOfDay:
+    """24:00:00 as PySpark takes a time of day: by these attributes. Python's own has no such value."""
+
+    hour, minute, second, microsecond = 24, 0, 0, 0
+
+
+def clock(micros: int) -> dt.time | _EndOfDay:
+    """The time of day so many microseconds after midnight, a day at most, for Spark."""
+    value = clock_of(micros)
+    return _EndOfDay() if isinstance(value, int) else value
 
 
 def _clock(hour: int, minute: int, seconds: float) -> int:
@@ -330,11 +340,11 @@ def moment_out(number: int, type_name: str, settings: str) -> str:
     return format_text(number, SqlType(types.TIMESTAMPTZ), known)
 
 
-def time_in(text: str) -> dt.time:
-    """time input."""
+def time_in(text: str) -> int:
+    """time input, as microseconds since midnight."""
     value = parse_text(text, SqlType(types.TIME))
-    assert isinstance(value, dt.time)
-    return value
+    assert isinstance(value, (dt.time, int))
+    return clock_micros(value)
 
 
 def interval_in(text: str, style: str) -> IntervalValue:
@@ -359,7 +369,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_justify_interval": Udf((INTERVAL,), INTERVAL, justify_interval),
     "tg_date_bin": Udf((INTERVAL, _B, _B), _B, date_bin),
     "tg_make_date": Udf((_I, _I, _I), _I, make_date),
-    "tg_make_time": Udf((_I, _I, _F), "TIME", make_time),
+    "tg_make_time": Udf((_I, _I, _F), _B, make_time),
+    "tg_clock": Udf((_B,), "TIME", clock),
     "tg_make_timestamp": Udf((_I, _I, _I, _I, _I, _F), _B, make_timestamp),
     "tg_date_in": Udf((_T, _T), _I, date_in),
     "tg_timestamp_in": Udf((_T, _T), _B, timestamp_in),
@@ -369,6 +380,6 @@ UDFS: Mapping[str, Udf] = {
     "tg_moment": Udf((_B, _T), _B, moment_of_wall),
     "tg_moment_out": Udf((_B, _T, _T), _T, moment_out),
     "tg_timestamptz_out": Udf((_B, _T), _T, timestamptz_out),
-    "tg_time_in": Udf((_T,), "TIME", time_in),
+    "tg_time_in": Udf((_T,), _B, time_in),
     "tg_interval_in": Udf((_T, _T), INTERVAL, interval_in),
 }

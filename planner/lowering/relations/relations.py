@@ -18,6 +18,7 @@ from planner.ir.rewrite import walk
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made, simple
 from planner.lowering.fragments.sources import place_of
+from planner.lowering.fragments.templates import calls_python
 from planner.lowering.relations.functions_in_from import function_scan, project_set
 from planner.lowering.relations.groups import deduplicated, grouped
 from planner.lowering.relations.inlining import inlinable
@@ -118,7 +119,8 @@ class Relations:
         if len(rows) == 1:
             return Select(self.ctx, {field.id: value for field, value in zip(rel.fields, rows[0], strict=True)})
         constant = all(isinstance(value, ir.Literal) for row in rel.rows for value in row)
-        if self.ctx.dialect.computed_rows or constant:
+        plain = constant and not any(calls_python(value.sql, self.ctx.dialect) for row in rows for value in row)
+        if self.ctx.dialect.computed_rows or plain:
             body = f"VALUES {', '.join([f'({listed(row)})' for row in rows])}"
         else:
             body = " UNION ALL ".join([f"SELECT {listed(row)}" for row in rows])

@@ -209,6 +209,9 @@ def _with_room(scalars: Scalars, type: SqlType, key: str) -> str:
     numbers that are held as texts."""
     if is_wide(type):
         raise scalars.ctx.unsupported("a window frame that is measured in numerics without a declared scale")
+    if type.oid == types.TIME:
+        # A frame does not go on behind midnight.
+        return scalars.ctx.dialect.moment_of_micros(scalars.ctx.dialect.time_micros(key), types.TIMESTAMP)
     if type.oid not in _INTEGERS or scalars.ctx.engine != "local":
         return key
     return f"CAST({key} AS {'HUGEINT' if type.oid == types.INT8 else 'BIGINT'})"

@@ -389,6 +389,8 @@ def _moment(ctx: Context, target: SqlType, parsed: str) -> str:
     """What our input function gives for `target` as its physical type: dates and timestamps come as numbers."""
     if target.oid == types.DATE:
         return ctx.dialect.date_of_days(parsed)
+    if target.oid == types.TIME:
+        return ctx.dialect.clock_of_micros(parsed)
     return (
         ctx.dialect.moment_of_micros(parsed, target.oid)
         if target.oid in (types.TIMESTAMP, types.TIMESTAMPTZ)
@@ -435,7 +437,7 @@ _CHRONO: dict[tuple[int, int], Callable[[Context], str]] = {
         ctx.dialect.moment_micros("{0}", types.TIMESTAMPTZ),
         quoted(ctx.dialect.string(ctx.settings.timezone)),
     ),
-    (types.TIMETZ, types.TIME): lambda ctx: ctx.dialect.time_of_micros(ctx.dialect.python("tg_timetz_micros", "{0}")),
+    (types.TIMETZ, types.TIME): lambda ctx: ctx.dialect.clock_of_micros(ctx.dialect.python("tg_timetz_micros", "{0}")),
     (types.INTERVAL, types.TIME): lambda ctx: ctx.dialect.time_of_micros(
         f"((({{0}}.micros % {_DAY_MICROS}) + {_DAY_MICROS}) % {_DAY_MICROS})"
     ),
@@ -534,8 +536,8 @@ def _rounded_time(ctx: Context, target: SqlType) -> str:
     dialect, div = ctx.dialect, ctx.dialect.whole_division
     unit = 10 ** (6 - target.typmod)
     if target.oid == types.TIME:
-        rounded = f"least((({dialect.time_micros('{0}')} + {unit // 2}) {div} {unit}) * {unit}, {_DAY_MICROS - 1})"
-        return unless_null("0", dialect.time_of_micros(rounded))
+        rounded = f"((({dialect.time_micros('{0}')} + {unit // 2}) {div} {unit}) * {unit})"
+        return unless_null("0", dialect.clock_of_micros(rounded))
     since = f"({dialect.moment_micros('{0}', target.oid)} - {MICROS_1970_TO_2000})"
     rounded = (
         f"CASE WHEN {since} >= 0 THEN ({since} + {unit // 2}) {div} {unit} * {unit} "

@@ -29,7 +29,7 @@ _TEXT_OIDS = frozenset(
 )  # fmt: skip
 
 
-_PLAIN_OIDS = frozenset({types.INT2, types.INT4, types.INT8, types.OID, types.XID, types.CID, types.BOOL, types.TIME})
+_PLAIN_OIDS = frozenset({types.INT2, types.INT4, types.INT8, types.OID, types.XID, types.CID, types.BOOL})
 """Types that every engine's own cast prints as PostgreSQL does."""
 _MOMENT_OIDS = frozenset({types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ})
 
@@ -43,6 +43,8 @@ def text_template(ctx: Context, source: SqlType) -> str:
         return plain
     if oid in _TEXT_OIDS or oid == types.ANYARRAY:
         return "{0}"
+    if oid == types.TIME:
+        return ctx.dialect.time_text("{0}")
     if oid == types.NUMERIC:
         return "{0}" if is_wide(source) else ctx.dialect.shown("{0}", source)
     if oid in (types.FLOAT4, types.FLOAT8):

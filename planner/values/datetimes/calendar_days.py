@@ -100,9 +100,16 @@ def micros_of(value: datetime | int | str) -> int:
     return (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
 
 
-def clock_of(micros: int) -> time:
-    """A time of day, in microseconds below a day."""
-    return (_EPOCH + timedelta(microseconds=micros)).time()
+def clock_of(micros: int) -> time | int:
+    """A time of day as `Literal` has it: 24:00:00, which Python does not have, is the microseconds of a day."""
+    return micros if micros == DAY_MICROS else (_EPOCH + timedelta(microseconds=micros)).time()
+
+
+def clock_micros(value: time | int) -> int:
+    """The microseconds since midnight of a time of day as `Literal` has it."""
+    if isinstance(value, int):
+        return value
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
 def checked_days(days: int) -> int:

@@ -138,7 +138,9 @@ def _date_time(site: CallSite) -> str:
     date, time = (0, 1) if site.arg_types[0].oid == DATE else (1, 0)
     if site.engine == "local":
         return f"(CAST({{{date}}} AS TIMESTAMP) + to_microseconds(epoch_us({{{time}}})))"
-    return f"make_timestamp_ntz({{{date}}}, {{{time}}})"
+    since = site.dialect.moment_micros(midnight := site.dialect.midnight(f"{{{date}}}"), TIMESTAMP)
+    later = site.dialect.moment_of_micros(f"({since} + {site.dialect.time_micros(f'{{{time}}}')})", TIMESTAMP)
+    return unless_null(str(time), site.dialect.if_finite(f"{{{date}}}", later, midnight))
 
 
 def _interval_times(site: CallSite) -> str | None:

@@ -60,6 +60,10 @@ def _wall_made(site: CallSite) -> str:
     return site.dialect.moment_of_micros(micros, TIMESTAMP)
 
 
+def _time_made(site: CallSite) -> str:
+    return site.dialect.clock_of_micros(site.dialect.python("tg_make_time", "{0}", "{1}", "{2}"))
+
+
 def _make_timestamptz(site: CallSite) -> str:
     return site.dialect.from_local_time(site.settings.timezone, _wall_made(site))
 
@@ -99,7 +103,7 @@ def forms() -> Mapping[str, Form]:
         given[f"timezone({type})"] = both(_timezone)
     given["make_interval(int4,int4,int4,int4,int4,int4,float8)"] = both(_make_interval)
     given["make_date(int4,int4,int4)"] = both(_make_date)
-    given["make_time(int4,int4,float8)"] = local_only("tg_make_time({0}, {1}, {2})")
+    given["make_time(int4,int4,float8)"] = both(_time_made)
     given["make_timestamp(int4,int4,int4,int4,int4,float8)"] = both(_wall_made)
     given["make_timestamptz(int4,int4,int4,int4,int4,float8)"] = both(_make_timestamptz)
     given["make_timestamptz(int4,int4,int4,int4,int4,float8,text)"] = local_only(
