@@ -82,8 +82,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                 return 1 if report.problems else 0
             case "finish-upgrade":
                 made_with = (await inspector.record()).format
-                at_work = (await inspector.txns()).leases
-                written = await finish_upgrade(consensus, clock, at_work, made_with=made_with)
+                written = await finish_upgrade(consensus, clock, inspector.at_work, made_with=made_with)
                 text = f"formats up to {written} may be written from now on"
             case _:
                 text = await _export(inspector, arguments)

@@ -5,7 +5,8 @@ it. A diff that needs a newer one than `Formats.written` is refused: a server of
 would stop there. `finish_upgrade`, which people call when they have replaced all servers, moves `written` to what this
 version knows, unless a process that is at work does not know that.
 
-A process enters what it knows before it takes its lease, and in the same register where `written` stands. So of a
+A process enters what it knows into the register where `written` stands once it has its lease. An upgrade that is being
+finished reads that register before it asks who has a lease, and writes it only if nobody has entered meanwhile. So of a
 process that comes and an upgrade that is finished one is first, and the other is refused.
 
 What the first versions could write, `UNGATED` and older, nobody asks about.
@@ -13,7 +14,7 @@ What the first versions could write, `UNGATED` and older, nobody asks about.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 from msgspec.structs import replace
@@ -58,30 +59,41 @@ class FormatGate:
     ) -> None:
         self._register = _register(consensus, clock)
         self._process = process
-        self._known = known
+        self.known = known
         self.written = max(UNGATED, made_with)
 
+    async def check(self) -> None:
+        """Raises NewerFormat for an environment that was moved to formats that this process does not know, and what the
+        store raises."""
+        value = await self._register.read()
+        if value is not None:
+            self._check(value)
+            self.written = value.written
+
     async def enter(self) -> None:
-        """Tell what this process knows. Raises NewerFormat, and what the store raises."""
+        """Tell what this process knows; it has its lease. Raises as `check`."""
 
         async def propose(value: Formats | None) -> Formats:
             before = value or Formats(written=self.written, processes={})
-            if before.written > self._known:
-                raise NewerFormat(
-                    f"the environment has been moved to format {before.written} by a newer version, and this version of"
-                    f" Tidegate knows formats up to {self._known}; upgrade Tidegate"
-                )
+            self._check(before)
             newest = [*before.processes.items()][-KEPT + 1 :]
-            return replace(before, processes={**dict(newest), self._process: self._known})
+            return replace(before, processes={**dict(newest), self._process: self.known})
 
         self.written = (await self._register.change(propose)).written
+
+    def _check(self, formats: Formats) -> None:
+        if formats.written > self.known:
+            raise NewerFormat(
+                f"the environment has been moved to format {formats.written} by a newer version, and this version of"
+                f" Tidegate knows formats up to {self.known}; upgrade Tidegate"
+            )
 
     async def allows(self, format: int) -> bool:
         """Whether this format may be written by now: asks the store where it was not yet when last asked."""
         if format > self.written:
             value = await self._register.read()
             self.written = self.written if value is None else value.written
-        return format <= self.written
+        return format <= min(self.written, self.known)
 
     async def require(self, format: int) -> None:
         """Raises FormatNotYet unless this format may be written by now."""
@@ -94,23 +106,30 @@ class FormatGate:
 
 
 async def finish_upgrade(
-    consensus: Consensus, clock: Clock, at_work: Collection[str], *, made_with: int, known: int = FORMAT_VERSION
+    consensus: Consensus,
+    clock: Clock,
+    at_work: Callable[[], Awaitable[Collection[str]]],
+    *,
+    made_with: int,
+    known: int = FORMAT_VERSION,
 ) -> int:
     """All servers have been replaced: from now on what this version knows may be written; the newest such format.
 
-    `at_work` are the processes with a lease. Raises OlderServers when one of them does not know it, NewerFormat."""
+    `at_work` says which processes have a lease. Raises OlderServers when one of them does not know it, NewerFormat."""
 
     async def propose(value: Formats | None) -> Formats:
         before = value or Formats(written=max(UNGATED, made_with), processes={})
         if before.written > known:
             raise NewerFormat(f"the environment has format {before.written} already, this version knows {known}")
-        older = sorted(name for name in at_work if before.processes.get(name, UNGATED) < known)
+        if before.written == known:
+            return before
+        older = sorted(name for name in await at_work() if before.processes.get(name, UNGATED) < known)
         if older:
             names = ", ".join(older)
             raise OlderServers(
                 f"servers of an earlier version are at work, or ended a moment ago ({names}); replace them first"
             )
-        return before if before.written == known else replace(before, written=known)
+        return replace(before, written=known)
 
     return (await _register(consensus, clock).change(propose)).written
 

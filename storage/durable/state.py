@@ -121,6 +121,11 @@ class Machine(Protocol[S, D]):
 class Gate(Protocol):
     """Says which formats may be written (`storage.durable.formats`)."""
 
+    @property
+    def known(self) -> int:
+        """The newest format that this process reads."""
+        ...
+
     async def require(self, format: int) -> None:
         """Raises unless this format may be written."""
         ...
@@ -140,16 +145,15 @@ def framed(payload: bytes, format: int = BASE_FORMAT) -> bytes:
     return _HEADER.pack(format, zlib.crc32(payload)) + payload
 
 
-def unframed(data: bytes, what: str) -> bytes:
-    """The payload of framed bytes. Raises `NewerFormat` or `CorruptState`, naming `what`."""
+def unframed(data: bytes, what: str, known: int = FORMAT_VERSION) -> bytes:
+    """The payload of framed bytes. Raises `NewerFormat` (above `known`) or `CorruptState`, naming `what`."""
     if len(data) < _HEADER.size:
         raise CorruptState(f"{what} is truncated to {len(data)} bytes; restore it from a backup")
     version, crc = _HEADER.unpack_from(data)
     payload = data[_HEADER.size :]
-    if version > FORMAT_VERSION:
+    if version > known:
         raise NewerFormat(
-            f"{what} has format {version}, but this version of Tidegate reads formats up to {FORMAT_VERSION}; "
-            "upgrade Tidegate"
+            f"{what} has format {version}, but this version of Tidegate reads formats up to {known}; upgrade Tidegate"
         )
     if zlib.crc32(payload) != crc:
         raise CorruptState(f"{what} does not match its checksum; restore it from a backup")
@@ -192,6 +196,7 @@ class DurableState(Generic[S, D]):
         self._random = random
         self._writer = writer
         self._gate = gate
+        self._known = FORMAT_VERSION if gate is None else gate.known
         self._lock = asyncio.Lock()
         self._rollup: RollupRef | None = None
         self._previous_rollup: RollupRef | None = None
@@ -340,7 +345,7 @@ class DurableState(Generic[S, D]):
                 raise MissingBlob(f"rollup {rollup.key} of {self.key} is not in the blob store")
             before = self.state
             try:
-                state = self._machine.decode_state(unframed(data, f"rollup of {self.key}"))
+                state = self._machine.decode_state(unframed(data, f"rollup of {self.key}", self._known))
             except (ValueError, msgspec.MsgspecError) as error:
                 raise CorruptState(f"rollup of {self.key} cannot be decoded: {error}") from error
             watcher, self.on_change = self.on_change, None
@@ -398,7 +403,7 @@ class DurableState(Generic[S, D]):
         return await retried(operation, self._clock, RETRY_DELAYS_S, give_up_s=GIVE_UP_S)
 
     def _decode(self, item: VersionedData) -> Entry:
-        payload = unframed(item.data, f"diff {item.seqno} of {self.key}")
+        payload = unframed(item.data, f"diff {item.seqno} of {self.key}", self._known)
         try:
             return _entry_decoder.decode(payload)
         except msgspec.MsgspecError as error:

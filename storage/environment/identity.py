@@ -48,7 +48,9 @@ class _Marker(msgspec.Struct, frozen=True, kw_only=True):
     id: str
 
 
-async def identify(consensus: Consensus, random: Randomness, blob: Blob) -> EnvironmentRecord:
+async def identify(
+    consensus: Consensus, random: Randomness, blob: Blob, known: int = FORMAT_VERSION
+) -> EnvironmentRecord:
     """The environment's record, made now if both stores are empty.
 
     Raises ForeignEnvironment when a store holds something else or the two do not belong together, NewerFormat,
@@ -71,11 +73,11 @@ async def identify(consensus: Consensus, random: Randomness, blob: Blob) -> Envi
                 "consensus store from a backup, or choose an empty blob store for a new environment"
             )
         marker = await _mark(blob, random_text(random))
-        record = EnvironmentRecord(product="tidegate", format=FORMAT_VERSION, id=marker.id, marked=True)
+        record = EnvironmentRecord(product="tidegate", format=known, id=marker.id, marked=True)
         data = VersionedData(seqno=FIRST_SEQNO, data=msgspec.json.encode(record))
         with contextlib.suppress(Indeterminate):
             await consensus.compare_and_set(ENVIRONMENT_KEY, None, data)
-    record = decode_record(head.data)
+    record = decode_record(head.data, known)
     await check_marker(blob, record)
     if not record.marked:
         await _mark(blob, record.id)
@@ -86,7 +88,7 @@ async def identify(consensus: Consensus, random: Randomness, blob: Blob) -> Envi
     return record
 
 
-def decode_record(data: bytes) -> EnvironmentRecord:
+def decode_record(data: bytes, known: int = FORMAT_VERSION) -> EnvironmentRecord:
     """The record that `data` holds. Raises ForeignEnvironment when it is not Tidegate's, NewerFormat, CorruptState."""
     try:
         record = msgspec.json.decode(data, type=EnvironmentRecord)
@@ -94,10 +96,10 @@ def decode_record(data: bytes) -> EnvironmentRecord:
         raise CorruptState(f"the environment record cannot be decoded: {error}") from error
     if record.product != "tidegate":
         raise ForeignEnvironment(f"the store belongs to {record.product!r}, not to Tidegate")
-    if record.format > FORMAT_VERSION:
+    if record.format > known:
         raise NewerFormat(
             f"the environment has format {record.format}, but this version of Tidegate reads formats up to "
-            f"{FORMAT_VERSION}; upgrade Tidegate"
+            f"{known}; upgrade Tidegate"
         )
     return record
 

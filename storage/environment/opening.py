@@ -8,7 +8,7 @@ from storage.catalog.oids import OidBlocks
 from storage.catalog.store import CatalogStore
 from storage.clock import Clock, Randomness
 from storage.durable.formats import FormatGate
-from storage.durable.state import DurableState
+from storage.durable.state import FORMAT_VERSION, DurableState
 from storage.environment.background import Background
 from storage.environment.bootstrap import bootstrap
 from storage.environment.committing import Committer
@@ -67,6 +67,7 @@ async def open_on_stores(
     background: bool = True,
     validate: bool = False,
     retain_ms: int = 0,
+    known: int = FORMAT_VERSION,
 ) -> Environment:
     """Open the environment on these stores, creating it on first use.
 
@@ -77,13 +78,13 @@ async def open_on_stores(
     takes timestamps by itself until then (`storage.membership.peers`); with `host`, so do all that share this memory,
     together. With `background` False nothing runs by itself (applying, keeping alive and maintenance are the caller's).
     `validate` checks every structure after each change. `retain_ms`: how long the past of a table can be read that says
-    nothing else. Raises NewerFormat, ForeignEnvironment, CorruptState, and EnvironmentFenced when it took so long that
-    others took the process for dead.
+    nothing else; `known` the newest format that this process reads and writes. Raises NewerFormat, ForeignEnvironment,
+    CorruptState, and EnvironmentFenced when it took so long that others took the process for dead.
     """
     process = f"{process}-{random_text(random)[:8]}"
-    record = await identify(consensus, random, blob)
-    gate = FormatGate(consensus, clock, process, record.format)
-    await gate.enter()
+    record = await identify(consensus, random, blob, known)
+    gate = FormatGate(consensus, clock, process, record.format, known)
+    await gate.check()
     env = _assemble(record.id, process, gate, blob, consensus, clock, random, liveness, host, validate, retain_ms)
     cache = env.cache
     await cache.durable.refresh()
@@ -95,6 +96,7 @@ async def open_on_stores(
         if liveness is not None:
             liveness.announce(process)
         await env.leases.keep_alive()
+    await gate.enter()
     if sole:
         await env.txns_shard.tidy(expired=[name for name in cache.state.leases if name != process])
         await env.staging.resolve_overdue()

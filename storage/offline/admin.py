@@ -7,7 +7,7 @@ moment while it looked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct, field
 
@@ -88,6 +88,10 @@ class Inspector:
                 )
             raise ForeignEnvironment("there is no Tidegate environment here")
         return decode_record(head.data)
+
+    async def at_work(self) -> Collection[str]:
+        """The processes with a lease now."""
+        return (await self.txns()).leases
 
     async def txns(self) -> TxnsState:
         """The txns shard now."""

@@ -14,7 +14,7 @@ from storage.errors import StorageError
 from tests.simulation.copies import copy_some
 from tests.simulation.definitions import define, follow_catalog
 from tests.simulation.keyed import provide_indexes
-from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate, spawn
 from tests.simulation.network import CALM, Conditions
 from tests.simulation.old_readers import grow_old
 from tests.simulation.past import look_back
@@ -119,23 +119,43 @@ async def _run(world: World) -> None:
         for number in gone:
             if processes[number][0].alive:
                 world.kill(processes[number][0])
-            processes[number] = await world.start(f"p{number}", serve)
+            await restart(number)
+
+    async def restart(number: int) -> None:
+        if world.upgrade is not None:
+            world.upgrade.restarts(f"p{number}")
+        processes[number] = await world.start(f"p{number}", serve)
+
+    async def replace_one(number: int) -> None:
+        """Stop a process as one does to bring another version, and start it again."""
+        process = processes[number][0]
+        if process.name in world.servers:
+            world.servers[process.name].leaving.set()
+            await asyncio.sleep(world.randomness.random() * 4)
+        if process.alive:
+            world.kill(process)
+        await restart(number)
 
     processes: list[tuple[Process, SimulatedClock, asyncio.Task[None]]] = [await world.start("p0", first)]
     await asyncio.wait({ready, processes[0][2]}, return_when=asyncio.FIRST_COMPLETED)
     processes.extend([await world.start(f"p{number}", serve) for number in range(1, plan.processes)])
     world.network.conditions = plan.conditions
-    for _ in range(DISTURBANCES):
+    if world.upgrade is not None:
+        spawn(loop, Process("administrator"), world.upgrade.finish())
+    for _ in range(DISTURBANCES * 2 if plan.upgraded else DISTURBANCES):
         await asyncio.sleep(world.randomness.random() * 4)
         victim = world.randomness.randrange(len(processes))
         process, clock, _ = processes[victim]
         if plan.departures and world.randomness.random() < plan.departures:
             await depart()
             continue
+        if plan.upgraded and world.randomness.random() < 0.5:
+            await replace_one(victim)
+            continue
         drawn = world.randomness.random()
         if drawn < plan.crashes:
             world.kill(process)
-            processes[victim] = await world.start(f"p{victim}", serve)
+            await restart(victim)
         elif drawn < plan.crashes + plan.pauses:
             # Sometimes longer than a lease: then the others take the process for dead, and it comes back.
             loop.pause(process)

@@ -52,6 +52,7 @@ TWO_PHASES = range(160, 185)
 """Seeds of runs with prepared transactions, which take longer; few of them bring all that one of the mistakes needs."""
 
 VIEWS_AND_PAST = range(20)
+
 RETAIN_MS = 20_000
 
 STORM = Conditions(fail_before=0.05, unknown_before=0.04, unknown_after=0.08, slow=0.03)
@@ -75,6 +76,7 @@ def busy(seed: int) -> Plan:
         staged=True,
         copies=0,
         linked=False,
+        upgraded=False,
     )
 
 
@@ -86,17 +88,18 @@ def first_problem(
     laid_out: bool = False,
     viewed: bool = False,
     retain_ms: int = 0,
+    upgraded: bool = False,
 ) -> str:
     """The first problem of some seed that matches `pattern`. `keyed`: tables have indexes, which not all seeds give;
-    so it is with the transactions that each process `prepares`, with tables that are `laid_out`, with the view, and
-    with the past that is kept."""
+    so it is with the transactions that each process `prepares`, with tables that are `laid_out`, with the view, with
+    the past that is kept, and with servers of two versions."""
     others: set[str] = set()
     seeds = TWO_PHASES if prepares else range(MAX_SEEDS)
     for seed in seeds:
         plan = busy(seed)
         plan = replace(plan, keyed=keyed or plan.keyed, prepares=prepares or plan.prepares)
         plan = replace(plan, laid_out=laid_out or plan.laid_out, viewed=viewed or plan.viewed)
-        plan = replace(plan, retain_ms=retain_ms or plan.retain_ms)
+        plan = replace(plan, retain_ms=retain_ms or plan.retain_ms, upgraded=upgraded)
         for problem in run(seed, plan=plan).problems:
             if re.search(pattern, problem):
                 return problem

@@ -15,6 +15,7 @@ import asyncio
 import itertools
 from collections import Counter
 
+from storage.durable.formats import OlderServers
 from storage.environment.identity import COMPLETE_KEY, MARKER_KEY
 from storage.ids import ShardId
 from storage.shards.shard_state import state_files
@@ -27,6 +28,7 @@ from tests.simulation.linked import check_added
 from tests.simulation.loop import Process
 from tests.simulation.prepared import end_all
 from tests.simulation.publishing import end_publishing
+from tests.simulation.versions import AUDITOR
 from tests.simulation.views import check_view
 from tests.simulation.workload import read_table
 from tests.simulation.world import Attempt, Row, Server, World
@@ -174,7 +176,7 @@ def in_use(key: str, needed: set[str], rollups: dict[str, int]) -> bool:
 
 async def check_final(world: World) -> None:
     """Open the environment once more, without faults, and check everything."""
-    process = Process("auditor")
+    process = Process(AUDITOR)
     done: asyncio.Future[None] = world.loop.create_future()
 
     async def audit(server: Server) -> None:
@@ -185,7 +187,7 @@ async def check_final(world: World) -> None:
             raise
         done.set_result(None)
 
-    process, _, task = await world.start("auditor", audit)
+    process, _, task = await world.start(AUDITOR, audit)
     await asyncio.wait({done, task}, return_when=asyncio.FIRST_COMPLETED)
     await task
     process.alive = False
@@ -221,6 +223,11 @@ async def _audit(world: World, server: Server) -> None:
     strangers = [name for name in state.leases if name != env.process]
     if strangers:
         world.problem(f"dead processes still have leases: {strangers}")
+    if world.upgrade is not None:
+        try:
+            await world.upgrade.finish_once()
+        except OlderServers as error:
+            world.problem(f"the upgrade cannot be finished: {error}")
     await env.maintenance.orphans.collect()
     needed, rollups = await referenced_blobs(server)
     present = {entry.key async for entry in world.blob.list()}

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Collection
 import msgspec
 import pyarrow as pa
 
+from storage.durable.formats import FormatNotYet
 from storage.environment.environment import Environment
 from storage.errors import (
     AsOfNotReadable,
@@ -24,11 +25,13 @@ from storage.errors import (
     EnvironmentFenced,
     HoldExpired,
     Indeterminate,
+    NewerFormat,
     StorageError,
     UnknownShard,
 )
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import ShardChanges, ShardSnapshot
+from storage.shards.whole_deletions import WHOLE_FORMAT
 from storage.timestamps.csn import Csn
 from storage.timestamps.oracle import acquired
 from storage.transactions.rows_ahead import MAX_PLACES, row_ahead
@@ -203,6 +206,8 @@ class ClientTransaction:
     async def _delete_wholly(self, rows: list[tuple[str, int, Row]]) -> set[tuple[str, int]]:
         """Delete the files that have some of `rows` and nothing else, as they are. Returns which rows these are."""
         gone: set[tuple[str, int]] = set()
+        if self.world.plan.upgraded and not await self.server.env.formats.allows(WHOLE_FORMAT):
+            return gone
         for table in sorted({table for table, _, _ in rows}):
             shard, ids = self.world.tables[table], [row_id for other, row_id, _ in rows if other == table]
             for part, found in await parts_of_rows(self.server.env, shard, self.as_of, ids):
@@ -291,9 +296,11 @@ async def transact(world: World, server: Server, body: Callable[[ClientTransacti
         attempt.status = "fail"
     except Indeterminate:
         attempt.status = "info" if attempt.status == "committing" else "fail"
-    except (Determinate, EnvironmentFenced) as error:
+    except (Determinate, EnvironmentFenced, NewerFormat) as error:
         # Nothing happened if the commit itself says so; afterwards the transaction is durable all the same.
-        attempt.status = "info" if isinstance(error, EnvironmentFenced) and attempt.status == "committing" else "fail"
+        attempt.status = "fail" if isinstance(error, Determinate) or attempt.status != "committing" else "info"
+        if isinstance(error, FormatNotYet):
+            world.problem(f"T{attempt.id} was allowed what it is refused: {error}")
     else:
         attempt.status = "ok"
     if attempt.xid is not None:

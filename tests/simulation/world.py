@@ -26,11 +26,12 @@ from storage.durable import state as durable
 from storage.environment import background
 from storage.environment.environment import Environment
 from storage.environment.opening import open_on_stores
-from storage.errors import Determinate, EnvironmentFenced, Indeterminate
+from storage.errors import Determinate, EnvironmentFenced, Indeterminate, NewerFormat
 from storage.ids import ShardId
 from storage.lake.linked import LinkedBlob
 from storage.layouts import ordering
 from storage.membership import leases
+from storage.offline.admin import Inspector
 from storage.shards import part_store
 from storage.timestamps.csn import Csn
 from storage.transactions import parallel_commit, txn
@@ -40,6 +41,7 @@ from tests.simulation.layouts import provide_layouts
 from tests.simulation.linked import AddedFile, WorldFiles
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, spawn
 from tests.simulation.network import STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
+from tests.simulation.versions import NEW, Upgrade, WatchedConsensus
 
 MAX_STARTS = 100
 """Attempts to start a server whose stores fail."""
@@ -92,6 +94,8 @@ class Plan:
     """How long the past of tables and of the catalog is kept, where it is."""
     viewed: bool = False
     """Whether processes keep a materialized view over one of the tables."""
+    upgraded: bool = False
+    """Whether servers of an older version are replaced by newer ones, and the upgrade is finished meanwhile."""
     laid_out: bool = False
     """Whether tables have a layout, which compaction keeps."""
     small_limits: bool = False
@@ -137,7 +141,8 @@ class Plan:
         plan = replace(plan, linked=randomness.random() < 0.3)
         plan = replace(plan, laid_out=randomness.random() < 0.4)
         plan = replace(plan, viewed=randomness.random() < 0.4)
-        return replace(plan, retain_ms=5_000 + randomness.randrange(55_000) if randomness.random() < 0.4 else 0)
+        plan = replace(plan, retain_ms=5_000 + randomness.randrange(55_000) if randomness.random() < 0.4 else 0)
+        return replace(plan, upgraded=randomness.random() < 0.2)
 
 
 @dataclass(slots=True)
@@ -253,6 +258,9 @@ class World:
         """The servers that have opened the environment, by the name of their process."""
         self.copies: list[Copy] = []
         self.view: View | None = None
+        self.upgrade: Upgrade | None = None
+        if plan.upgraded:
+            self.upgrade = Upgrade(self, self._inspector(through_network=True), self._inspector(through_network=False))
         self.added: dict[str, AddedFile] = {}
         """Files of others, by path."""
         self.problems: list[str] = []
@@ -261,6 +269,15 @@ class World:
         self.kills = 0
         self._incarnations = 0
         self._next_value = 0
+
+    def _inspector(self, *, through_network: bool) -> Inspector:
+        blob, consensus = (
+            (NetworkBlob(self.blob, self.network), NetworkConsensus(self.consensus, self.network))
+            if through_network
+            else (self.blob, self.consensus)
+        )
+        clock, random = SimulatedClock(self.loop), SeededRandomness(self.plan.seed * 7 + 3)
+        return Inspector(blob=blob, consensus=consensus, clock=clock, random=random)
 
     def now(self) -> int:
         """A number that grows with everything that happens: the order of real time."""
@@ -279,22 +296,36 @@ class World:
         """Open the environment as a process does that starts; runs in the context of `process`."""
         self._incarnations += 1
         liveness = HostLiveness(self, process) if self.plan.one_host else None
+        known = NEW if self.upgrade is None else self.upgrade.known(name)
+        consensus = NetworkConsensus(self.consensus, self.network)
+        if self.upgrade is not None:
+            consensus = WatchedConsensus(self.consensus, self.network, self.upgrade, known)
         try:
-            env = await self._open(name, clock, liveness, background)
+            env = await self._open(name, clock, consensus, known, liveness, background)
         except BaseException:
             if liveness is not None:
                 liveness.close()
             raise
         if self.plan.laid_out:
             provide_layouts(self, env)
-        return Server(name, env, process, clock)
+        server = Server(name, env, process, clock)
+        if self.upgrade is not None and isinstance(consensus, WatchedConsensus):
+            consensus.server = server
+            await self.upgrade.opened(server)
+        return server
 
     async def _open(
-        self, name: str, clock: SimulatedClock, liveness: HostLiveness | None, background: bool
+        self,
+        name: str,
+        clock: SimulatedClock,
+        consensus: NetworkConsensus,
+        known: int,
+        liveness: HostLiveness | None,
+        background: bool,
     ) -> Environment:
         return await open_on_stores(
             blob=LinkedBlob(NetworkBlob(self.blob, self.network), WorldFiles(self.added)),
-            consensus=NetworkConsensus(self.consensus, self.network),
+            consensus=consensus,
             clock=clock,
             random=SeededRandomness(self.plan.seed * 1009 + self._incarnations),
             process=name,
@@ -303,6 +334,7 @@ class World:
             background=background,
             validate=True,
             retain_ms=self.plan.retain_ms,
+            known=known,
         )
 
     async def start(self, name: str, work: Any) -> tuple[Process, SimulatedClock, asyncio.Task[None]]:
@@ -315,6 +347,10 @@ class World:
             for attempt in range(MAX_STARTS):
                 try:
                     server = await self.open(name, process, clock)
+                except NewerFormat as error:
+                    if self.upgrade is None:
+                        raise
+                    await self.upgrade.refuses(name, error)
                 except (Determinate, Indeterminate, EnvironmentFenced) as error:
                     self.loop.trace.add(f"{name} could not start: {error}")
                     if attempt == MAX_STARTS - 1:

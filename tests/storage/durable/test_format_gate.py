@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Collection
+
 import pytest
 
 from storage.doubles.clock import ManualClock, SeededRandomness
@@ -30,6 +32,13 @@ def gate(consensus: MemoryConsensus, process: str, known: int, made_with: int = 
     return FormatGate(consensus, ManualClock(), process, made_with, known)
 
 
+def at_work(*names: str) -> Callable[[], Awaitable[Collection[str]]]:
+    async def found() -> Collection[str]:
+        return names
+
+    return found
+
+
 def state_on(consensus: MemoryConsensus, blob: Blob, through: FormatGate) -> DurableState[tuple[str, ...], str]:
     return DurableState(
         "log",
@@ -54,19 +63,19 @@ async def test_the_new_format_is_written_when_all_have_moved() -> None:
         await state.update(lambda _: "new")
     assert list(state.state) == ["a"]
     with pytest.raises(OlderServers, match=r"\(old\)"):
-        await finish_upgrade(consensus, ManualClock(), ["old", "new"], made_with=OLD, known=NEW)
+        await finish_upgrade(consensus, ManualClock(), at_work("old", "new"), made_with=OLD, known=NEW)
     # One that has never said what it knows is of before there was a gate.
     with pytest.raises(OlderServers, match=r"\(silent\)"):
-        await finish_upgrade(consensus, ManualClock(), ["silent", "new"], made_with=OLD, known=NEW)
+        await finish_upgrade(consensus, ManualClock(), at_work("silent", "new"), made_with=OLD, known=NEW)
     with pytest.raises(FormatNotYet):
         await state.update(lambda _: "new")
-    assert await finish_upgrade(consensus, ManualClock(), ["new"], made_with=OLD, known=NEW) == NEW
+    assert await finish_upgrade(consensus, ManualClock(), at_work("new"), made_with=OLD, known=NEW) == NEW
     await state.update(lambda _: "new")
     assert list(state.state) == ["a", "new"]
     with pytest.raises(NewerFormat, match=f"moved to format {NEW}.*up to {OLD}; upgrade Tidegate"):
         await gate(consensus, "old again", OLD).enter()
     with pytest.raises(NewerFormat):
-        await finish_upgrade(consensus, ManualClock(), [], made_with=OLD, known=OLD)
+        await finish_upgrade(consensus, ManualClock(), at_work(), made_with=OLD, known=OLD)
 
 
 async def test_an_environment_of_the_new_version_needs_no_upgrade() -> None:
@@ -74,7 +83,7 @@ async def test_an_environment_of_the_new_version_needs_no_upgrade() -> None:
     new = gate(consensus, "new", NEW, made_with=NEW)
     await new.enter()
     await new.require(NEW)
-    assert await finish_upgrade(consensus, ManualClock(), ["new"], made_with=NEW, known=NEW) == NEW
+    assert await finish_upgrade(consensus, ManualClock(), at_work("new"), made_with=NEW, known=NEW) == NEW
 
 
 async def test_processes_that_have_ended_are_forgotten_at_last() -> None:
@@ -84,3 +93,35 @@ async def test_processes_that_have_ended_are_forgotten_at_last() -> None:
     data = await consensus.head("formats")
     assert data is not None
     assert data.data.count(b":7") == 256
+
+
+async def test_of_one_that_comes_and_an_upgrade_that_is_finished_one_is_first() -> None:
+    """It enters while somebody is told that nobody older is at work."""
+    consensus = MemoryConsensus()
+    await gate(consensus, "new", NEW).enter()
+    with_lease: list[str] = []
+
+    async def meanwhile() -> Collection[str]:
+        told = tuple(with_lease)
+        if not told:
+            with_lease.append("old")
+            await gate(consensus, "old", OLD).enter()
+        return told
+
+    with pytest.raises(OlderServers, match=r"\(old\)"):
+        await finish_upgrade(consensus, ManualClock(), meanwhile, made_with=OLD, known=NEW)
+    assert await finish_upgrade(consensus, ManualClock(), at_work(), made_with=OLD, known=NEW) == NEW
+    for refused in (gate(consensus, "late", OLD).check(), gate(consensus, "late", OLD).enter()):
+        with pytest.raises(NewerFormat, match="upgrade Tidegate"):
+            await refused
+
+
+async def test_a_process_reads_no_format_that_it_does_not_know() -> None:
+    consensus, blob = MemoryConsensus(), MemoryBlob()
+    old, new = gate(consensus, "old", OLD), gate(consensus, "new", NEW, made_with=NEW)
+    reading, writing = state_on(consensus, blob, old), state_on(consensus, blob, new)
+    await writing.update(lambda _: "a")
+    await reading.refresh()
+    await writing.update(lambda _: "new")
+    with pytest.raises(NewerFormat, match=f"diff 2 of log has format {NEW}.*up to {OLD}; upgrade Tidegate"):
+        await reading.refresh()
