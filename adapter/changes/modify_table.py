@@ -51,6 +51,7 @@ from adapter.changes.together import rows_of_all
 from adapter.changes.whole_parts import whole_parts, without_parts
 from adapter.execution.statement import NotTogether, Outcome, RowsOutcome, Running
 from adapter.plans.computed.constant_rows import constant_value
+from adapter.plans.operands import operands_of
 from adapter.plans.plan_cache import Plan, has_acting_calls
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan, work_out_constants
@@ -309,7 +310,8 @@ class Change:
         if query is statement.source:
             return plan
         self._numbered = numbered
-        return replace(plan, query=query, acts=has_acting_calls(query))
+        acts = has_acting_calls(query)
+        return replace(plan, query=query, acts=acts, operands=None if acts else operands_of(query))
 
     async def _read_then_write(self, read: PreparedRead) -> None:
         statement = self._statement

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.changes.change_locks import ascending, modes_of_rows
 from adapter.changes.constraints.target import Target
@@ -21,6 +22,7 @@ from adapter.execution.statement import NotTogether, Running, given_to
 from adapter.plans.computed.constant_rows import NeedsEngine
 from adapter.plans.computed.row_values import Given
 from adapter.plans.key_reads import KeyRead
+from adapter.plans.operands import Operands
 from adapter.plans.plan_cache import Plan
 from adapter.plans.predicates import bind_templates
 from adapter.queries.by_index.key_scan import rows_by_key_values
@@ -58,6 +60,9 @@ async def rows_of_all(running: Running, plan: Plan, target: Target, keys: Sequen
     given = given_to(running)
     times = given.transaction_began, given.statement_began, given.zone
     givens = [given, *[Given(each.params, *times) for each in running.beside]]
+    templates = plan.templates
+    if plan.operands is not None:
+        givens, templates = [_with_operands(plan.operands, each) for each in givens], plan.operands.templates
     try:
         wanted = [read.access.keys(each) for each in givens]
         numbers = {key: number for number, key in enumerate(dict.fromkeys([key for found in wanted for key in found]))}
@@ -74,7 +79,7 @@ async def rows_of_all(running: Running, plan: Plan, target: Target, keys: Sequen
         place = places.get(numbers[own[0]]) if own else None
         counts.append(0 if place is None else changes.change(found, place, each))
     if not transaction.is_own_table(read.relation):
-        needed = [c for each in givens for c in bind_templates(plan.templates, each.params)[read.relation.oid]]
+        needed = [c for each in givens for c in bind_templates(templates, each.params)[read.relation.oid]]
         transaction.record_read(
             TableRead(
                 relation_oid=read.relation.oid,
@@ -93,6 +98,14 @@ async def rows_of_all(running: Running, plan: Plan, target: Target, keys: Sequen
         if await locked.lock(ids, modes):
             raise NotTogether
     return Together(rows=rows, counts=tuple(counts))
+
+
+def _with_operands(operands: Operands, given: Given) -> Given:
+    """`given` with the operands that it gives. Raises NotTogether."""
+    params = operands.at_once(given)
+    if params is None:
+        raise NotTogether
+    return replace(given, params=params)
 
 
 class _Changes:

@@ -86,10 +86,10 @@ class Running(Struct, kw_only=True, eq=False):
     """The columns (attnums) that it gives values to, by the oid of their table: messages may show these."""
 
 
-def given_to(running: Running) -> Given:
-    """What the statement's expressions over single rows are computed with."""
+def given_to(running: Running, params: tuple[Literal, ...] | None = None) -> Given:
+    """What the statement's expressions over single rows are computed with: its own parameters, or `params`."""
     return Given(
-        running.params,
+        running.params if params is None else params,
         running.transaction.started_at,
         running.started_at,
         running.session.values.flat["TimeZone"],

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.plans.predicates import condition_of
+from adapter.plans.conditions import condition_of
 from planner.ir import nodes as ir
 from planner.ir.rewrite import column_ids, is_volatile, outermost_relations, walk
 from planner.types import types as t

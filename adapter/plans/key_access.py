@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from adapter.plans.computed.constant_rows import NeedsEngine
 from adapter.plans.computed.row_values import INTEGERS, TEXTS, TIMES, Given, RowColumns, Value
+from adapter.plans.conditions import Condition, column_of, comparable, condition_of
 from adapter.plans.key_indexes import UsableIndex, usable_indexes
-from adapter.plans.predicates import Condition, bind_operands, column_of, comparable, condition_of, fits_decimal
+from adapter.plans.predicates import bind_operands, fits_decimal
 from adapter.plans.row_programs import Order
 from planner.ir import nodes as ir
 from planner.types import types as t

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.plans.computed.folded_constants import folds_parameters
 from adapter.plans.plan_cache import PLAN_SETTINGS, Plan, PlanCache, make_plan_at_once
@@ -21,7 +22,7 @@ from adapter.plans.predicates import templates_of
 from planner.analyze import BindContext
 from planner.errors import SqlError
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundInsert, BoundStatement
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
 from planner.ir.rewrite import walk
 from planner.resolution.statement import TakesLong
 from planner.syntax.parse import Parsed, split_and_parse
@@ -116,11 +117,25 @@ def may_stand_for_text(plan: Plan, split: SplitText) -> bool:
         if (type_.oid not in _TEXTS) if declared == 0 else (type_.oid != declared):
             return False
     statement = plan.statement
-    if isinstance(statement, BoundStatement) and folds_parameters(statement):
+    if isinstance(statement, BoundStatement) and folds_parameters(_besides_operands(plan, statement)):
         return False
     if plan.key_read is not None:
         return True
     return isinstance(statement, BoundInsert) and not _reads(plan, statement) and _is_written_out(statement.source.rel)
+
+
+def _besides_operands(plan: Plan, statement: BoundStatement) -> BoundStatement:
+    """`statement` without what is worked out before it anyway."""
+    operands = plan.operands
+    if operands is None:
+        return statement
+    match statement:
+        case BoundQuery():
+            return operands.query
+        case BoundUpdate() | BoundDelete():
+            return replace(statement, read=operands.query)
+        case _:
+            return statement
 
 
 def _reads(plan: Plan, statement: BoundInsert) -> bool:

@@ -20,6 +20,7 @@ from adapter.access.privileges import denial
 from adapter.plans.computed.folded_constants import FoldedConstants, folded_constants
 from adapter.plans.computed.row_values import GIVEN
 from adapter.plans.key_reads import KeyRead, key_read_of
+from adapter.plans.operands import Operands, operands_of
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.results import ColumnDescription
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns
@@ -144,8 +145,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Whether a table that it is about has so many constraints that binding them takes long."""
     given: Mapping[int, frozenset[int]] = MappingProxyType({})
     """The columns (attnums) that it gives values to, by the oid of their table."""
+    operands: Operands | None = None
+    """What is worked out before each execution of `query`, which then runs as they have it. Of another query they are
+    not used."""
     key_read: KeyRead | None = None
-    """`query`, where it reads the rows of one key."""
+    """`query`, as `operands` have it, where it reads the rows of one key."""
     folded: FoldedConstants | None = None
     """Its constant parts that may fail: they are worked out before it."""
     steps: tuple[PlanStep, ...] = ()
@@ -369,6 +373,12 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         reads = _reads(inner, scan_templates(inner.rel), *_asked_and_called(inner))
     folded = folded_constants(statement) if isinstance(statement, BoundStatement) else None
     by_key = query is not None and not is_acting and folded is None
+    operands = None if query is None or is_acting else operands_of(query)
+    key_read = None
+    if operands is not None and by_key:
+        key_read = _key_read(operands.query, catalog, operands.templates, operands.session_values)
+    elif query is not None and by_key:
+        key_read = _key_read(query, catalog, templates, values)
     relied_on = tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None)
     return Plan(
         parsed=parsed,
@@ -390,7 +400,8 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         sizes=not called.isdisjoint(SIZE_FUNCTIONS) or (query is not None and query.system and reads_extents(query)),
         tag=command_tag(statement),
         reads=reads,
-        key_read=_key_read(query, catalog, templates, values) if query is not None and by_key else None,
+        operands=operands,
+        key_read=key_read,
         folded=folded,
     )
 

@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.plans.computed.constant_rows import NeedsEngine
-from adapter.plans.computed.row_values import constant_of
+from adapter.plans.conditions import FLIPPED, INTEGERS, STRINGS, Computed, Condition, conditions_of, exact_conditions
 from planner.errors import SqlError
 from planner.ir import nodes as ir
 from planner.ir.bound import WITH_ROWS, BoundQuery
@@ -37,56 +37,11 @@ from planner.ir.file_rows import FILE_ROWS
 from planner.ir.physical import element_type
 from planner.ir.rewrite import outermost_relations
 from planner.types import types as t
-from planner.types.ranges import ordered_as_bytes
-from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
 from storage.shards.parts import Part, part_may_match
 from storage.upkeep.pruning_audit import COMPARE
 
-_INTEGERS = frozenset({t.INT2, t.INT4, t.INT8, t.OID})
-_STRINGS = frozenset({t.TEXT, t.VARCHAR, t.NAME})
-COMPARABLE = _INTEGERS | _STRINGS | {
-    t.BOOL, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ, t.UUID, t.BYTEA,
-    *ordered_as_bytes(),
-}  # fmt: skip
-_COMPUTED = _INTEGERS | _STRINGS | {t.NUMERIC}
-_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {
-    "=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<",
-    "is null": "is not null", "is not null": "is null",
-}  # fmt: skip
-_STRICT = frozenset(_FLIPPED) | {"in", "like", "is not null"}
-
-
-MAX_ROW_COLUMNS = 32
-"""A row comparison is understood up to so many columns: PostgreSQL's limit for the columns of an index."""
-
-
-class Computed(Struct, frozen=True):
-    """What is computed from literals and parameters, as in ``a < $1 + 99``."""
-
-    scalar: ir.Scalar
-    compute: Callable[[Sequence[ir.Literal]], Any]
-
-    @property
-    def type(self) -> SqlType:
-        """Its type."""
-        return self.scalar.type
-
-
-class Condition(Struct, frozen=True):
-    """`column op operand`: `operand` is a Literal, a Param, computed from such, a tuple of them (op ``in``) or None
-    (``is null``).
-
-    ``in`` may also have one operand: an array. ``like``: the column begins with what its pattern, the operand, begins
-    with. With `then`, where the column equals the operand, that has to hold too: ``(a, b) > (1, 2)`` is ``a >= 1``
-    and then ``b > 2``.
-    """
-
-    field: int
-    op: str
-    operand: ir.Literal | ir.Param | Computed | tuple[ir.Literal | ir.Param, ...] | None
-    then: Condition | None = None
+_STRICT = frozenset(FLIPPED) | {"in", "like", "is not null"}
 
 
 class Comparison(Struct, frozen=True):
@@ -188,7 +143,7 @@ def _array(operand: ir.Literal | ir.Param, params: Sequence[ir.Literal]) -> list
     values = literal.value
     if element is None or not isinstance(values, tuple) or tuple in set(map(type, values)):
         return None
-    if element.oid in _INTEGERS | _STRINGS:
+    if element.oid in INTEGERS | STRINGS:
         # There may be thousands of them, and they are what they are.
         return list(values)
     return [_value(ir.Literal(value=value, type=element), params) for value in values]
@@ -242,7 +197,7 @@ def _value(operand: ir.Literal | ir.Param | Computed, params: Sequence[ir.Litera
         return _UNUSABLE
     if isinstance(value, Decimal) and not fits_decimal(value):
         return _UNUSABLE
-    if isinstance(value, str) and literal.type.oid not in _STRINGS and literal.type.oid != t.UUID:
+    if isinstance(value, str) and literal.type.oid not in STRINGS and literal.type.oid != t.UUID:
         return _UNUSABLE  # infinity
     if isinstance(value, int) and literal.type.oid in (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ):
         return _UNUSABLE  # A year that Python does not have.
@@ -266,7 +221,7 @@ def scans_in(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTem
                 rel.cte, tuple(_renamed(conditions, {field: field for field in columns}, keep=False)), columns
             )
         case ir.Filter():
-            yield from scans_in(rel.input, conditions + _conditions(rel.condition))
+            yield from scans_in(rel.input, conditions + conditions_of(rel.condition))
             yield from _nested(rel.condition)
         case ir.Sort():
             yield from scans_in(rel.input, conditions)
@@ -277,7 +232,7 @@ def scans_in(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTem
             yield from _nested(rel.exprs)
         case ir.Join():
             strict = tuple(c for c in conditions if c.op in _STRICT)
-            on = _conditions(rel.condition) if rel.condition is not None else ()
+            on = conditions_of(rel.condition) if rel.condition is not None else ()
             left = conditions if rel.kind in ("cross", "inner", "left") else strict
             right = conditions if rel.kind in ("cross", "inner", "right") else strict
             yield from scans_in(rel.left, left + (on if rel.kind in ("inner", "right") else ()))
@@ -308,79 +263,6 @@ def _nested(node: Any) -> Iterator[ScanTemplate]:
     """The scans in relations inside `node`, which itself is not looked at as a relation."""
     for rel in outermost_relations(node):
         yield from scans_in(rel, ())
-
-
-def condition_of(scalar: ir.Scalar) -> Condition | None:
-    """The condition that `scalar` is, or else one that follows from it."""
-    return _condition(scalar) or _implied(scalar)
-
-
-def _conditions(scalar: ir.Scalar) -> tuple[Condition, ...]:
-    if isinstance(scalar, ir.BoolOp) and scalar.op == "and":
-        return tuple(c for arg in scalar.args for c in _conditions(arg))
-    found = condition_of(scalar)
-    return () if found is None else (found,)
-
-
-def _implied(scalar: ir.Scalar, depth: int = 0) -> Condition | None:
-    """A condition that follows from `scalar`, which says more or says it in another way."""
-    match scalar:
-        case ir.Call(args=(left, ir.Literal() | ir.Param() as pattern)) if scalar.signature.name == "~~":
-            column = column_of(left)
-            if column is not None and column.type.oid in _STRINGS and pattern.type.oid in _STRINGS:
-                return Condition(column.id, "like", pattern)
-        case ir.BoolOp(op="or") if depth < MAX_ROW_COLUMNS:
-            return _lexicographic(scalar, depth)
-        case _:
-            pass
-    return None
-
-
-def _any_of(scalar: ir.BoolOp) -> Condition | None:
-    """``a = 1 or a in (2, 3)`` as ``a in (1, 2, 3)``."""
-    operands: list[ir.Literal | ir.Param] = []
-    fields = set()
-    for arg in scalar.args:
-        found = None if isinstance(arg, ir.BoolOp) else _condition(arg)
-        if found is None or found.op not in ("=", "in"):
-            return None
-        if isinstance(found.operand, tuple):
-            operands += found.operand
-        elif found.op == "=" and isinstance(found.operand, (ir.Literal, ir.Param)):
-            operands.append(found.operand)
-        else:
-            return None
-        fields.add(found.field)
-    return Condition(fields.pop(), "in", tuple(operands)) if len(fields) == 1 else None
-
-
-def _lexicographic(scalar: ir.BoolOp, depth: int) -> Condition | None:
-    """``a > 1 or a = 1 and b > 2``, which is what ``(a, b) > (1, 2)`` means."""
-    if len(scalar.args) != 2:
-        return None
-    first, rest = scalar.args
-    if not (isinstance(rest, ir.BoolOp) and rest.op == "and"):
-        first, rest = rest, first
-    if not (isinstance(rest, ir.BoolOp) and rest.op == "and" and len(rest.args) == 2):
-        return None
-    beyond, same = _condition(first), _condition(rest.args[0])
-    then = _condition(rest.args[1]) or _implied(rest.args[1], depth + 1)
-    if beyond is None or same is None or then is None:
-        return None
-    if beyond.op not in ("<", ">") or same.op != "=" or same.field != beyond.field or same.operand != beyond.operand:
-        return None
-    if then.op not in (beyond.op, beyond.op + "="):
-        then = None
-    return replace(beyond, op=beyond.op + "=", then=then)
-
-
-def exact_conditions(scalar: ir.Scalar) -> tuple[Condition, ...] | None:
-    """The conditions that `scalar` is the conjunction of; None when it says more than simple conditions can."""
-    if isinstance(scalar, ir.BoolOp) and scalar.op == "and":
-        parts = [exact_conditions(arg) for arg in scalar.args]
-        return None if None in parts else tuple([condition for part in parts if part for condition in part])
-    found = _condition(scalar)
-    return None if found is None else (found,)
 
 
 def exact_conjunction(
@@ -451,94 +333,6 @@ _HOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-
-def _condition(scalar: ir.Scalar) -> Condition | None:
-    match scalar:
-        case ir.ColumnRef() if scalar.type.oid == t.BOOL:
-            return Condition(scalar.id, "=", ir.Literal(value=True, type=scalar.type))
-        case ir.IsNull():
-            arg = scalar.arg
-            column = arg if isinstance(arg, ir.ColumnRef) and t.is_wide(arg.type) else column_of(arg)
-            return (
-                None if column is None else Condition(column.id, "is not null" if scalar.negated else "is null", None)
-            )
-        case ir.Call(args=(left, right)) if scalar.signature.name in _FLIPPED:
-            column, given, op = column_of(left), right, scalar.signature.name
-            if column is None:
-                column, given, op = column_of(right), left, _FLIPPED[op]
-            operand = _operand(given)
-            if column is None or operand is None or not comparable(column.type, operand.type):
-                return None
-            return Condition(column.id, op, operand)
-        case ir.BoolOp(op="not", args=(inner,)):
-            # Both are true of no NULL.
-            found = _condition(inner)
-            return None if found is None or found.op not in _NEGATED else replace(found, op=_NEGATED[found.op])
-        case ir.InList() if not scalar.negated:
-            column = column_of(scalar.arg)
-            if column is None or not all(_fits(column, item) for item in scalar.items):
-                return None
-            return Condition(column.id, "in", scalar.items)  # type: ignore[arg-type]
-        case ir.BoolOp(op="or"):
-            return _any_of(scalar)
-        case ir.QuantifiedArray(quantifier="any") if scalar.operator.name == "=":
-            return _any_element(scalar)
-        case _:
-            return None
-
-
-def _any_element(scalar: ir.QuantifiedArray) -> Condition | None:
-    column, array = column_of(scalar.arg), scalar.array
-    if column is None:
-        return None
-    if isinstance(array, ir.ArrayConstructor):
-        if not all(_fits(column, item) for item in array.items):
-            return None
-        return Condition(column.id, "in", array.items)  # type: ignore[arg-type]
-    element = element_type(array.type)
-    if not isinstance(array, (ir.Literal, ir.Param)) or element is None or not comparable(column.type, element):
-        return None
-    return Condition(column.id, "in", array)
-
-
-def column_of(scalar: ir.Scalar) -> ir.ColumnRef | None:
-    """The column that `scalar` is, seen through casts that change no value."""
-    if isinstance(scalar, ir.ColumnRef):
-        if scalar.type.oid == t.NUMERIC and t.is_wide(scalar.type):
-            return None
-        return scalar if scalar.type.oid in COMPARABLE else None
-    if isinstance(scalar, ir.Collate):
-        return column_of(scalar.arg)
-    if isinstance(scalar, ir.Cast):
-        inner = column_of(scalar.arg)
-        if inner is None or scalar.type.typmod != -1:
-            return None
-        if inner.type.oid in _STRINGS and scalar.type.oid in _STRINGS:
-            return inner
-        if inner.type.oid in (t.INT2, t.INT4) and scalar.type.oid in (t.INT4, t.INT8):
-            return inner
-    return None
-
-
-def _operand(scalar: ir.Scalar) -> ir.Literal | ir.Param | Computed | None:
-    """What a column is compared with; None when that is no constant, or takes an engine to compute."""
-    if isinstance(scalar, (ir.Literal, ir.Param)):
-        return scalar
-    # Only numbers and texts: of dates there are other values here.
-    if not isinstance(scalar, (ir.Call, ir.Cast)) or scalar.type.oid not in _COMPUTED:
-        return None
-    compute = constant_of(scalar)
-    return None if compute is None else Computed(scalar, compute)
-
-
-def _fits(column: ir.ColumnRef, operand: ir.Scalar) -> bool:
-    return isinstance(operand, (ir.Literal, ir.Param)) and comparable(column.type, operand.type)
-
-
-def comparable(one: SqlType, other: SqlType) -> bool:
-    left, right = one.oid, other.oid
-    return left == right or (left in _INTEGERS and right in _INTEGERS) or (left in _STRINGS and right in _STRINGS)
 
 
 # ---------------------------------------------------------------- use

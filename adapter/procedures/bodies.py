@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from adapter.execution.session_settings import apply_setting
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.materialized.freshness import stale_views
+from adapter.plans.operands import operands_of
 from adapter.plans.plan_cache import Plan, describe_query, make_plan
 from adapter.plans.row_text import literal_value
 from adapter.procedures.extensions.running import run_native
@@ -128,7 +129,9 @@ def _as_result(plan: Plan, context: BindContext, result: SqlType, columns: Seque
     wanted = columns if columns is not None and (result.oid == RECORD or len(columns) != 1) else None
     if isinstance(statement, BoundQuery):
         query = converted(statement, context, result, wanted)
-        return replace(plan, statement=query, query=query, columns=describe_query(query.rel), key_read=None)
+        operands = None if plan.acts else operands_of(query)
+        described = describe_query(query.rel)
+        return replace(plan, statement=query, query=query, columns=described, operands=operands, key_read=None)
     if isinstance(statement, BoundChange) and statement.returning is not None:
         query = converted(statement.returning.query, context, result, wanted)
         changed = replace(statement, returning=replace(statement.returning, query=query))

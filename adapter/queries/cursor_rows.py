@@ -21,6 +21,7 @@ from adapter.execution.statement import Running
 from adapter.plans.first_rows import in_order
 from adapter.plans.index_paths import ordered_paths
 from adapter.plans.key_indexes import usable_indexes
+from adapter.plans.operands import operands_of
 from adapter.plans.plan_cache import Plan
 from adapter.plans.predicates import bind_templates, scan_templates
 from adapter.transactions.decided_rows import DELETED
@@ -52,7 +53,9 @@ def with_row_ids(
     if rel is None:
         return plan, ()
     changed = replace(query, rel=rel)
-    return replace(plan, query=changed, templates=scan_templates(rel), key_read=None), tuple(exposing.known)
+    operands = None if plan.acts else operands_of(changed)
+    read = replace(plan, query=changed, templates=scan_templates(rel), operands=operands, key_read=None)
+    return read, tuple(exposing.known)
 
 
 def _is_indexed(sort: ir.Sort, catalog: CatalogSnapshot, params: Sequence[ir.Literal]) -> bool:

@@ -18,6 +18,7 @@ from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from planner.ir.nodes import Literal
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.shards.indexes.definition import StoredColumn
@@ -28,18 +29,21 @@ from storage.shards.indexes.scalar_keys import plain, plain_scalar
 from storage.shards.parts import ROW_ID
 
 
-async def rows_of_key(running: Running, read: KeyRead, templates: Sequence[ScanTemplate]) -> RecordBatch | None:
-    """The result of a query that reads rows by keys, which is recorded as read; `templates` are the query's.
+async def rows_of_key(
+    running: Running, read: KeyRead, templates: Sequence[ScanTemplate], params: tuple[Literal, ...]
+) -> RecordBatch | None:
+    """The result of a query that reads rows by keys, which is recorded as read; `templates` and `params` are the
+    query's.
 
     None when an engine has to compute it. Raises 40001 when its snapshot cannot be read.
     """
     transaction, relation = running.transaction, read.relation
     if transaction.state in UNREAD:
         raise NeedsSnapshot
-    snapshot, shard, params = transaction.snapshot, relation.shard, running.params
+    snapshot, shard = transaction.snapshot, relation.shard
     if snapshot is None or snapshot.ahead or shard is None:
         return None
-    given = given_to(running)
+    given = given_to(running, params)
     try:
         found = await _found(running, read, given)
     except NeedsEngine:
@@ -59,14 +63,14 @@ async def rows_of_key(running: Running, read: KeyRead, templates: Sequence[ScanT
     return read.program.answer(found, given)
 
 
-async def is_found_by_key(running: Running, read: KeyRead) -> bool:
+async def is_found_by_key(running: Running, read: KeyRead, params: tuple[Literal, ...]) -> bool:
     """Whether `rows_of_key` would look the rows up, as far as that is known before any is read: for EXPLAIN."""
     transaction, relation, access = running.transaction, read.relation, read.access
     if transaction.state in UNREAD:
         raise NeedsSnapshot
     if transaction.snapshot is None or transaction.snapshot.ahead:
         return False
-    given = given_to(running)
+    given = given_to(running, params)
     try:
         if access.whole:
             access.keys(given)
@@ -114,10 +118,12 @@ def found_at_once(reader: KeyReader, parts: PartList, read: KeyRead, given: Give
     return reader.range_now(parts, access.index, keys, columns, descending=access.backward, limit=limit)
 
 
-def over_rows_of_key(running: Running, read: KeyRead, rows: pa.Table) -> RecordBatch | None:
+def over_rows_of_key(
+    running: Running, read: KeyRead, params: tuple[Literal, ...], rows: pa.Table
+) -> RecordBatch | None:
     """The result of a query of one whole key over `rows` (in `scan_schema`) instead of what that key finds: over those
     that have it. None when an engine has to compute it."""
-    access, given, wanted = read.access, given_to(running), read.program.columns
+    access, given, wanted = read.access, given_to(running, params), read.program.columns
     if any(rows.schema.field(column.name).type != column.type for column in wanted):
         return None
     try:

@@ -15,13 +15,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from adapter.access.looking_back import check_access_now
-from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
+from adapter.execution.statement import RowsOutcome, Running, batches_of, given_to, select_tag
 from adapter.execution_context import ExecutionContext, Purpose
 from adapter.lake.file_conditions import FilesNeeded, file_conditions
 from adapter.lake.file_rows import checked, rows_of_files
 from adapter.materialized.freshness import record_inputs
-from adapter.plans.computed.constant_rows import constant_batch
+from adapter.plans.computed.constant_rows import NeedsEngine, constant_batch
 from adapter.plans.key_reads import KeyRead
+from adapter.plans.operands import Operands
 from adapter.plans.plan_cache import Plan, describe_query, has_acting_calls
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
@@ -49,7 +50,8 @@ from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.past.rows import past_rows
 from adapter.transactions.snapshots import NO_TABLES, ResolvedTables, resolve
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
-from planner.errors import FeatureNotSupported, InsufficientPrivilege, ObjectNotInPrerequisiteState
+from planner.errors import FeatureNotSupported, InsufficientPrivilege, InternalError, ObjectNotInPrerequisiteState
+from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
 from storage.catalog.model import CatalogSnapshot
@@ -93,6 +95,7 @@ async def prepare_read(
     query: BoundQuery,
     templates: Sequence[ScanTemplate],
     *,
+    params: tuple[ir.Literal, ...] | None = None,
     values: frozenset[str] | None = None,
     acts: bool | None = None,
     sizes: bool = False,
@@ -103,15 +106,16 @@ async def prepare_read(
     durable: bool = False,
     by: int | None = None,
 ) -> PreparedRead:
-    """Resolve and route `query`, which reads the rows `at_hand` as `CteScan`s of these ids. Rows that it locks are
-    locked now, or with `lazily` as they are read. With `durable` it sees no rows that are not durable yet. `by`: the
-    index (by oid) that it is known to read by, if it is.
+    """Resolve and route `query`, which reads the rows `at_hand` as `CteScan`s of these ids. `params`: its parameters,
+    where it has others than the statement. Rows that it locks are locked now, or with `lazily` as they are read. With
+    `durable` it sees no rows that are not durable yet. `by`: the index (by oid) that it is known to read by, if it is.
 
     Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it, and what waiting for a lock raises.
     """
     session = running.session
+    params = running.params if params is None else params
     if query.foreign:
-        query = await _with_foreign_files(running, catalog, query)
+        query = await _with_foreign_files(running, catalog, query, params)
     files = rows_of_files(query.files) if query.files else {}
     if files:
         at_hand = {**at_hand, **files}
@@ -119,7 +123,9 @@ async def prepare_read(
 
     async def read_rows(inner: BoundQuery) -> list[tuple[Any, ...]]:
         templates, inner = scan_templates(inner.rel), replace(inner, param_types=query.param_types)
-        return await _rows_of(await prepare_read(running, catalog, inner, templates, sizes=sizes, at_hand=at_hand))
+        return await _rows_of(
+            await prepare_read(running, catalog, inner, templates, params=params, sizes=sizes, at_hand=at_hand)
+        )
 
     if acts and record and has_functions_to_run(query.rel):
         query = await with_rows_of_functions(running, query, carry_out_calls, read_rows)
@@ -133,8 +139,9 @@ async def prepare_read(
         async def prepare(inner: BoundQuery, at_hand: Mapping[int, Any]) -> PreparedRead:
             templates = scan_templates(inner.rel)
             return await prepare_read(
-                running, catalog, inner, templates, sizes=sizes, constants=constants, at_hand=at_hand, durable=True
-            )
+                running, catalog, inner, templates,
+                params=params, sizes=sizes, constants=constants, at_hand=at_hand, durable=True,
+            )  # fmt: skip
 
         return await prepare_locking(running, query, at_hand, prepare, lazily=lazily)
     if query.locking is not None:
@@ -144,7 +151,9 @@ async def prepare_read(
 
         async def prepare_part(inner: BoundQuery, at_hand: Mapping[int, Any]) -> PreparedRead:
             templates = scan_templates(inner.rel)
-            return await prepare_read(running, catalog, inner, templates, sizes=sizes, at_hand=at_hand, durable=durable)
+            return await prepare_read(
+                running, catalog, inner, templates, params=params, sizes=sizes, at_hand=at_hand, durable=durable
+            )
 
         query, at_hand = await with_filters_carried_out(running, query, at_hand, prepare_part)
         return replace(await prepare_part(query, at_hand), again=again)
@@ -170,13 +179,13 @@ async def prepare_read(
     rows = None
     if constants and not scanned and not query.system:
         if running.parsed.is_long:
-            rows = await running.services.plans.aside(constant_batch, query.rel, running.params)
+            rows = await running.services.plans.aside(constant_batch, query.rel, params)
         else:
-            rows = running.services.constant_rows.of(query, running.params)
+            rows = running.services.constant_rows.of(query, params)
     if rows is not None:
         empty = ResolvedTables(inputs={}, total_parts={})
         return PreparedRead(
-            query=query, params=running.params, context=context, resolved=empty, rows=rows, engine=None,
+            query=query, params=params, context=context, resolved=empty, rows=rows, engine=None,
             reason="its rows are constants", stream=partial(batches_of, rows),
         )  # fmt: skip
     if not running.parsed.is_brief and not running.engines.local.knows(query):
@@ -188,7 +197,7 @@ async def prepare_read(
         catalog,
         scanned,
         templates,
-        running.params,
+        params,
         record=record,
         always=query.validated,
         ahead=running.parsed.kind in _ONLY_READING and not durable and not running.transaction.own_before,
@@ -200,33 +209,33 @@ async def prepare_read(
     if may_scan and may_read_by_index(running) and snapshot is not None and not snapshot.ahead:
         always = session.values.flat["enable_seqscan"] == "off" or by is not None
         scans = IndexScans(
-            env=running.services.env, transaction=running.transaction, catalog=catalog, params=running.params,
+            env=running.services.env, transaction=running.transaction, catalog=catalog, params=params,
             read=record, always=always, by=by,
         )  # fmt: skip
         found = None
         if running.engines.local.unsupported(query) is None:
-            found = await scans.narrowed(query, templates, resolved, _run_part(running, context, at_hand))
+            found = await scans.narrowed(query, templates, resolved, _run_part(running, context, at_hand, params))
         if found is not None:
             resolved, paths = found.tables, found.paths
             if record:
                 _count_scans(running, resolved, paths)
-            is_direct, rows = answer(query, running.params, found, read=record)
+            is_direct, rows = answer(query, params, found, read=record)
             if is_direct or by is not None:
                 found_rows = () if rows is None else (rows,)
                 return PreparedRead(
-                    query=query, params=running.params, context=context, resolved=resolved, rows=rows, engine=None,
+                    query=query, params=params, context=context, resolved=resolved, rows=rows, engine=None,
                     reason="it reads by a key", paths=paths, stream=partial(batches_of, *found_rows),
                 )  # fmt: skip
     if record and not paths:
         _count_scans(running, resolved)
-    engine, reason = running.engines.choose_engine(query, resolved.inputs, running.params, session.values.flat)
+    engine, reason = running.engines.choose_engine(query, resolved.inputs, params, session.values.flat)
     session.engine_used = engine.name
-    stream = partial(engine.execute, query, resolved.inputs, running.params, context, extra=at_hand)
+    stream = partial(engine.execute, query, resolved.inputs, params, context, extra=at_hand)
     if files:
         stream = partial(checked, stream, tuple(files.values()), running.services.file_threads)
     return PreparedRead(
         query=query,
-        params=running.params,
+        params=params,
         context=context,
         resolved=resolved,
         rows=None,
@@ -252,13 +261,15 @@ def _count_scans(running: Running, resolved: ResolvedTables, paths: Mapping[int,
             activity.scanned(database, oid, table.rows)
 
 
-async def _with_foreign_files(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> BoundQuery:
+async def _with_foreign_files(
+    running: Running, catalog: CatalogSnapshot, query: BoundQuery, params: Sequence[ir.Literal]
+) -> BoundQuery:
     """`query`, with the files of the foreign tables that it reads as they are now. Raises what looking at files
     raises, and 0A000 where the past is read, which files do not have."""
     if running.transaction.looks_back:
         raise FeatureNotSupported("foreign tables have no past that could be read")
     known, current = running.services.foreign_files, running.session.values.identity.current
-    conditions = file_conditions(query, running.params)
+    conditions = file_conditions(query, params)
     found = {
         id: await running.services.file_threads.run(
             partial(
@@ -271,14 +282,16 @@ async def _with_foreign_files(running: Running, catalog: CatalogSnapshot, query:
     return replace(query, files={**query.files, **found}, foreign={})
 
 
-def _run_part(running: Running, context: ExecutionContext, at_hand: Mapping[int, Any]) -> Run:
+def _run_part(
+    running: Running, context: ExecutionContext, at_hand: Mapping[int, Any], params: Sequence[ir.Literal]
+) -> Run:
     """What runs parts of a query before it."""
     local = running.engines.local
     numbers = itertools.count()
 
     def run(query: BoundQuery, tables: ResolvedTables) -> AsyncIterator[RecordBatch]:
         part = with_token(context, f"keys{next(numbers)}")
-        return local.execute(query, tables.inputs, running.params, part, extra=at_hand)
+        return local.execute(query, tables.inputs, params, part, extra=at_hand)
 
     return run
 
@@ -312,6 +325,30 @@ async def work_out_constants(running: Running, plan: Plan) -> None:
     folded.are_fine = True
 
 
+async def _with_operands(running: Running, plan: Plan, operands: Operands) -> tuple[ir.Literal, ...] | None:
+    """The parameters of a plan's query with its operands, worked out here, whatever engine runs the plan; None when it
+    is left to that one. Raises what working them out raises."""
+    found = operands.at_once(given_to(running))
+    if found is not None:
+        return found
+    local = running.engines.local
+    query = await with_session_values(running, operands.unknown(), operands.asked, acts=False)
+    if local.unsupported(query) is not None:
+        return None
+    context = with_token(execution_context(running, plan.catalog), "operands")
+    stream: Any = local.execute(query, {}, running.params, context)
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            if batch.num_rows:
+                types = [field.type for field in query.rel.fields]
+                values = [literal_value(batch.column(place), 0, type_) for place, type_ in enumerate(types)]
+                try:
+                    return operands.with_values(running.params, values)
+                except NeedsEngine:
+                    return None
+    raise InternalError("operands have no row")
+
+
 async def prepare_plan(
     running: Running,
     plan: Plan,
@@ -329,26 +366,36 @@ async def prepare_plan(
         raise not_populated(plan.unpopulated)
     if record and plan.reads_kept:
         record_inputs(running.transaction, plan.catalog, plan.relied_on, running.session.expanded)
+    query, templates, values, params = plan.query, plan.templates, plan.session_values, running.params
+    key_read, operands = plan.key_read, plan.operands
+    if operands is not None and operands.source is query:
+        all_params = await _with_operands(running, plan, operands)
+        if all_params is None:
+            key_read = None
+        else:
+            query, templates, values = operands.query, operands.templates, operands.session_values
+            params = all_params
     by = None
-    may_look_up = plan.key_read is not None and not at_hand and may_read_by_index(running)
+    may_look_up = key_read is not None and not at_hand and may_read_by_index(running)
     # The indexes are those of the stored rows.
-    may_look_up = may_look_up and running.session.brought.keys().isdisjoint(plan.query.relations)
-    if plan.key_read is not None and may_look_up and not record:
-        by = plan.key_read.access.record.oid if await is_found_by_key(running, plan.key_read) else None
-    elif plan.key_read is not None and may_look_up:
-        rows = await rows_of_key(running, plan.key_read, plan.templates)
+    may_look_up = may_look_up and running.session.brought.keys().isdisjoint(query.relations)
+    if key_read is not None and may_look_up and not record:
+        by = key_read.access.record.oid if await is_found_by_key(running, key_read, params) else None
+    elif key_read is not None and may_look_up:
+        rows = await rows_of_key(running, key_read, templates, params)
         if rows is not None:
             return PreparedRead(
-                query=plan.query, params=running.params, context=execution_context(running, plan.catalog),
+                query=query, params=params, context=execution_context(running, plan.catalog),
                 resolved=ResolvedTables(inputs={}, total_parts={}), rows=rows, engine=None, reason="it reads by a key",
-                stream=partial(batches_of, rows), over=_over(running, plan.key_read),
+                stream=partial(batches_of, rows), over=_over(running, key_read, params),
             )  # fmt: skip
     return await prepare_read(
         running,
         plan.catalog,
-        plan.query,
-        plan.templates,
-        values=plan.session_values,
+        query,
+        templates,
+        params=params,
+        values=values,
         acts=plan.acts,
         sizes=plan.sizes,
         record=record,
@@ -366,9 +413,11 @@ def not_populated(name: str) -> ObjectNotInPrerequisiteState:
     )
 
 
-def _over(running: Running, read: KeyRead) -> Callable[[Any], RecordBatch | None] | None:
+def _over(
+    running: Running, read: KeyRead, params: tuple[ir.Literal, ...]
+) -> Callable[[Any], RecordBatch | None] | None:
     """See `PreparedRead.over`."""
-    return partial(over_rows_of_key, running, read) if read.is_one_key else None
+    return partial(over_rows_of_key, running, read, params) if read.is_one_key else None
 
 
 def may_skip_engines(running: Running) -> bool:

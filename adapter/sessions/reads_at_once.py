@@ -12,6 +12,7 @@ happened then, and the statement takes the way of all others (`adapter.sessions.
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.execution.session_state import SessionState
 from adapter.plans.computed.constant_rows import NeedsEngine
@@ -56,6 +57,11 @@ class ReadAtOnce(Struct, frozen=True, kw_only=True, eq=False):
                 return None
             parts = env.reader.snapshot_now(relation.shard, max(as_of, plan.catalog.csn))
             given = Given(params, now, now, state.values.flat["TimeZone"])
+            if plan.operands is not None:
+                all_params = plan.operands.at_once(given)
+                if all_params is None:
+                    return None
+                given = replace(given, params=all_params)
             found = None if parts is None else found_at_once(env.keys, parts, self.key_read, given)
             rows = None if found is None else self.key_read.program.answer(found, given)
         except (NeedsEngine, SqlError, StorageError):

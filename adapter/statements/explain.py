@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,6 @@ from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outc
 from adapter.materialized.freshness import why_stale
 from adapter.materialized.journal import UNKNOWN, last_refresh
 from adapter.plans.plan_cache import Plan
-from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.queries.single_row import bind_execute_params
@@ -53,7 +52,7 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     constants = may_skip_engines(running)
     read = None if plan.acts else await prepare_plan(running, plan, record=False, constants=constants)
     planned = utc_now()
-    tree = _tree(running, plan, verbose=statement.verbose, paths=NOTHING if read is None else read.paths)
+    tree = _tree(running, plan, read, verbose=statement.verbose)
     rows, first_ms, elapsed_ms = None, 0.0, 0.0
     if statement.analyze:
         rows, first = await _analyze(running, plan)
@@ -81,16 +80,24 @@ async def _views_read(running: Running, plan: Plan) -> list[tuple[str, str]]:
     return found
 
 
-def _tree(running: Running, plan: Plan, *, verbose: bool, paths: Mapping[int, Paths]) -> Node:
+def _tree(running: Running, plan: Plan, read: PreparedRead | None, *, verbose: bool) -> Node:
     assert plan.query is not None
     names = {step.id: step.name for step in plan.steps}
 
-    def built(part: Plan, paths: Mapping[int, Paths] = NOTHING) -> Node:
-        assert part.query is not None
+    def built(part: Plan, read: PreparedRead | None = None) -> Node:
+        query, operands = part.query, part.operands
+        assert query is not None
+        worked_out = read is not None and operands is not None and len(read.params) > operands.own
         shown = PlanTree(
-            part.catalog, verbose=verbose, paths=paths, params=running.params, steps=names, past=part.query.past
+            part.catalog,
+            verbose=verbose,
+            paths=NOTHING if read is None else read.paths,
+            params=running.params if read is None else read.params,
+            steps=names,
+            past=query.past,
+            operands=operands if worked_out else None,
         )
-        inner = shown.build(part.query.rel)
+        inner = shown.build(operands.query.rel if worked_out and operands is not None else query.rel)
         title = _change_title(running, part)
         if title is None:
             return inner
@@ -98,7 +105,7 @@ def _tree(running: Running, plan: Plan, *, verbose: bool, paths: Mapping[int, Pa
         details = [("Operation", operation), ("Relation Name", relation)]
         return Node(title=title, type="ModifyTable", details=details, inputs=[inner])
 
-    tree = built(plan, paths)
+    tree = built(plan, read)
     for place, step in enumerate(plan.steps):
         child = built(step.plan)
         child.role = f"CTE {step.name}"

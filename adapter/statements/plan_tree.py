@@ -8,10 +8,12 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from adapter.plans.conditions import Computed, Condition, condition_of, exact_conditions
 from adapter.plans.index_paths import IndexPath
 from adapter.plans.join_keys import conjuncts
 from adapter.plans.key_indexes import expression_columns
-from adapter.plans.predicates import Computed, Condition, bind_pattern, condition_of, exact_conditions
+from adapter.plans.operands import Operands
+from adapter.plans.predicates import bind_pattern
 from planner.definitions.expression_columns import with_expressions
 from planner.definitions.expression_text import expression_text
 from planner.ir import nodes as ir
@@ -50,14 +52,17 @@ class PlanTree:
         params: Sequence[ir.Literal] = (),
         steps: Mapping[int, str] = _NO_STEPS,
         past: Mapping[int, PastTable] = _NO_PAST,
+        operands: Operands | None = None,
     ) -> None:
         """`paths`: how the tables are read that are read by indexes, by oid; `params`: values of parameters; `steps`:
-        the names of common tables that are not in the query; `past`: the tables that are read as they were."""
+        the names of common tables that are not in the query; `past`: the tables that are read as they were;
+        `operands`: those of the query, which has parameters in their place."""
         self._catalog = catalog
         self._past = past
         self._verbose = verbose
         self._paths = paths
         self._params = params
+        self._operands = operands
         self._names: dict[int, str] = {}
         self._qualified: dict[int, str] = {}
         self._tables: dict[int, str] = dict(steps)
@@ -86,7 +91,7 @@ class PlanTree:
 
     def text(self, expr: ir.Scalar) -> str:
         """An expression as text."""
-        return expression_text(expr, self._names)
+        return expression_text(expr if self._operands is None else self._operands.shown(expr), self._names)
 
     def _list(self, exprs: tuple[ir.Scalar, ...]) -> str:
         return ", ".join(self.text(expr) for expr in exprs)
@@ -219,7 +224,8 @@ class PlanTree:
         operand = condition.operand
         if condition.op != "in" or not isinstance(operand, tuple) or not operand:
             return None
-        values = [item.value for item in operand if isinstance(item, ir.Literal)]
+        items = [item if self._operands is None else self._operands.shown(item) for item in operand]
+        values = [item.value for item in items if isinstance(item, ir.Literal)]
         if len(values) < len(operand) or operand[0].type.oid not in ELEMENT_ARRAYS:
             return None
         array = ir.Literal(value=tuple(values), type=array_type(operand[0].type))

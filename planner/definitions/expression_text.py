@@ -20,7 +20,7 @@ from planner.ir import nodes as ir
 from planner.ir import written as w
 from planner.ir.rewrite import transform
 from planner.resolution.coercion import Context, pathway
-from planner.syntax.identifiers import quote_identifier
+from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import types as t
 from planner.types.base_types import base_type
 from planner.types.signature import Kind
@@ -37,6 +37,8 @@ ObjectNames: TypeAlias = Callable[[int, int], str]
 """The name of the object that a value stands for, by the oid of its type (regclass and the like) and the value."""
 
 _INDENT = 4
+_KEY_WORDS = frozenset({"current_user", "session_user"})
+"""Session values that are no calls."""
 
 
 class NotPrintable(Exception):
@@ -195,7 +197,10 @@ class Printer:
         # How it was written is not known.
         if self.exact:
             raise NotPrintable
-        return f"{node.name}({self._listed(node.args)})" if node.args else node.name
+        name, _, setting = node.name.partition(":")
+        if setting:
+            return f"current_setting({quote_literal(setting)}::text)"
+        return name.upper() if name in _KEY_WORDS else f"{name}({self._listed(node.args)})"
 
     def _key_word(self, node: w.KeyWord) -> str:
         return node.text

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from adapter.plans.predicates import COMPARABLE
+from adapter.plans.conditions import COMPARABLE
 from adapter.publishing.published_tables import OF_TABLES
 from planner.errors import InvalidParameterValue, InvalidTableDefinition, UndefinedColumn
 from planner.ir.physical import arrow_type

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from adapter.plans.computed.constant_rows import array_of, constant_value
-from adapter.plans.predicates import Computed, Condition, exact_conditions
+from adapter.plans.conditions import Computed, Condition, exact_conditions
 from planner.ir import nodes as ir
 from planner.types import types as t
 from planner.types.types import SqlType

@@ -24,6 +24,14 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import walk
 from planner.types import types as t
 from planner.types.types import SqlType
+from planner.values.datetimes.calendar_days import (
+    DATE_INFINITY,
+    TIMESTAMP_INFINITY,
+    date_of,
+    months_later,
+    timestamp_of,
+    timestamptz_of,
+)
 from planner.values.datetimes.time_zones import setting_zone
 
 INTEGERS = frozenset({t.INT2, t.INT4, t.INT8})
@@ -58,6 +66,13 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+_MOVED = frozenset({
+    *((op, t.DATE, t.INT4) for op in "+-"), ("+", t.INT4, t.DATE),
+    *((op, time, t.INTERVAL) for op in "+-" for time in (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ)),
+    *(("+", t.INTERVAL, time) for time in (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ)),
+})  # fmt: skip
+"""Operators that move a date or a moment: the name and the types of both sides."""
 
 GIVEN = frozenset({"now", "statement_timestamp"})
 """The session values that `Given` has."""
@@ -105,6 +120,54 @@ def _moved(move: Callable[[int, str], int], value: Any, zone: str | None) -> Any
 _OF_DAYS = frozenset({_MOVES[t.DATE, t.TIMESTAMP], _MOVES[t.DATE, t.TIMESTAMPTZ]})
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def literal_of(value: Any, type_: SqlType) -> Any:
+    """A value of an expression as `ir.Literal` has it: dates and timestamps are numbers here."""
+    if type(value) is not int or type_.oid not in TIMES:
+        return value
+    if type_.oid == t.DATE:
+        return ("infinity" if value > 0 else "-infinity") if abs(value) >= DATE_INFINITY else date_of(value)
+    if abs(value) >= TIMESTAMP_INFINITY:
+        return "infinity" if value > 0 else "-infinity"
+    return timestamp_of(value) if type_.oid == t.TIMESTAMP else timestamptz_of(value)
+
+
+def _later(value: int, interval: ir.Interval, sign: int, zone: str | None) -> int:
+    """A moment so much later (or with -1 as `sign` earlier): months and days by the clocks of the `zone`, if there is
+    one, as timestamptz_pl_interval does. Raises NeedsEngine for years that Python does not have."""
+    if interval.months:
+        value = _by_clocks(value, zone, lambda wall: _months_later_on(wall, sign * interval.months))
+    if interval.days:
+        value = _by_clocks(value, zone, lambda wall: wall + sign * interval.days * _DAY)
+    value += sign * interval.micros
+    if value // _DAY not in _YEARS:
+        raise NeedsEngine
+    return value
+
+
+def _months_later_on(wall: int, months: int) -> int:
+    """The same time of day so many months later, or on the last day of that month."""
+    day, time = divmod(wall, _DAY)
+    return months_later(day, months) * _DAY + time
+
+
+def _by_clocks(value: int, zone: str | None, move: Callable[[int], int]) -> int:
+    if value // _DAY not in _YEARS:
+        raise NeedsEngine
+    if zone is None:
+        moved = move(value)
+    else:
+        moved = move(_wall(value, zone))
+    if moved // _DAY not in _YEARS:
+        raise NeedsEngine
+    return moved if zone is None else _moment(moved, zone)
+
+
+def _date_plus(day: int, days: int) -> int:
+    if day not in _YEARS or day + days not in _YEARS:
+        raise NeedsEngine
+    return day + days
 
 
 class Given(Struct, frozen=True):
@@ -255,7 +318,36 @@ class RowColumns:
 
         return compared
 
+    def _moving(self, expr: ir.Call, left: ir.Scalar, right: ir.Scalar) -> Value | None:
+        """A date and a number of days, or a moment and an interval, together."""
+        if left.type.oid not in TIMES:
+            left, right = right, left
+        one, other = self.value_of(left), self.value_of(right)
+        if one is None or other is None:
+            return None
+        a, b, sign = one, other, -1 if expr.signature.name == "-" else 1
+        if right.type.oid == t.INT4:
+
+            def day(row: Sequence[Any], given: Given) -> Any:
+                x, y = a(row, given), b(row, given)
+                return None if x is None or y is None else _date_plus(x, sign * y)
+
+            return day
+        has_zone, unit = left.type.oid == t.TIMESTAMPTZ, _DAY if left.type.oid == t.DATE else 1
+
+        def moment(row: Sequence[Any], given: Given) -> Any:
+            x, y = a(row, given), b(row, given)
+            if x is None or y is None:
+                return None
+            if not isinstance(y, ir.Interval) or (has_zone and given.zone is None):
+                raise NeedsEngine
+            return _later(x * unit, y, sign, given.zone if has_zone else None)
+
+        return moment
+
     def _operation(self, expr: ir.Call, left: ir.Scalar, right: ir.Scalar) -> Value | None:
+        if (expr.signature.name, left.type.oid, right.type.oid) in _MOVED:
+            return self._moving(expr, left, right)
         compute = _computing(expr, left.type, right.type)
         if compute is None:
             return None
