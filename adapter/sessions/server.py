@@ -287,6 +287,7 @@ class Server:
         life = StatementLife(state, engines=self.engines, sessions=self.sessions, notify=notify, terminate=terminate)
         self.sessions.add(life)
         self.services.notifications.add(state.listener, life.notification_arrived)
+        life.arm()
         return Session(life, self._lines)
 
     async def _open_own_session(self, startup: StartupParameters) -> Session:

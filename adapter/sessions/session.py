@@ -340,6 +340,7 @@ class Session:
     async def execute_portal(self, name: str, max_rows: int = 0, sync_follows: bool = False) -> StatementResult:
         """Execute: run a portal, or go on with it. `sync_follows`: the implicit transaction ends with it."""
         portal = self._portal(name)
+        self._life.disarm()
         self.state.query_text = portal.text
         if portal.parsed is None and portal.cursor is None:
             return Empty()

@@ -443,7 +443,7 @@ class StatementLife:
         while the session waits for its client."""
         if self.state.transaction is None and self.state.portals.by_name:
             await self.state.portals.drop_all(keep_held=True)
-        self._arm_idle()
+        self.arm()
 
     def disarm(self) -> None:
         """The client has sent something: it is not idle."""
@@ -451,7 +451,8 @@ class StatementLife:
             self._idle_timer.cancel()
             self._idle_timer = None
 
-    def _arm_idle(self) -> None:
+    def arm(self) -> None:
+        """The session waits for its client from now on, for as long as it may be idle."""
         self.disarm()
         state = self.state
         state.state_changed_at = utc_now()

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from adapter.results import CopyIn, Rows
+from adapter.sessions.server import Server
 from adapter.sessions.session import Session
 from adapter.sessions.statement_life import Delivery
 from planner.errors import InvalidTextRepresentation, SqlError
-from tests.adapter.harness import Client, rows_of
+from tests.adapter.harness import Client, connect, rows_of
 
 
 async def _param_types(session: Session) -> None:
@@ -113,3 +114,25 @@ async def test_a_session_waits_for_its_client_after_an_error_too(client: Client)
     assert (await client.error("selec")).sqlstate == "42601"
     await asyncio.sleep(0.1)
     assert [error.sqlstate for error in client.terminated] == ["57P05"]
+
+
+async def test_a_client_that_never_says_anything_is_idle(server: Server, client: Client) -> None:
+    silent = await connect(server, idle_session_timeout="20ms")
+    await asyncio.sleep(0.1)
+    assert [error.sqlstate for error in silent.terminated] == ["57P05"]
+
+
+async def test_who_goes_on_with_a_portal_is_not_idle(client: Client) -> None:
+    await client.run("create sequence s; set idle_in_transaction_session_timeout = '200ms'")
+    session = client.session
+    await client.run("begin")
+    await session.prepare("", "select pg_sleep(0.05) from generate_series(1, 20) g where nextval('s') > 0", ())
+    await session.bind("p", "", (), ())
+    await session.sync()
+    await asyncio.sleep(0.1)
+    result = await session.execute_portal("p", 0, sync_follows=True)
+    assert isinstance(result, Rows)
+    await asyncio.sleep(0.2)  # The client is slow to fetch: it is not the session that waits for it.
+    assert len([row async for row in rows_of(result)]) == 20
+    await session.sync()
+    assert client.terminated == []
