@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from adapter.execution.notifications import NotificationHub
 from adapter.plans import plan_cache
+from adapter.results import Rows
 from adapter.sessions import statement_life
 from adapter.transactions.group_commit import GroupCommitter
 from planner.errors import SerializationFailure, SqlError
-from tests.adapter.harness import Client
+from tests.adapter.harness import Client, rows_of
 
 LONG = f"select {'1 + ' * 1_000} 1"
 
@@ -127,3 +129,57 @@ async def test_a_cancel_while_a_statement_commits_fails_neither_it_nor_its_rows(
     assert await client.rows("UPDATE raised SET n = n + 1 WHERE id = 1 RETURNING n") == [(1,)]
     assert await client.tag("UPDATE raised SET n = n + 1 WHERE id = 1") == "UPDATE 1"
     assert await client.rows("SELECT n FROM raised") == [(2,)]
+
+
+NOTIFYING = (
+    "NOTIFY c, '1'",
+    "SELECT pg_notify('c', '1')",
+    "INSERT INTO told VALUES (1); NOTIFY c, '1'",
+    "BEGIN; INSERT INTO told VALUES (1); NOTIFY c, '1'; COMMIT",
+    "INSERT INTO told SELECT 1 FROM pg_notify('c', '1')",
+    "INSERT INTO told SELECT 1 FROM pg_notify('c', '1') RETURNING a",
+    "WITH new AS (INSERT INTO told VALUES (1) RETURNING a) SELECT pg_notify('c', a::text) FROM new",
+    "SELECT pg_notify('c', g::text) FROM generate_series(1, 3) g",
+    "BEGIN; NOTIFY c, '1'; COMMIT AND CHAIN; ROLLBACK",
+)
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("text", NOTIFYING)
+async def test_a_cancel_while_what_has_been_committed_is_published(
+    client: Client, monkeypatch: pytest.MonkeyPatch, text: str, extended: bool
+) -> None:
+    await client.run("CREATE TABLE told (a int); LISTEN c")
+    publishing, go = asyncio.Event(), asyncio.Event()
+    publish = NotificationHub._publish
+
+    async def slowly(self: NotificationHub, *given: Any) -> None:
+        publishing.set()
+        await go.wait()
+        await publish(self, *given)
+
+    monkeypatch.setattr(NotificationHub, "_publish", slowly)
+
+    async def executed() -> None:
+        await client.session.prepare("", text, ())
+        await client.session.bind("", "", (), ())
+        result = await client.session.execute_portal("", 0, True)
+        if isinstance(result, Rows):
+            async for _ in rows_of(result):
+                pass
+        await client.session.sync()
+
+    if extended and ";" in text:
+        text = "NOTIFY c, '2'"
+    task = asyncio.create_task(executed() if extended else client.run(text))
+    await asyncio.wait_for(publishing.wait(), 10)
+    client.session.cancel()
+    await asyncio.wait_for(task, 10)
+    go.set()
+    await client.session.deliver_notifications()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert client.status == "I"
+    assert await client.value("SELECT count(*) FROM told") == ("told" in text)
+    await client.session.deliver_notifications()
+    assert len(client.notified) == (3 if "series" in text else 1)
