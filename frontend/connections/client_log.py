@@ -146,13 +146,17 @@ class ClientLog:
             self._tell("duration", ms=ms, of=what)
 
     def error(self, error: SqlError, text: str | None) -> None:
-        """The client is told of an error, of the statement `text` if it is of one."""
+        """The client is told of an error, which is FATAL when it ends the session, of the statement `text` if it is of
+        one."""
         settings = self.settings
-        place = _ORDER.index("error")
+        severity = "FATAL" if error.fatal else "ERROR"
+        place = _ORDER.index(severity.lower())
         if _ORDER.index(settings["log_min_messages"]) > place:
             return
         if self._prefix:
-            self._write_error(error, text if _ORDER.index(settings["log_min_error_statement"]) <= place else None)
+            self._write_error(
+                severity, error, text if _ORDER.index(settings["log_min_error_statement"]) <= place else None
+            )
             return
         facts: dict[str, object] = {"sqlstate": error.sqlstate, "message": error.message}
         if settings["log_error_verbosity"] != "terse":
@@ -160,9 +164,9 @@ class ClientLog:
             facts |= {name: value for name, value in more.items() if value is not None}
         if text and _ORDER.index(settings["log_min_error_statement"]) <= place:
             facts["statement"] = _shown(text)
-        log.error("ERROR", **self._who(), **facts)
+        log.error(severity, **self._who(), **facts)
 
-    def _write_error(self, error: SqlError, text: str | None) -> None:
+    def _write_error(self, severity: str, error: SqlError, text: str | None) -> None:
         verbosity = self.settings["log_error_verbosity"]
         message = error.message if verbosity != "verbose" else f"{error.sqlstate}: {error.message}"
         if error.position is not None:
@@ -174,7 +178,7 @@ class ClientLog:
         if text:
             details.append(("STATEMENT", _shown(text)))
         self._command = "idle" if text is None else _command(text)
-        self._write("ERROR", message, details, error.sqlstate)
+        self._write(severity, message, details, error.sqlstate)
         self._command = "idle"
 
     def _write(

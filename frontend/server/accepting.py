@@ -224,7 +224,8 @@ class Server:
     async def _serve_session(self, client: ClientProtocol, negotiated: Negotiated) -> None:
         async with asyncio.timeout(self._limits.authentication_timeout_s):
             client.write(backend.AUTHENTICATION_OK)
-            session = await self._open_session(client, negotiated)
+            ends: list[SqlError] = []
+            session = await self._open_session(client, negotiated, ends)
         task = asyncio.current_task()
         assert task is not None
         parameters = negotiated.parameters
@@ -248,11 +249,23 @@ class Server:
                 client.write(backend.parameter_status(name, value))
             client.write(backend.backend_key_data(session.backend_pid, secret))
             await connection.run()
+            if ends:
+                # It was waiting for its client, who has been told.
+                self._note_end(client_log, ends[0], None)
+        except SqlError as error:
+            self._note_end(client_log, error, session.query_text)
+            client.send_last(backend.error_response(error, severity="FATAL"))
         finally:
             self._connections.pop(task, None)
             self._cancels.unregister(session.backend_pid)
             client_log.disconnected()
             await session.close()
+
+    def _note_end(self, client_log: ClientLog, error: SqlError, text: str | None) -> None:
+        """A session has been ended by `error`, while it worked at `text` if there is one."""
+        client_log.error(error, text)
+        if self._metrics is not None:
+            self._metrics.failed(error.sqlstate)
 
     @contextlib.contextmanager
     def _room(self) -> Iterator[None]:
@@ -309,7 +322,9 @@ class Server:
             )
         await client.start_tls()
 
-    async def _open_session(self, client: ClientProtocol, negotiated: Negotiated) -> Session:
+    async def _open_session(self, client: ClientProtocol, negotiated: Negotiated, ends: list[SqlError]) -> Session:
+        """A session, which adds to `ends` what ends it from outside."""
+
         def notify(backend_pid: int, channel: str, payload: str) -> None:
             encoding = CLIENT_ENCODING.set(converted_encoding(opened[0].settings.get("client_encoding", UTF8)))
             client.write(backend.notification_response(backend_pid, channel, payload))
@@ -317,6 +332,7 @@ class Server:
             client.flush_soon()
 
         def terminate(error: SqlError) -> None:
+            ends.append(error)
             client.dismiss(backend.error_response(error, severity="FATAL"))
 
         # Another session may be the one that notifies, with its own client's encoding in force.

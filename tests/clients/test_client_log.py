@@ -199,3 +199,34 @@ def test_who_is_turned_away_is_logged(logging_server: TidegateServer, tmp_path: 
     found = logging_server.log.read_text()[before:]
     assert "FATAL" in found
     assert 'database "nowhere" does not exist' in found
+
+
+@pytest.mark.parametrize(
+    ("setting", "before", "expected"),
+    [
+        ("idle_session_timeout", [], "idle-session timeout' sqlstate=57P05"),
+        ("idle_in_transaction_session_timeout", ["BEGIN"], "idle-in-transaction timeout' sqlstate=25P03"),
+        ("transaction_timeout", ["BEGIN"], "transaction timeout' sqlstate=25P04"),
+        ("transaction_timeout", ["SELECT pg_sleep(5)"], "transaction timeout' sqlstate=25P04 statement='SELECT pg_sl"),
+        ("", ["SELECT pg_terminate_backend(pg_backend_pid())"], "administrator command' sqlstate=57P01 statement='SEL"),
+    ],
+)
+def test_what_ends_a_session_is_logged_as_its_own(
+    logging_server: TidegateServer, setting: str, before: list[str], expected: str
+) -> None:
+    after = len(logging_server.log.read_text())
+    application = f"ended{after}"
+    connection = psycopg.connect(logging_server.dsn(), autocommit=True, application_name=application)
+    with suppress(psycopg.Error):
+        if setting:
+            connection.execute(f"SET {setting} = '100ms'".encode())
+        for text in before:
+            connection.execute(text.encode())
+        time.sleep(0.5)
+    deadline = time.monotonic() + 10
+    while not (told := entries(logging_server, after, application=application)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    connection.close()
+    assert len(told) == 1
+    assert told[0].startswith("FATAL message='terminating connection due to ")
+    assert expected in told[0]
