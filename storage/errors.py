@@ -148,5 +148,11 @@ def wrong_size(what: str, size: int | None, expected: int) -> CorruptPart:
     return CorruptPart(f"{what} has {size} bytes, expected {expected}")
 
 
-def part_not_stored(failure: object) -> Determinate:
-    return Determinate(f"a part could not be stored: {failure}")
+def not_stored(what: str, failure: BaseException) -> Determinate:
+    """A file could not be stored, by `failure`; what that says of the store's room is said on."""
+    kind = StoreFull if isinstance(failure, StoreFull) else Determinate
+    return kind(f"{what}: {failure}")
+
+
+def part_not_stored(failure: BaseException) -> Determinate:
+    return not_stored("a part could not be stored", failure)

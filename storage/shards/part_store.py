@@ -29,6 +29,7 @@ from storage.errors import (
     StoreFull,
     missing_blob,
     missing_part,
+    not_stored,
     part_not_stored,
 )
 from storage.ids import ShardId, random_text
@@ -194,7 +195,7 @@ class PartStore:
         """Store a file that belongs to a part which is stored already, under a key from `new_key`."""
         failure = await self._put_once(key, data)
         if failure is not None:
-            raise Determinate(f"{key} could not be stored: {failure}") from failure
+            raise not_stored(f"{key} could not be stored", failure) from failure
 
     async def read_file(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         """The file `key` that belongs to a part, or what there is of `length` bytes from `start` on. Raises

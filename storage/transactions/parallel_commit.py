@@ -52,7 +52,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 from storage.clock import Clock, Randomness
 from storage.durable.retries import retried
-from storage.errors import Determinate, EnvironmentFenced, Indeterminate, PartPrevented, StorageError
+from storage.errors import Determinate, EnvironmentFenced, Indeterminate, PartPrevented, StorageError, not_stored
 from storage.ids import ShardId, new_token
 from storage.shards.part_store import TOMBSTONE, PartStore
 from storage.shards.writes import PromisedPart
@@ -174,7 +174,7 @@ class ParallelCommit:
                 await self._txns_shard.resolve(record, False)
         if isinstance(failure, PartPrevented):
             raise failure
-        raise Determinate(f"a part could not be stored, and the transaction has been aborted: {failure}") from failure
+        raise not_stored("a part could not be stored, and the transaction has been aborted", failure) from failure
 
     async def _uploaded(self, promised: tuple[PromisedPart, ...]) -> StorageError | None:
         """Wait for the uploads, with a heartbeat meanwhile; the first failure, or None when all are stored."""

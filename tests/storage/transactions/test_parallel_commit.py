@@ -12,7 +12,7 @@ from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.background import KEEP_ALIVE_S
 from storage.environment.environment import Environment
 from storage.environment.opening import open_on_stores
-from storage.errors import Determinate, Indeterminate, StoreTimeout, StoreUnavailable
+from storage.errors import Determinate, Indeterminate, StoreFull, StoreTimeout, StoreUnavailable
 from storage.ids import ShardId
 from storage.membership.watch import LEASE_MS
 from storage.shards.part_store import TOMBSTONE
@@ -364,16 +364,17 @@ async def test_prevented_transactions_can_be_committed_again() -> None:
     assert len(await read(env, shard, again.ts)) == 2000
 
 
-async def test_a_failed_upload_aborts_and_says_so() -> None:
+@pytest.mark.parametrize(("failure", "kind"), [(StoreUnavailable, Determinate), (StoreFull, StoreFull)])
+async def test_a_failed_upload_aborts_and_says_so(failure: type[Determinate], kind: type[Determinate]) -> None:
     world = World()
     env = await world.open("one")
     shard = await create(env, (1, "a"))
-    world.blob.fail = StoreUnavailable("the bucket is gone")
+    world.blob.fail = failure("the bucket is gone")
     txn = await big_txn(env, shard)
     ts = await env.oracle.write_ts("user")
     task: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=ts))
     await world.run(task)
-    with pytest.raises(Determinate, match="the bucket is gone"):
+    with pytest.raises(kind, match="the bucket is gone"):
         task.result()
     assert not env.cache.state.staged
     assert await read(env, shard, Csn(env.cache.upper - 1)) == {0: (1, "a")}
