@@ -23,11 +23,22 @@ def like(*, negated: bool, insensitive: bool) -> Callable[[CallSite], str]:
         pattern = site.constants[1]
         if isinstance(pattern, str) and "\\" not in pattern:
             return f"({{0}} {word} {{1}})"
-        if site.engine == "local":
-            return f"({{0}} {word} {{1}} ESCAPE '\\')"
-        return f"({{0}} {word} {{1}})"
+        escape = " ESCAPE '\\'" if site.engine == "local" else ""
+        if isinstance(pattern, str) and (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+            return _like_unended(site, pattern, escape, insensitive=insensitive, negated=negated)
+        return f"({{0}} {word} {{1}}{escape})"
 
     return template
+
+
+def _like_unended(site: CallSite, pattern: str, escape: str, *, insensitive: bool, negated: bool) -> str:
+    """LIKE of a pattern at whose end a backslash stands alone: it matches nothing, and is an error where PostgreSQL
+    comes to it, which takes what matches before it and one character more (MatchText)."""
+    word = "ILIKE" if insensitive else "LIKE"
+    reached = f"{{0}} {word} {literal(site, pattern[:-1] + '_%')}{escape}"
+    fault = site.dialect.raise_sql("22025", "LIKE pattern must not end with escape character")
+    otherwise = "TRUE" if negated else "FALSE"
+    return f"CASE WHEN {reached} THEN {fault} WHEN {{0}} IS NOT NULL THEN {otherwise} END"
 
 
 def match(*, negated: bool, insensitive: bool) -> Callable[[CallSite], str | None]:

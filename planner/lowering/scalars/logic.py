@@ -10,21 +10,24 @@ from msgspec.structs import replace
 from planner.dialects.error_text import error_text
 from planner.ir import nodes as ir
 from planner.ir.domain_faults import DomainFault
-from planner.ir.rewrite import walk
 from planner.lowering.fragments.context import Context, Hoisted
+from planner.lowering.fragments.decided import can_raise, folded
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
 from planner.lowering.fragments.templates import MAX_REPEATED, fill, let
 from planner.lowering.scalars.comparison_runs import as_lists, compares_keys
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import held_beside
-from planner.types.signature import COMPARISONS
 from planner.types.types import BOOL, SqlType
 
 BOOLEAN = SqlType(BOOL)
 
 
 def _bool_op(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
+    decided = folded(expr)
+    if not isinstance(decided, ir.BoolOp):
+        return scalars.lower(decided)
+    expr = decided
     if expr.op == "not":
         arg = scalars.lower(expr.args[0])
         return made(f"(NOT {arg})", arg)
@@ -34,36 +37,20 @@ def _bool_op(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
     lazy = scalars.ctx.dialect.lazy_logic
     groups: list[list[Fragment]] = [[]]
     for index, (arg, operand) in enumerate(zip(args, operands, strict=True)):
-        if index and not lazy and _can_raise(operand):
+        if index and not lazy and can_raise(operand):
             groups.append([])
         groups[-1].append(arg)
     # PostgreSQL does not come to an operand that might raise an error when what stands before it decides.
-    decided = "NOT {0} THEN FALSE" if expr.op == "and" else "{0} THEN TRUE"
+    settled = "NOT {0} THEN FALSE" if expr.op == "and" else "{0} THEN TRUE"
     result = _joined(groups[-1], word)
     for group in reversed(groups[:-1]):
-        template = f"CASE WHEN {decided} ELSE ({{0}} {word} {{1}}) END"
+        template = f"CASE WHEN {settled} ELSE ({{0}} {word} {{1}}) END"
         result = fill(scalars.ctx, template, [_joined(group, word), result])
     return result
 
 
 def _joined(args: list[Fragment], word: str) -> Fragment:
     return args[0] if len(args) == 1 else made(f"({listed(args, f' {word} ')})", *args)
-
-
-_HARMLESS = (
-    ir.Literal, ir.Param, ir.ColumnRef, ir.LetValue, ir.SessionValue, ir.BoolOp, ir.IsNull, ir.BooleanTest,
-    ir.Distinct, ir.InList, ir.Case, ir.Coalesce, ir.MinMax, ir.Collate, ir.RowConstructor,
-)  # fmt: skip
-"""What raises no error where its parts raise none."""
-
-
-def _can_raise(expr: ir.Scalar) -> bool:
-    """Whether evaluating an expression might raise an error: it calls more than comparisons."""
-    for part in walk(expr):
-        compares = isinstance(part, ir.Call) and part.signature.name in COMPARISONS
-        if not compares and not isinstance(part, _HARMLESS):
-            return True
-    return False
 
 
 def _is_null(scalars: Scalars, expr: ir.IsNull) -> Fragment:

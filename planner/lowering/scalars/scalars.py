@@ -13,6 +13,7 @@ from planner.dialects.comparison_keys import AS_IT_IS, equality_key, order_key
 from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
 from planner.lowering.fragments.context import Context
+from planner.lowering.fragments.decided import folded
 from planner.lowering.fragments.fragment import Fragment, OrderKey, made
 from planner.lowering.fragments.templates import calls_python, fill
 from planner.lowering.scalars.comparison_runs import as_lists
@@ -56,6 +57,7 @@ class Scalars:
 
     def conjuncts(self, expr: ir.Scalar) -> list[Fragment]:
         """The conditions that `expr` is the AND of."""
+        expr = folded(expr)
         if isinstance(expr, ir.BoolOp) and expr.op == "and":
             return [fragment for arg in as_lists("and", expr.args) for fragment in self.conjuncts(arg)]
         return [self.condition(expr)]

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from planner.functions.registry import operators
 from planner.ir import nodes as ir
+from planner.lowering.fragments.decided import folded
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
 from planner.lowering.scalars.arrays import joined_arrays
 from planner.lowering.scalars.logic import BOOLEAN
@@ -63,6 +64,10 @@ def _quantified_array_condition(scalars: Scalars, expr: ir.QuantifiedArray) -> F
 
 
 def _bool_op_condition(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
+    decided = folded(expr)
+    if not isinstance(decided, ir.BoolOp):
+        return scalars.condition(decided)
+    expr = decided
     if expr.op != "not":
         args = [scalars.condition(arg) for arg in expr.args]
         return made(f"({listed(args, f' {expr.op.upper()} ')})", *args)
