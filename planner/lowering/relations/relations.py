@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from planner.ir import nodes as ir
 from planner.ir.barriers import is_barrier
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import transform, walk
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made, simple
 from planner.lowering.fragments.sources import place_of
@@ -141,10 +141,34 @@ class Relations:
             or self._refused_among_groups(select, rel.exprs)
         ):
             select = self.wrap(select)
+        exprs = rel.exprs
+        if not self.ctx.dialect.let_of_subqueries:
+            select, exprs = self._assigned_first(select, exprs)
         select.columns = {
-            field.id: self.scalars.typed(expr, field.type) for field, expr in zip(rel.fields, rel.exprs, strict=True)
+            field.id: self.scalars.typed(expr, field.type) for field, expr in zip(rel.fields, exprs, strict=True)
         }
         return select
+
+    def _assigned_first(self, select: Select, exprs: tuple[ir.Scalar, ...]) -> tuple[Select, tuple[ir.Scalar, ...]]:
+        """What is assigned to a part of an array goes through functions in which the engine allows no subquery: those
+        become columns first."""
+        columns: dict[int, Fragment] = {}
+
+        def held(node: object) -> object | None:
+            if not isinstance(node, ir.ScalarSubquery):
+                return None
+            place = ir.ColumnRef(id=self.ctx.new_id(), type=node.type)
+            columns[place.id] = self.scalars.lower(node)
+            return place
+
+        def assigned(node: object) -> object | None:
+            return transform(node, held) if isinstance(node, ir.SubscriptAssignment) else None
+
+        changed = tuple([transform(expr, assigned) for expr in exprs])
+        if not columns:
+            return select, exprs
+        select.columns = {**select.columns, **columns}
+        return self.wrap(select), changed
 
     def _refused_among_groups(self, select: Select, exprs: Sequence[ir.Scalar]) -> bool:
         """Whether the engine would take a correlated subquery among `exprs` for one that depends on more than the
