@@ -16,8 +16,10 @@ from adapter.plans.computed.row_values import constant_of
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.types import types as t
+from planner.types.base_types import CITEXT, kind_of
 from planner.types.ranges import ordered_as_bytes
 from planner.types.types import SqlType
+from planner.types.user_types import enum_of
 
 INTEGERS = frozenset({t.INT2, t.INT4, t.INT8, t.OID})
 STRINGS = frozenset({t.TEXT, t.VARCHAR, t.NAME})
@@ -61,11 +63,20 @@ class Condition(Struct, frozen=True):
     op: str
     operand: ir.Literal | ir.Param | Computed | tuple[ir.Literal | ir.Param, ...] | None
     then: Condition | None = None
+    by_key: bool = False
+    """Whether indexes alone know how values of the column compare: its statistics do not, nor does Arrow."""
 
 
 def condition_of(scalar: ir.Scalar) -> Condition | None:
     """The condition that `scalar` is, or else one that follows from it."""
-    return _condition(scalar) or _implied(scalar)
+    return _condition(scalar) or _implied(scalar) or _by_key(scalar)
+
+
+def has_order_of_keys(type_: SqlType) -> bool:
+    """Whether an index by a column of this type has its rows in PostgreSQL's order. Of other types (inet, jsonb, money,
+    ...) its keys are equal where the values are, and no more."""
+    oid = t.under_domain(type_.oid)
+    return oid in COMPARABLE or oid in (t.INTERVAL, t.BPCHAR) or enum_of(oid) is not None or kind_of(oid) == CITEXT
 
 
 def conditions_of(scalar: ir.Scalar) -> tuple[Condition, ...]:
@@ -203,6 +214,49 @@ def column_of(scalar: ir.Scalar) -> ir.ColumnRef | None:
         if inner.type.oid in (t.INT2, t.INT4) and scalar.type.oid in (t.INT4, t.INT8):
             return inner
     return None
+
+
+def _by_key(scalar: ir.Scalar) -> Condition | None:
+    """A condition on a column whose values only indexes compare: of type interval, inet, citext, an enum, or numeric
+    without a scale."""
+    match scalar:
+        case ir.Call(args=(left, right)) if scalar.signature.name in FLIPPED:
+            column, given, op = _column_of_keys(left), right, scalar.signature.name
+            if column is None:
+                column, given, op = _column_of_keys(right), left, FLIPPED[op]
+            if column is None or op == "<>" or not _is_key_of(column, given):
+                return None
+            if op != "=" and not has_order_of_keys(column.type):
+                return None
+            return Condition(column.id, op, given, by_key=True)  # type: ignore[arg-type]
+        case ir.InList() if not scalar.negated:
+            column, items = _column_of_keys(scalar.arg), scalar.items
+        case ir.QuantifiedArray(quantifier="any", array=ir.ArrayConstructor() as array) if scalar.operator.name == "=":
+            column, items = _column_of_keys(scalar.arg), array.items
+        case _:
+            return None
+    if column is None or not all(_is_key_of(column, item) for item in items):
+        return None
+    return Condition(column.id, "in", items, by_key=True)  # type: ignore[arg-type]
+
+
+def _column_of_keys(scalar: ir.Scalar) -> ir.ColumnRef | None:
+    while isinstance(scalar, ir.Collate):
+        scalar = scalar.arg
+    if not isinstance(scalar, ir.ColumnRef):
+        return None
+    type_ = scalar.type
+    is_one = t.is_wide(type_) or is_compared_by_key(type_)
+    return scalar if is_one else None
+
+
+def is_compared_by_key(type_: SqlType) -> bool:
+    """Whether it is a type of which only indexes compare values."""
+    return type_.oid in (t.INTERVAL, t.INET) or enum_of(type_.oid) is not None or kind_of(type_.oid) == CITEXT
+
+
+def _is_key_of(column: ir.ColumnRef, given: ir.Scalar) -> bool:
+    return isinstance(given, (ir.Literal, ir.Param)) and given.type.oid == column.type.oid
 
 
 def _operand(scalar: ir.Scalar) -> ir.Literal | ir.Param | Computed | None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.plans.computed.constant_rows import constant_value
+from adapter.plans.conditions import has_order_of_keys
 from planner.ir import nodes as ir
 from planner.ir.rewrite import transform, walk
 from planner.types import types as t
@@ -117,7 +118,7 @@ class _Base(Struct, frozen=True, kw_only=True):
     conditions: tuple[ir.Scalar, ...] = ()
 
     def column(self, expr: ir.Scalar) -> str | None:
-        """The physical column that `expr` is, through casts between texts."""
+        """The physical column that `expr` is, through casts between texts, if an index has its order."""
         while isinstance(expr, ir.Collate) or (
             isinstance(expr, ir.Cast)
             and expr.type.typmod == -1
@@ -128,7 +129,7 @@ class _Base(Struct, frozen=True, kw_only=True):
             return None
         wanted = self.names[expr.id]
         for field in self.scan.fields:
-            if field.id == wanted and field.origin is not None:
+            if field.id == wanted and field.origin is not None and has_order_of_keys(field.type):
                 return f"c{field.origin.attnum}"
         return None
 

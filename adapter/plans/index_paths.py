@@ -65,10 +65,9 @@ def index_paths(conjunction: Conjunction, indexes: Sequence[UsableIndex]) -> lis
         if comparison.value is None and comparison.op in _COMPARING and indexes:
             # Nothing compares with NULL.
             return [IndexPath(index=indexes[0], keys=(), ranges=(), conditions=frozenset([comparison.column]))]
-    by_column = _by_column(conjunction)
     found = []
     for index in indexes:
-        names = index.names
+        names, by_column = index.compared, _by_column(conjunction, index)
         if names[0] in by_column and index.record.valid and index.has_all(conjunction):
             path = _path(index, names, by_column)
             if path is not None:
@@ -77,10 +76,11 @@ def index_paths(conjunction: Conjunction, indexes: Sequence[UsableIndex]) -> lis
     return [min(certain, key=lambda path: path.most_rows or 0)] if certain else found
 
 
-def _by_column(conjunction: Conjunction) -> dict[str, list[Comparison]]:
+def _by_column(conjunction: Conjunction, index: UsableIndex) -> dict[str, list[Comparison]]:
+    """The comparisons of each column, with the keys of `index` for values."""
     found: dict[str, list[Comparison]] = {}
     for comparison in conjunction:
-        found.setdefault(comparison.column, []).append(comparison)
+        found.setdefault(comparison.column, []).append(index.as_keys(comparison))
     return found
 
 
@@ -181,9 +181,9 @@ def ordered_paths(
     first: FirstRows, conjunction: Conjunction, indexes: Sequence[UsableIndex], not_null: Container[str]
 ) -> list[IndexPath]:
     """The ways to the rows of `conjunction` in the order of `first`. `not_null`: columns that are never NULL."""
-    by_column = _by_column(conjunction)
     found = []
     for index in indexes:
+        by_column = _by_column(conjunction, index)
         if index.definition.ordered and index.record.valid and index.has_all(conjunction):
             path = _ordered_path(index, first, by_column, not_null)
             if path is not None:
@@ -194,7 +194,7 @@ def ordered_paths(
 def _ordered_path(
     index: UsableIndex, first: FirstRows, by_column: Mapping[str, list[Comparison]], not_null: Container[str]
 ) -> IndexPath | None:
-    names, columns = index.names, index.definition.columns
+    names, columns = index.compared, index.definition.columns
     equal: dict[str, Any] = {}
     for known, comparisons in by_column.items():
         values = _fixed(comparisons)

@@ -164,7 +164,13 @@ def _compared(condition: ir.Scalar, scan: ir.Scan) -> _Compared | None:
         value = row.value_of(right)
         return None if value is None else _Compared(condition, attnums[column.id], op, value)
     found = condition_of(condition)
-    if found is None or found.op != "in" or found.field not in attnums or types[found.field].oid not in _KEYS:
+    if (
+        found is None
+        or found.op != "in"
+        or found.by_key
+        or found.field not in attnums
+        or types[found.field].oid not in _KEYS
+    ):
         return None
     if isinstance(found.operand, tuple) and not all(
         _is_key_type(types[found.field], each.type) for each in found.operand

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
@@ -17,7 +19,7 @@ from msgspec.structs import replace
 
 from adapter.plans.arrow_conditions import lower_case, vector_of
 from adapter.plans.computed.constant_rows import array_of
-from adapter.plans.predicates import Conjunction, exact_conjunction, implies
+from adapter.plans.predicates import Comparison, Conjunction, KeyValue, exact_conjunction, implies
 from planner.definitions.expression_columns import ExpressionColumn
 from planner.definitions.index_expressions import RowValue, bind_row_value
 from planner.dialects.comparison_keys import numeric_key
@@ -31,11 +33,11 @@ from planner.types.type_scope import types_of
 from planner.types.types import SqlType, is_wide, type_of_column
 from planner.types.user_types import held_as
 from planner.values.range_bounds import comparison_key
-from planner.values.text_values import parse_text
+from planner.values.text_values import format_numeric, parse_text
 from storage.catalog.model import CatalogSnapshot, Column, Constraint, Index, Relation
 from storage.catalog.store import CatalogStore
 from storage.ids import ShardId
-from storage.shards.indexes.definition import Computed, IndexDefinition, KeyColumn, StoredColumn, domain_of
+from storage.shards.indexes.definition import Computed, Domain, IndexDefinition, KeyColumn, StoredColumn, domain_of
 from storage.timestamps.csn import Csn
 
 
@@ -219,8 +221,24 @@ class UsableIndex(Struct, frozen=True, kw_only=True):
     record: Index
     definition: IndexDefinition
     names: tuple[str | None, ...]
+    compared: tuple[str | None, ...]
+    """`names`, and those of columns that it has other keys of than their values: `key` gives these."""
+    keys: Mapping[str, Callable[[Any], Any]] = MappingProxyType({})
     rows: Conjunction = ()
     expressions: tuple[ExpressionColumn, ...] = ()
+
+    def as_keys(self, comparison: Comparison) -> Comparison:
+        """`comparison` with what its value is in the index."""
+        value = comparison.value
+        if type(value) is KeyValue:
+            value = self._key(comparison.column, value.value)
+        elif comparison.op == "in" and value and type(value[0]) is KeyValue:
+            value = tuple([self._key(comparison.column, each.value) for each in value])
+        return comparison if value is comparison.value else replace(comparison, value=value)
+
+    def _key(self, column: str, value: Any) -> Any:
+        key = self.keys.get(column)
+        return value if key is None else key(value)
 
     def has_all(self, needed: Conjunction) -> bool:
         """Whether it has every row for which `needed` holds."""
@@ -249,20 +267,49 @@ def _usable(
     record: Index, definition: IndexDefinition, rows: Conjunction, computed: Mapping[str, ExpressionColumn]
 ) -> UsableIndex:
     names: list[str | None] = []
+    compared: list[str | None] = []
+    keys: dict[str, Callable[[Any], Any]] = {}
     for column in definition.columns:
         source = column.source
         if isinstance(source, StoredColumn):
             names.append(source.name)
+            compared.append(source.name)
+            if column.domain is Domain.INTERVAL:
+                keys[source.name] = _interval_key
+            continue
+        own = computed.get(source.text)
+        names.append(None if own is None else f"c{own.attnum}")
+        key = _key_maker(source)
+        if key is None:
+            compared.append(names[-1])
         else:
-            own = computed.get(source.text)
-            names.append(None if own is None else f"c{own.attnum}")
+            compared.append(source.inputs[0].name)
+            keys[source.inputs[0].name] = key
     return UsableIndex(
         record=record,
         definition=definition,
         names=tuple(names),
+        compared=tuple(compared),
+        keys=keys,
         rows=rows,
         expressions=tuple([computed[text] for text in dict.fromkeys(record.expressions)]),
     )
+
+
+def _key_maker(source: Computed) -> Callable[[Any], Any] | None:
+    """What makes keys of values of the column that `source` is computed from; None when it is another expression."""
+    column = source.inputs[0] if len(source.inputs) == 1 else None
+    if column is None or not pa.types.is_string(column.type):
+        return None
+    if source.text == f"{column.name}{_COMPARED}":
+        return lambda value: numeric_key(format_numeric(Decimal(value)))
+    if source.text == f"{column.name}{_FOLDED}":
+        return lambda value: _folded(pa.array([value], pa.string()))[0].as_py()
+    return None
+
+
+def _interval_key(value: Any) -> Any:
+    return value.months, value.days, value.micros
 
 
 def expression_columns(indexes: Sequence[UsableIndex]) -> tuple[ExpressionColumn, ...]:

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from adapter.plans.computed.constant_rows import NeedsEngine
 from adapter.plans.computed.row_values import TIMES, Given, RowColumns, Value, literal_of
-from adapter.plans.conditions import COMPARABLE, FLIPPED
+from adapter.plans.conditions import COMPARABLE, FLIPPED, is_compared_by_key
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from planner.definitions.mutability import is_immutable
 from planner.errors import SqlError
@@ -320,7 +320,8 @@ def _has_one_value(scalar: ir.Scalar) -> bool:
     """Whether `scalar` has no columns and the same value as long as a statement runs, of a type that conditions are
     looked at for."""
     element = element_type(scalar.type)
-    if (scalar.type if element is None else element).oid not in COMPARABLE:
+    compared = scalar.type if element is None else element
+    if compared.oid not in COMPARABLE and not is_compared_by_key(compared):
         return False
     return all(map(_is_stable, walk(scalar)))
 

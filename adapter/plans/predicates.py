@@ -44,6 +44,12 @@ from storage.upkeep.pruning_audit import COMPARE
 _STRICT = frozenset(FLIPPED) | {"in", "like", "is not null"}
 
 
+class KeyValue(Struct, frozen=True):
+    """A value of a column of which only indexes know how its values compare."""
+
+    value: Any
+
+
 class Comparison(Struct, frozen=True):
     """A condition with its value, on a physical column."""
 
@@ -103,6 +109,8 @@ def bind_templates(
 def _bind(condition: Condition, columns: Mapping[int, str], params: Sequence[ir.Literal]) -> tuple[Comparison, ...]:
     """`condition` with its values, None where one cannot be used."""
     column, operand = columns[condition.field], condition.operand
+    if condition.by_key:
+        return (Comparison(column, condition.op, _key_value(operand, params)),)
     if operand is None:
         return (Comparison(column, condition.op, None),)
     if condition.op == "in":
@@ -121,6 +129,15 @@ def _bind(condition: Condition, columns: Mapping[int, str], params: Sequence[ir.
         return bind_pattern(column, value)
     then = () if condition.then is None else _bind(condition.then, columns, params)
     return (Comparison(column, condition.op, value, then[0] if then else None),)
+
+
+def _key_value(operand: object, params: Sequence[ir.Literal]) -> Any:
+    if isinstance(operand, tuple):
+        values = [_key_value(item, params) for item in operand]
+        return tuple([value for value in values if value is not None])
+    assert isinstance(operand, (ir.Literal, ir.Param))
+    literal = params[operand.index - 1] if isinstance(operand, ir.Param) else operand
+    return None if literal.value is None else KeyValue(literal.value)
 
 
 def fits_decimal(value: Decimal) -> bool:

@@ -203,7 +203,7 @@ class PlanTree:
             if condition is None or columns.get(condition.field) not in leading or condition.op == "<>":
                 filters.append(scalar)
                 continue
-            if exact_conditions(scalar) is not None:
+            if condition.by_key or exact_conditions(scalar) is not None:
                 by_index.append(self._any_of(condition) or self.text(scalar))
             elif condition.then is not None:
                 by_index.append(self._row_comparison(condition))

@@ -67,3 +67,46 @@ async def test_indexes_are_read_by_them(client: Client) -> None:
     assert await client.value("select count(*) from t where at > now() - interval '90 minutes'") == 90
     lines = [row[0] for row in await client.rows("explain delete from t where id = 5 + 1")]
     assert lines[1:3] == ["  ->  Index Scan using t_pkey on t", "        Index Cond: (id = 6)"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("ci = 'NAME77'", "(ci = 'NAME77'::citext)"),
+        ("nu = 96.25", "(nu = 96.25)"),
+        ("nu between 12 and 15", "((nu >= 12) AND (nu <= 15))"),
+        ("iv = '120 minutes'", "(iv = '02:00:00'::interval)"),
+        ("iv < interval '1 hour' * 2", "(iv < '02:00:00'::interval)"),
+        ("en = 'ok'", "(en = 'ok'::mood)"),
+        ("ip = '10.0.0.77'", "(ip = '10.0.0.77'::inet)"),
+    ],
+)
+async def test_keys_that_are_no_values_are_found(client: Client, condition: str, shown: str) -> None:
+    await client.run("create extension citext; create type mood as enum ('sad', 'ok')")
+    await client.run("create table t (id int, ci citext, nu numeric, iv interval, en mood, ip inet)")
+    await client.run("create index on t (ci); create index on t (nu); create index on t (iv)")
+    await client.run("create index on t (en); create index on t (ip)")
+    await client.run(
+        "insert into t select g, 'Name' || g, g * 1.250, g * interval '1 minute',"
+        " case g % 9999 when 1 then 'ok' else 'sad' end::mood, ('10.0.' || g / 256 || '.' || g % 256)::inet"
+        " from generate_series(1, 20000) g"
+    )
+    lines = [row[0] for row in await client.rows(f"explain select id from t where {condition}")]
+    assert lines[0].startswith("Index Scan using t_")
+    assert lines[1] == f"  Index Cond: {shown}"
+    await client.run("set enable_indexscan = off")
+    expected = await client.rows(f"select id from t where {condition} order by id")
+    await client.run("set enable_indexscan = on")
+    assert await client.rows(f"select id from t where {condition} order by id") == expected
+    assert expected
+
+
+async def test_order_that_an_index_has_not_is_not_taken_from_it(client: Client) -> None:
+    await client.run("create table t (ip inet, j jsonb); create index on t (ip); create index on t (j)")
+    await client.run(
+        "insert into t select ('10.0.' || g / 256 || '.' || g % 256)::inet, jsonb_build_object('a', g)"
+        " from generate_series(1, 20000) g"
+    )
+    assert str(await client.value("select ip::text from t order by t.ip desc limit 1")) == "10.0.78.32/32"
+    assert await client.value("select j::text from t order by t.j desc limit 1") == '{"a": 20000}'
+    assert await client.value("select max(ip)::text from t") == "10.0.78.32/32"
