@@ -22,6 +22,7 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
+from adapter.definitions.common.column_options import set_column_options
 from adapter.definitions.common.columns import retyped
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout
@@ -309,6 +310,8 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             _validate_constraint(running, relation, action, rules)
         case st.ChangeOwner():
             _set_owner(running, relation, action.owner)
+        case st.SetStorageOptions(description="SetOptions" | "ResetOptions" | "SetStatistics"):
+            set_column_options(running, relation, action)
         case st.SetStorageOptions() if relation.materialized is not None:
             await set_options(running, relation, action)
         case st.SetRowSecurity():

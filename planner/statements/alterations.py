@@ -123,9 +123,11 @@ class SetReplicaIdentity(Struct, frozen=True, kw_only=True):
 
 class SetStorageOptions(Struct, frozen=True, kw_only=True):
     """SET (...) / RESET (...), SET STATISTICS and the like: tuning without effect here. `options` are those of SET, or
-    the names of RESET."""
+    the names of RESET; `column` is the column's that they are of, `target` what SET STATISTICS says."""
 
     description: str
+    column: str = ""
+    target: int | None = None
     options: tuple[tuple[str, str], ...] = ()
     reset: bool = False
 

@@ -113,13 +113,20 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         identity = definition.replica_identity_stmt
         return st.SetReplicaIdentity(kind=identity.identity_type, index=identity.name)
     if kind in _TUNING:
-        named = [item.def_elem for item in definition.list.items] if command.HasField("def") else []
+        listed = command.HasField("def") and kind != pb.AT_SetStatistics
+        named = [item.def_elem for item in definition.list.items] if listed else []
         return st.SetStorageOptions(
             description=pb.AlterTableType.Name(kind).removeprefix("AT_"),
+            column=command.name,
+            target=_whole_number(definition) if kind == pb.AT_SetStatistics else None,
             options=tuple((element.defname, option_text(element) or "true") for element in named),
             reset=kind in (pb.AT_ResetRelOptions, pb.AT_ResetOptions),
         )
     raise FeatureNotSupported(f"ALTER TABLE action {pb.AlterTableType.Name(kind).removeprefix('AT_')} is not supported")
+
+
+def _whole_number(tree: Tree) -> int:
+    return int(tree.integer.ival)
 
 
 def _alter_constraint(tree: Tree) -> st.AlterConstraint:

@@ -76,8 +76,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     type_oid: int
     typmod: int = -1
     not_null: bool = False
-    default: str | None = None
-    """SQL text of the DEFAULT expression."""
+    default: str | None = None  # SQL text of the DEFAULT expression.
     missing: str | None = None
     """Text form of the value that rows written before the column was added have (pg_attribute.attmissingval)."""
     dropped: bool = False
@@ -87,10 +86,11 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     generated: str = ""
     """``s`` GENERATED ALWAYS AS (...) STORED (pg_attribute.attgenerated): `default` is the expression that gives the
     column's value."""
-    sequence: int | None = None
-    """Oid of the sequence that an identity column takes its values from."""
+    sequence: int | None = None  # Oid of the sequence that an identity column takes its values from.
     dimensioned: bool = False
     """Whether an array was declared with several dimensions: its values have any, and are stored with their bounds."""
+    options: tuple[str, ...] = ()  # As pg_attribute.attoptions has them.
+    statistics: int = -1  # Its statistics target (pg_attribute.attstattarget).
     form: int = 0
     """Of a composite type, or one made of such: what tells the fields that it has now from those that it had before."""
 

@@ -129,6 +129,8 @@ def without_column(relation: Relation, column: Column) -> Relation:
         identity="",
         sequence=None,
         missing=None,
+        options=(),
+        statistics=-1,
     )
     return with_column(relation, gone)
 

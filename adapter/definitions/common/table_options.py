@@ -4,6 +4,7 @@ PostgreSQL's parameters are checked, shown and without effect; ``retain_history`
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from adapter.definitions.common.storage_parameters import checked_parameters
@@ -62,6 +63,19 @@ def checked_options(
     for full in ("vacuum_index_cleanup", "toast.vacuum_index_cleanup"):
         known[full] = _index_cleanup
     return checked_parameters(options, _NUMBERS, _FLAGS, known)
+
+
+def with_column_options(known: Iterable[str], given: Iterable[tuple[str, str]], *, reset: bool) -> dict[str, str]:
+    """`known`, options of a column as pg_attribute.attoptions has them, after SET or RESET of those that are `given`.
+    Raises 22023."""
+    options = dict(parameter.split("=", 1) for parameter in known)
+    if reset:
+        for name, _ in given:
+            options.pop(name, None)
+    else:
+        checks = {name: _fraction(name, -1, sys.float_info.max) for name in ("n_distinct", "n_distinct_inherited")}
+        options.update(checked_parameters(given, {}, frozenset(), checks))
+    return options
 
 
 def retained_ms(text: str) -> int:

@@ -225,6 +225,8 @@ def pg_attribute(objects: CatalogObjects) -> Content:
                     column.type_oid,
                     typmod=column.typmod,
                     **({"attndims": 2} if column.dimensioned else {}),
+                    **({"attoptions": list(column.options)} if column.options else {}),
+                    stattarget=column.statistics,
                     attnotnull=column.not_null,
                     atthasdef=column.default is not None,
                     attidentity=column.identity,

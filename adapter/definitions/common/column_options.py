@@ -1,0 +1,52 @@
+"""ALTER COLUMN ... SET (...), RESET (...) and SET STATISTICS: kept and shown, without effect."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from adapter.definitions.common.catalog_changes import change, require_column, with_column
+from adapter.definitions.common.table_options import as_reloptions, with_column_options
+from adapter.execution.relation_names import kind_of, plural
+from adapter.execution.statement import Running
+from adapter.results import Notice
+from planner.errors import FeatureNotSupported, InvalidParameterValue, WrongObjectType
+from planner.statements import records as st
+from storage.catalog.model import Relation
+
+MAX_TARGET = 10_000
+"""PostgreSQL's largest statistics target."""
+
+_SYSTEM_COLUMNS = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
+
+
+def set_column_options(running: Running, relation: Relation, action: st.SetStorageOptions) -> None:
+    """What `action` says of a column of a table or materialized view. Raises 42809, 42703, 0A000 and 22023."""
+    if relation.kind == "v":
+        word = "SET STATISTICS" if action.target is not None else "RESET" if action.reset else "SET"
+        raise WrongObjectType(
+            f'ALTER action ALTER COLUMN ... {word} cannot be performed on relation "{relation.name}"',
+            detail=f"This operation is not supported for {plural(kind_of(relation))}.",
+        )
+    target = None if action.target is None else _checked_target(running, action.target)
+    if target is not None and not action.column:
+        raise FeatureNotSupported("cannot refer to non-index column by number")
+    if action.column in _SYSTEM_COLUMNS:
+        raise FeatureNotSupported(f'cannot alter system column "{action.column}"')
+    column = require_column(relation, action.column)
+    if target is None:
+        options = as_reloptions(with_column_options(column.options, action.options, reset=action.reset))
+        changed = replace(column, options=options)
+    else:
+        changed = replace(column, statistics=target)
+    if changed != column:
+        change(running, removed=[relation], added=[with_column(relation, changed)])
+
+
+def _checked_target(running: Running, target: int) -> int:
+    if target < -1:
+        raise InvalidParameterValue(f"statistics target {target} is too low")
+    if target > MAX_TARGET:
+        running.session.notice(
+            Notice(severity="WARNING", sqlstate="22023", message=f"lowering statistics target to {MAX_TARGET}")
+        )
+    return min(target, MAX_TARGET)
