@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -45,13 +45,18 @@ class NewRules(Struct, kw_only=True):
 
 
 async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> None:
-    """Raise 23502, 23514, 23505 or 23503 when a row of the table breaks one of `rules` that are still in force."""
+    """Raise 23505, 23502, 23514 or 23503 when a row of the table breaks one of `rules` that are still in force: in this
+    order, since PostgreSQL makes indexes before it goes through the rows."""
     catalog = own_catalog(running)
     relation = catalog.get(oid)
     assert isinstance(relation, Relation)
     context = running.session.bind_context(catalog)
     if rules.domains:
         await _check_domains(running, catalog, relation, rules.domains)
+    keys = [(key, record) for key in rules.keys if (record := catalog.get(key)) is not None]
+    unique = [(key, record) for key, record in keys if isinstance(record, Index) or _is_unique(record)]
+    for key, record in unique:
+        await _check_unique(running, catalog, relation, record, held=key not in rules.known)
     for column in relation.live_columns():
         if column.attnum in rules.not_null and column.not_null:
             found = await _first_row(running, catalog, bind_null_rows(relation, column, context))
@@ -64,12 +69,13 @@ async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> No
         found = await _first_row(running, catalog, bind_conditions(relation, texts, context).violated, held=held)
         if found is not None:
             raise _violated(catalog, relation, checks[found[-1] - 1])
-    for key in rules.keys:
-        record = catalog.get(key)
-        if isinstance(record, Index) or (isinstance(record, Constraint) and record.kind in "pu"):
-            await _check_unique(running, catalog, relation, record, held=key not in rules.known)
-        elif isinstance(record, Constraint):
+    for key, record in keys:
+        if isinstance(record, Constraint) and not _is_unique(record):
             await _check_foreign(running, catalog, relation, record, held=key not in rules.known)
+
+
+def _is_unique(record: object) -> TypeGuard[Constraint]:
+    return isinstance(record, Constraint) and record.kind in "pu"
 
 
 async def breaks(running: Running, relation: Relation, column: Column, rules: DomainType) -> bool:
