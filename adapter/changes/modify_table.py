@@ -484,11 +484,31 @@ class Change:
             await policies.check(rows)
         await check_rows(self._running, self.target, rows)
         if self._views is not None:
-            await self._views.check(rows)
+            broken = await self._views.broken(rows)
+            if broken is not None:
+                await self._check_keys_up_to(rows.slice(0, broken[0] + 1))
+                raise broken[1]
         if self._laid_out is not None:
             await self._laid_out.write(rows)
             return NOWHERE
         return self._txn.write(self.target.shard, rows)
+
+    async def _check_keys_up_to(self, rows: RecordBatch) -> None:
+        """Raise 23505 when one of `rows`, the last of which a view would not show, has a key that is taken: PostgreSQL
+        has written each row, and its keys, before it asks the views."""
+        statement = self._statement
+        is_plain = isinstance(statement, BoundUpdate) or (
+            isinstance(statement, BoundInsert) and statement.on_conflict is None
+        )
+        if self._keys is None or not is_plain:
+            return
+        if self._laid_out is not None:
+            await self._laid_out.write(rows)
+            await self._laid_out.finish()
+        else:
+            self._txn.write(self.target.shard, rows)
+        self._keys.add(rows.columns)
+        await self._keys.check_at_once()
 
     def _by_new_values(self, batch: RecordBatch) -> RecordBatch:
         """What an UPDATE has read, in the order that the layout wants the new rows in."""

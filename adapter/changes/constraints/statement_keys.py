@@ -138,6 +138,18 @@ class StatementKeys:
         while self._is_first and self._followers:
             await self._followers.popleft().finish()
 
+    async def check_at_once(self) -> None:
+        """Check the unique keys that are not left until the statement or the transaction is over. Raises 23505."""
+        running = self._running
+        await self._finish_unique(
+            [
+                number
+                for number, unique in enumerate(self._keys.unique)
+                if not _is_checked_late(running, unique) and not is_deferred(running, unique.constraint)
+            ],
+            None,
+        )
+
     async def _finish_unique(self, numbers: Sequence[int], others: Mapping[int, Violation] | None) -> None:
         """Check the unique keys of these `numbers`, or have them checked later."""
         running = self._running

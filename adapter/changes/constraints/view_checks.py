@@ -72,13 +72,14 @@ class CheckedViews:
         """Whether a condition has subqueries, which do not see what the statement changes."""
         return self._numbering.reads_tables
 
-    async def check(self, rows: RecordBatch) -> None:
-        """Raise 44000 for the first of `rows` that a view would not show."""
+    async def broken(self, rows: RecordBatch) -> tuple[int, WithCheckOptionViolation] | None:
+        """The number of the first of `rows` that a view would not show, and its error (44000); None when all show."""
         found = await self._numbering.first(rows)
-        if found is not None:
-            view = self._views[found[1] - 1]
-            text = failing_row(self._running, self._target, rows, found[0])
-            raise WithCheckOptionViolation(f'new row violates check option for view "{view}"', detail=text)
+        if found is None:
+            return None
+        view = self._views[found[1] - 1]
+        text = failing_row(self._running, self._target, rows, found[0])
+        return found[0], WithCheckOptionViolation(f'new row violates check option for view "{view}"', detail=text)
 
 
 class CheckedPolicies:
