@@ -26,6 +26,7 @@ from adapter.access.privileges import rights_of
 from adapter.execution_context import ExecutionContext
 from adapter.system_catalogs.functions import contexts
 from adapter.system_catalogs.functions import register as udfs
+from adapter.system_catalogs.functions.shown_names import SHOWN
 from adapter.system_catalogs.relations.all import SHOWN_TO_FEWER, is_session_relation, is_static
 from adapter.system_catalogs.relations.contents import (
     MAX_SNAPSHOTS,
@@ -110,6 +111,8 @@ class LocalCatalog:
                     table = self._seen(scan, table, version, context)
                     if is_computed(scan) and context.facts is not None and context.facts.knows_extents:
                         table = _with_extents(table, context)
+                    if (scan.schema, scan.name) in SHOWN:
+                        table = self._with_shown(scan, table, context)
                     sources[oid] = ScanSource(self._from_item(scan, table, wants_system_columns))
                 yield Scope(sources=sources, context=entered)
             finally:
@@ -118,6 +121,15 @@ class LocalCatalog:
                 if version is not None:
                     with self._lock:
                         version.readers -= 1
+
+    def _with_shown(self, scan: ir.SystemScan, table: str, context: ExecutionContext) -> str:
+        """A relation with its texts in the names that the session's search_path finds."""
+        column, function, keys = SHOWN[scan.schema, scan.name]
+        places = self.catalogs.relation(scan.schema, scan.name).positions
+        given = ", ".join([f"c{places[key]}" for key in (*keys, column)])
+        token = context.token.replace("'", "''")
+        place = places[column]
+        return f"(SELECT * REPLACE ({function}('{token}', {given}) AS c{place}), rowid FROM {table})"
 
     def _from_item(self, scan: ir.SystemScan, table: str, wants_system_columns: bool) -> str:
         if not wants_system_columns:

@@ -17,6 +17,7 @@ from adapter.access.row_security import is_subject
 from adapter.system_catalogs.functions import descriptions, privileges, properties, reg_names
 from adapter.system_catalogs.functions.contexts import Entered, current
 from adapter.system_catalogs.functions.function_text import function_definition, rule_definition
+from adapter.system_catalogs.functions.shown_names import shown_default, shown_view
 from adapter.system_catalogs.objects import definitions
 from adapter.system_catalogs.objects.definitions import format_type
 from adapter.system_catalogs.objects.functions import (
@@ -354,6 +355,8 @@ UDFS: Mapping[str, Udf] = {
             c.objects, oid, column, c.path if pretty else None, pretty=bool(pretty)
         ),
     ),
+    "tg_shown_view": Udf(args=(TEXT, TEXT, TEXT), result=TEXT, call=shown_view),
+    "tg_shown_default": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=TEXT, call=shown_default),
     "tg_get_viewdef": Udf(args=(OID, BOOL, INT4), result=TEXT, call=_view),
     "tg_get_viewdef_of_name": Udf(args=(TEXT, BOOL), result=TEXT, call=_view_of_name),
     "tg_get_ruledef": Udf(
