@@ -67,9 +67,11 @@ CHUNK_BYTES = 1 << 20
 CANCEL_AGAIN_SECONDS = 0.5
 """Between two jobs of a statement there is nothing to cancel; cancelling is repeated until its thread is back."""
 
+LEFT_AFTER_SECONDS = 0.4
+"""The driver's planning looks at no cancel request: it is left alone after this time, and what it makes is removed."""
+
 ABANDONED_AFTER_SECONDS = 24 * 3600
 """No statement writes for longer than this without its folder changing."""
-
 
 _groups = itertools.count(1)
 
@@ -139,6 +141,7 @@ class SparkEngine:
         self._kept_lock = threading.Lock()
         self._kept: tuple[Spark, SparkViews, SparkPlans] | None = None
         self._running: dict[str, set[_Execution]] = {}
+        self._leaving: set[asyncio.Future[None]] = set()
         self._closing = False
 
     @property
@@ -324,6 +327,7 @@ class SparkEngine:
         for token in list(self._running):
             await self.cancel(token)
         await asyncio.to_thread(self._runtime.close)
+        await asyncio.gather(*self._leaving)
         for folder in (self._settings.directory, *_written_folders(self._env)):
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
@@ -381,8 +385,7 @@ class SparkEngine:
         return await self._step(execution, lambda: work(again, scans))
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
-        """Runs `work` on a thread of the runtime, once there is a slot for it. When the caller is cancelled so are the
-        jobs, and the thread has left `work` before this returns; what it made is removed."""
+        """Runs `work` on a thread, once there is a slot. Who is cancelled takes nothing: what it makes is removed."""
         lanes, place = self._admission.spark, execution.place
         turn = await self._admission.turn(lanes, place)
         task = asyncio.ensure_future(self._runtime.run(work))
@@ -394,18 +397,25 @@ class SparkEngine:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            while not task.done():
-                await self._cancel(execution)
-                await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
-            if not task.cancelled() and task.exception() is None:
-                await asyncio.to_thread(self._undo, task.result())
+            self._leaving.add(ending := asyncio.ensure_future(self._end(execution, task)))
+            ending.add_done_callback(self._leaving.discard)
+            await asyncio.wait([ending], timeout=LEFT_AFTER_SECONDS)
             raise
+
+    async def _end(self, execution: _Execution, task: asyncio.Future[Any]) -> None:
+        while not task.done():
+            await self._cancel(execution)
+            await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
+        if not task.cancelled() and task.exception() is None:
+            await asyncio.to_thread(self._undo, task.result())
 
     def _undo(self, made: object) -> None:
         """Removes what a step has made that nobody takes."""
         match made:
             case SpooledResult():
                 made.remove()
+            case [Path() as folder, *_]:
+                shutil.rmtree(folder.parent, ignore_errors=True)
             case WrittenSets():
                 store = self._store or self._folder_store
                 assert store is not None

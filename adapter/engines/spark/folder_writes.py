@@ -9,6 +9,7 @@ that go by ids would leave such a column out: a file with lists or structs gets 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def write_sets(
     spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence[str]], layout: TableLayout | None
 ) -> list[Path]:
     """Writes one folder of files for each set of columns. With several, the statement runs once: its rows are kept on
-    the executors' disks in between. New rows are laid out as `layout` says."""
+    the executors' disks in between. New rows are laid out as `layout` says. When it fails nothing of it is left."""
     folders = [scratch / str(index) for index in range(len(sets))]
     kept = len(sets) > 1
     if kept:
@@ -71,6 +72,10 @@ def write_sets(
                     selected = selected.sort(spark.jvm.PythonUtils.toSeq(order))
                 most_rows = _most_rows(selected, layout)
             write_parquet(with_column_ids(spark, selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES, most_rows)
+    except BaseException:
+        # Whoever asked for it may have left meanwhile.
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
     finally:
         if kept:
             frame.unpersist(False)

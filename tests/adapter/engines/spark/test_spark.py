@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -146,6 +147,33 @@ async def test_a_cancelled_task_ends_the_job(world: World, spark: SparkEngine, s
     with pytest.raises(asyncio.CancelledError):
         await running
     await nothing_runs(spark_runtime, running)
+
+
+async def test_a_call_that_looks_at_no_cancel_request_is_left_alone(
+    world: World, spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the driver's, which works constants out while it plans."""
+    entered, over = threading.Event(), threading.Event()
+    define = Spark.define
+
+    def call(self: Spark, *given: Any) -> Any:
+        entered.set()
+        over.wait(60)
+        return define(self, *given)
+
+    await world.rows(spark, constants(literal(1)), {})
+    monkeypatch.setattr(Spark, "define", call)
+    running = asyncio.create_task(world.rows(spark, long_count(), {}))
+    await asyncio.to_thread(entered.wait, 60)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 30)
+    assert not over.is_set()
+    assert len(spark._leaving) == 1
+    monkeypatch.undo()
+    assert await world.rows(spark, constants(literal(1)), {}) == [(1,)]
+    over.set()
+    await asyncio.wait_for(asyncio.gather(*spark._leaving), 30)
 
 
 async def nothing_runs(runtime: SparkRuntime, statement: asyncio.Task[Any]) -> None:
