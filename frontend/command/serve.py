@@ -317,6 +317,7 @@ def _reload(
         log.error("the configuration was not read again", error=f"settings: {error.message}")
     else:
         configure_logging(configuration.log_level)
+        log.info("the configuration was read again")
     try:
         authenticator.book.reload()
     except BadRules as error:
@@ -326,7 +327,6 @@ def _reload(
             certificates.reload()
     except BadCertificate as error:
         log.error("the certificates were not read again", error=str(error))
-        log.info("the configuration was read again")
 
 
 async def _until_stopped(

@@ -307,6 +307,7 @@ def test_sighup_reads_the_configuration_again(tmp_path: Path) -> None:
             deadline = time.monotonic() + 10
             while server.output().count("was read again") < 2 and time.monotonic() < deadline:
                 time.sleep(0.02)
+            assert server.output().count("was read again") == 2
             assert old.execute("SHOW lock_timeout").fetchone() == ("2s",)
         for _ in range(2):
             with psycopg.connect(server.dsn()) as new:
