@@ -217,8 +217,8 @@ def column_of(scalar: ir.Scalar) -> ir.ColumnRef | None:
 
 
 def _by_key(scalar: ir.Scalar) -> Condition | None:
-    """A condition on a column whose values only indexes compare: of type interval, inet, citext, an enum, or numeric
-    without a scale."""
+    """A condition on a column whose values only indexes compare: of type interval, inet, citext, character(n), an enum,
+    or numeric without a scale."""
     match scalar:
         case ir.Call(args=(left, right)) if scalar.signature.name in FLIPPED:
             column, given, op = _column_of_keys(left), right, scalar.signature.name
@@ -252,7 +252,7 @@ def _column_of_keys(scalar: ir.Scalar) -> ir.ColumnRef | None:
 
 def is_compared_by_key(type_: SqlType) -> bool:
     """Whether it is a type of which only indexes compare values."""
-    return type_.oid in (t.INTERVAL, t.INET) or enum_of(type_.oid) is not None or kind_of(type_.oid) == CITEXT
+    return type_.oid in (t.INTERVAL, t.INET, t.BPCHAR) or enum_of(type_.oid) is not None or kind_of(type_.oid) == CITEXT
 
 
 def _is_key_of(column: ir.ColumnRef, given: ir.Scalar) -> bool:

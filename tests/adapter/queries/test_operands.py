@@ -79,16 +79,18 @@ async def test_indexes_are_read_by_them(client: Client) -> None:
         ("iv < interval '1 hour' * 2", "(iv < '02:00:00'::interval)"),
         ("en = 'ok'", "(en = 'ok'::mood)"),
         ("ip = '10.0.0.77'", "(ip = '10.0.0.77'::inet)"),
+        ("ch = 'c77  '", "(ch = 'c77  '::bpchar)"),
+        ("ch > 'c9998' and ch < 'c99990'", "((ch > 'c9998'::bpchar) AND (ch < 'c99990'::bpchar))"),
     ],
 )
 async def test_keys_that_are_no_values_are_found(client: Client, condition: str, shown: str) -> None:
     await client.run("create extension citext; create type mood as enum ('sad', 'ok')")
-    await client.run("create table t (id int, ci citext, nu numeric, iv interval, en mood, ip inet)")
+    await client.run("create table t (id int, ci citext, nu numeric, iv interval, en mood, ip inet, ch char(8))")
     await client.run("create index on t (ci); create index on t (nu); create index on t (iv)")
-    await client.run("create index on t (en); create index on t (ip)")
+    await client.run("create index on t (en); create index on t (ip); create index on t (ch)")
     await client.run(
         "insert into t select g, 'Name' || g, g * 1.250, g * interval '1 minute',"
-        " case g % 9999 when 1 then 'ok' else 'sad' end::mood, ('10.0.' || g / 256 || '.' || g % 256)::inet"
+        " case g % 9999 when 1 then 'ok' else 'sad' end::mood, ('10.0.' || g / 256 || '.' || g % 256)::inet, 'c' || g"
         " from generate_series(1, 20000) g"
     )
     lines = [row[0] for row in await client.rows(f"explain select id from t where {condition}")]
