@@ -31,6 +31,8 @@ def to_char_number(text: str | None, pattern: str, kind: str) -> str | None:
             end = len(pattern) if end < 0 else end
             body.append('"' + pattern[index + 1 : end])
             index = end + 1
+        elif upper[index] == "B":
+            index += 1  # It is read, and says nothing.
         else:
             body.append(upper[index] if upper[index] in "09.,DGSLV" else '"' + pattern[index])
             index += 1
@@ -39,7 +41,7 @@ def to_char_number(text: str | None, pattern: str, kind: str) -> str | None:
     number = Decimal(text) if text.lower().lstrip("-") not in ("nan", "inf", "infinity") else None
     if "RN" in marks:
         return _roman(number, fill)
-    return _number_body(number, body, fill)
+    return _number_body(number, body, fill, signed_zero=kind != "numeric", below=text.startswith("-"))
 
 
 def _roman(number: Decimal | None, fill: bool) -> str:
@@ -68,7 +70,9 @@ def _roman(number: Decimal | None, fill: bool) -> str:
     return out if fill else out.rjust(15)
 
 
-def _number_body(number: Decimal | None, body: list[str], fill: bool) -> str:
+def _number_body(number: Decimal | None, body: list[str], fill: bool, *, signed_zero: bool, below: bool) -> str:
+    """`below`: the number's text has a sign, also where it is no finite one; `signed_zero`: a float's, which stays when
+    nothing but zeros is left of it."""
     point = next((place for place, item in enumerate(body) if item in (".", "D")), len(body))
     shift = next((place for place, item in enumerate(body) if item == "V"), None)
     digits_before = sum(1 for item in body[:point] if item in ("0", "9"))
@@ -81,7 +85,7 @@ def _number_body(number: Decimal | None, body: list[str], fill: bool) -> str:
         if number is None
         else number.quantize(Decimal(1).scaleb(-digits_after), rounding=ROUND_HALF_UP, context=_WIDE)
     )
-    negative = rounded is not None and (rounded < 0 or (rounded.is_signed() and number is not None and number < 0))
+    negative = below if rounded is None else rounded < 0 or (signed_zero and below and rounded.is_signed())
     whole, _, fraction = ("" if rounded is None else f"{abs(rounded):f}").partition(".")
     if whole.strip("0") == "":
         whole = ""
@@ -90,7 +94,7 @@ def _number_body(number: Decimal | None, body: list[str], fill: bool) -> str:
         (index for index, item in enumerate(i for i in body[:point] if i in ("0", "9")) if item == "0"), None
     )
     whole = whole.rjust(digits_before)
-    signed = any(item in ("S", "MI", "PL", "SG", "PR") for item in body)
+    signed = any(item in ("S", "MI", "SG", "PR") for item in body)
     last_fraction = len(fraction)
     if fill:
         zeros_kept = 0
