@@ -194,10 +194,10 @@ class ShardReader:
     def last_write(self, shard: ShardId) -> Csn:
         """The latest non-empty write of `shard` that this process has seen committed; of a dropped one whose history is
         kept, when it was dropped. Raises UnknownShard."""
-        state = self._cache.state
-        if shard in state.registered:
+        try:
             return self._cache.last_write(shard)
-        dropped = state.forgotten.get(shard)
+        except KeyError:
+            dropped = self._cache.state.forgotten.get(shard)
         if dropped is None:
             raise UnknownShard(f"shard {shard} does not exist")
         return dropped
