@@ -41,7 +41,9 @@ def to_char_number(text: str | None, pattern: str, kind: str) -> str | None:
     number = Decimal(text) if text.lower().lstrip("-") not in ("nan", "inf", "infinity") else None
     if "RN" in marks:
         return _roman(number, fill)
-    return _number_body(number, body, fill, signed_zero=kind != "numeric", below=text.startswith("-"))
+    return _number_body(
+        number, body, fill, signed_zero=kind != "numeric", below=text.startswith("-"), nan=text.lower() == "nan"
+    )
 
 
 def _roman(number: Decimal | None, fill: bool) -> str:
@@ -70,9 +72,11 @@ def _roman(number: Decimal | None, fill: bool) -> str:
     return out if fill else out.rjust(15)
 
 
-def _number_body(number: Decimal | None, body: list[str], fill: bool, *, signed_zero: bool, below: bool) -> str:
-    """`below`: the number's text has a sign, also where it is no finite one; `signed_zero`: a float's, which stays when
-    nothing but zeros is left of it."""
+def _number_body(
+    number: Decimal | None, body: list[str], fill: bool, *, signed_zero: bool, below: bool, nan: bool
+) -> str:
+    """`below`: the number's text has a sign, also where it is no finite one (`nan`, or infinite). `signed_zero`: a
+    float's, which stays when nothing but zeros is left of it."""
     point = next((place for place, item in enumerate(body) if item in (".", "D")), len(body))
     shift = next((place for place, item in enumerate(body) if item == "V"), None)
     digits_before = sum(1 for item in body[:point] if item in ("0", "9"))
@@ -89,7 +93,12 @@ def _number_body(number: Decimal | None, body: list[str], fill: bool, *, signed_
     whole, _, fraction = ("" if rounded is None else f"{abs(rounded):f}").partition(".")
     if whole.strip("0") == "":
         whole = ""
-    overflow = rounded is None or len(whole) > digits_before
+    is_nan = rounded is None and nan
+    if is_nan:
+        whole = "NaN"
+    # Even a zero takes a place before the point.
+    crowded = len(whole) > digits_before or (not digits_before and digits_after > 0)
+    overflow = crowded or (rounded is None and not is_nan)
     first_zero = next(
         (index for index, item in enumerate(i for i in body[:point] if i in ("0", "9")) if item == "0"), None
     )
@@ -148,7 +157,7 @@ def _number_body(number: Decimal | None, body: list[str], fill: bool, *, signed_
             if sign_pending:
                 out.append(_sign(negative, leading_sign, fill))
                 sign_pending = False
-            if not (fill and last_fraction == 0 and digits_after == 0):
+            if not is_nan and not (fill and last_fraction == 0 and digits_after == 0):
                 out.append(".")
         elif item == "S":
             if position != 0:
@@ -162,7 +171,7 @@ def _number_body(number: Decimal | None, body: list[str], fill: bool, *, signed_
         elif item == "PR":
             out.append(">" if negative else "" if fill else " ")
         elif item.upper() == "TH":
-            if not negative and whole.strip():
+            if not negative and not overflow and whole.strip().isdigit():
                 out.append(ordinal(whole.strip(), item)[len(whole.strip()) :])
         elif item == "L":
             out.append("" if fill else " ")
