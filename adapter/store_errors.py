@@ -8,6 +8,7 @@ import structlog
 
 from planner import errors as sql
 from planner.errors import DataCorrupted, DiskFull, InvalidCatalogName, IoError, SerializationFailure, SqlError
+from storage.durable.formats import FormatNotYet
 from storage.errors import (
     AsOfNotReadable,
     CorruptData,
@@ -81,7 +82,7 @@ def sql_error(error: StorageError) -> SqlError:
             )
         case SnapshotTooOld():
             return sql.SnapshotTooOld(f"snapshot too old: {error}")
-        case NewerFormat():
+        case NewerFormat() | FormatNotYet():
             return sql.ObjectNotInPrerequisiteState(str(error))
         case CorruptData():
             return DataCorrupted(str(error), hint=FSCK_HINT)

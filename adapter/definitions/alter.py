@@ -311,7 +311,7 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
         case st.ChangeOwner():
             _set_owner(running, relation, action.owner)
         case st.SetStorageOptions(description="SetOptions" | "ResetOptions" | "SetStatistics"):
-            set_column_options(running, relation, action)
+            await set_column_options(running, relation, action)
         case st.SetStorageOptions() if relation.materialized is not None:
             await set_options(running, relation, action)
         case st.SetRowSecurity():

@@ -68,7 +68,7 @@ class Schema(Record, frozen=True, kw_only=True, tag="schema"):
     iceberg: bool | None = None
 
 
-class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One column of a relation. The physical column of a table is named ``c<attnum>``."""
 
     attnum: int

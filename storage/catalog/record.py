@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
+COLUMN_OPTIONS_FORMAT = 7
+
+NEWER_FIELDS = {"Column.options": COLUMN_OPTIONS_FORMAT, "Column.statistics": COLUMN_OPTIONS_FORMAT}
+"""Fields of catalog records that there were not before formats had gates, and the formats (`storage.durable.formats`)
+that they need."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
     """A catalog record. `oid` identifies the object over its life; the other fields are one version of it. What a later
-    version of Tidegate says in it is refused, not left out."""
+    version of Tidegate says in it is refused, not left out. So what gets a new field omits its defaults from then on,
+    and the field says something only once its format (`NEWER_FIELDS`) may be written."""
 
     oid: int
 

@@ -12,6 +12,7 @@ from adapter.results import Notice
 from planner.errors import FeatureNotSupported, InvalidParameterValue, WrongObjectType
 from planner.statements import records as st
 from storage.catalog.model import Relation
+from storage.catalog.record import COLUMN_OPTIONS_FORMAT
 
 MAX_TARGET = 10_000
 """PostgreSQL's largest statistics target."""
@@ -19,8 +20,9 @@ MAX_TARGET = 10_000
 _SYSTEM_COLUMNS = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
 
 
-def set_column_options(running: Running, relation: Relation, action: st.SetStorageOptions) -> None:
-    """What `action` says of a column of a table or materialized view. Raises 42809, 42703, 0A000 and 22023."""
+async def set_column_options(running: Running, relation: Relation, action: st.SetStorageOptions) -> None:
+    """What `action` says of a column of a table or materialized view. Raises 42809, 42703, 0A000, 22023, and 55000
+    while servers of an earlier version may be at work, which cannot read it."""
     if relation.kind == "v":
         word = "SET STATISTICS" if action.target is not None else "RESET" if action.reset else "SET"
         raise WrongObjectType(
@@ -39,6 +41,8 @@ def set_column_options(running: Running, relation: Relation, action: st.SetStora
     else:
         changed = replace(column, statistics=target)
     if changed != column:
+        if changed.options or changed.statistics != -1:
+            await running.services.env.formats.require(COLUMN_OPTIONS_FORMAT)
         change(running, removed=[relation], added=[with_column(relation, changed)])
 
 

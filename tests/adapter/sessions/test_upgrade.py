@@ -1,4 +1,4 @@
-"""Keys that an earlier version recorded and did not enforce."""
+"""Keys that an earlier version recorded and did not enforce; what is not written while such a one may be at work."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from planner.errors import SqlError
 from storage.catalog.model import CatalogUpdate, Constraint, Relation
+from storage.durable.formats import UNGATED, FormatGate
 from storage.environment.named_stores import StoreNames
-from tests.adapter.harness import connect
+from tests.adapter.harness import connect, open_server
 
 
 async def as_recorded(server: Server) -> None:
@@ -69,3 +70,23 @@ async def test_recorded_keys_are_enforced_and_not_valid(tmp_path: Path) -> None:
         assert await client.rows(valid) == [("c_p_fkey", True), ("p_pkey", True)]
     finally:
         await server.close()
+
+
+async def test_column_options_wait_for_the_upgrade_to_be_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def not_yet(gate: FormatGate, format: int) -> bool:
+        return format <= UNGATED
+
+    options = "select attoptions, attstattarget from pg_attribute where attrelid = 't'::regclass and attname = 'a'"
+    async with open_server() as server:
+        client = await connect(server)
+        await client.run("create table t (a int, b text)")
+        with monkeypatch.context() as patched:
+            patched.setattr(FormatGate, "allows", not_yet)
+            for action in ("set (n_distinct = 5)", "set statistics 100"):
+                with pytest.raises(SqlError, match="finish-upgrade") as caught:
+                    await client.run(f"alter table t alter a {action}")
+                assert caught.value.sqlstate == "55000"
+            await client.run("alter table t alter a reset (n_distinct); alter table t alter a set statistics -1")
+            assert await client.rows(options) == [(None, -1)]
+        await client.run("alter table t alter a set (n_distinct = 5); alter table t alter a set statistics 100")
+        assert await client.rows(options) == [(["n_distinct=5"], 100)]
