@@ -81,7 +81,10 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     env, transaction = running.services.env, running.transaction
     if parsed.extension is not None and parsed.extension.as_of is not None:
         if parsed.kind not in AS_OF:
-            raise FeatureNotSupported("AS OF is for queries")
+            raise FeatureNotSupported(
+                "AS OF is for queries",
+                hint="What is stored can read a table of the past in FROM: tidegate.as_of('table', moment).",
+            )
         csn = await evaluated_moment(running, parsed.extension.as_of)
         async with reading(running, csn):
             return await _run_at(running, parsed, transaction.catalog)
