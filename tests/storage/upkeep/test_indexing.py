@@ -319,22 +319,19 @@ async def test_a_run_of_another_state_of_the_part_is_noticed() -> None:
     await other.close()
 
 
-async def test_what_names_runs_is_refused_by_servers_that_do_not_know_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_names_runs_is_refused_by_servers_that_do_not_know_them() -> None:
     stores = Stores()
     env = await stores.open("one")
     shard = await create(env)
     await write(env, shard, 0, 3000)
     await env.applier.apply_all()
-    monkeypatch.setattr("storage.durable.state.FORMAT_VERSION", 1)
     before = await stores.open("before")
+    before.formats.known = 1
     assert await found(before, shard, 9) == [9]
-    monkeypatch.undo()
     indexed(env, BY_C1)
     assert await env.maintenance.indexer.index(shard) == 1
-    monkeypatch.setattr("storage.durable.state.FORMAT_VERSION", 1)
     with pytest.raises(NewerFormat, match=f"shards/{shard} has format 2.*upgrade Tidegate"):
         await (await before.handles.open(shard)).refresh()
-    monkeypatch.undo()
     await before.close()
     await env.close()
 
