@@ -42,5 +42,5 @@ def server_watch(request: pytest.FixtureRequest) -> Iterator[None]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]:
     """Our server as a real process with a local Spark, shared by the whole run: each test has its own schema."""
     data_dir = tmp_path_factory.mktemp("server") / "data"
-    with run_server(data_dir, arguments=("--spark-master", "local[2]", "--spark-conf", "spark.driver.memory=1g")) as it:
+    with run_server(data_dir, arguments=("--spark-master", "local[2]", "--spark-conf", "spark.driver.memory=2g")) as it:
         yield it

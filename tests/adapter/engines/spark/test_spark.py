@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from adapter.engines.spark import gateway as spark_gateway
 from adapter.engines.spark import result_size
@@ -303,6 +304,30 @@ async def test_functions_in_python(world: World, spark: SparkEngine) -> None:
     failing = query(ir.Project(input=source, exprs=(decode,), fields=fields), table)
     with pytest.raises(InvalidParameterValue, match=r'^invalid hexadecimal digit: "h"$'):
         await world.rows(spark, failing, tables)
+
+
+async def test_plans_that_are_kept_are_counted_as_large_as_they_are(world: World, spark: SparkEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(1,), (2,)], as_file=True)
+    tables = {table.oid: await world.input(table)}
+
+    async def kept(width: int) -> int:
+        """The bytes of the plan of a query of so many columns."""
+        rel = scan(table)
+        exprs = tuple(literal(f"text {number}", TEXT) for number in range(width))
+        fields = tuple(ir.Field(id=100 + number, name="c", type=TEXT) for number in range(width))
+        column = ir.ColumnRef(id=rel.fields[0].id, type=INT8)
+        project = ir.Project(input=rel, exprs=(column, *exprs), fields=(replace(rel.fields[0], id=99), *fields))
+        assert spark._kept is not None
+        plans = spark._kept[2]._plans
+        before = plans.bytes
+        assert len(await world.rows(spark, query(project, table), tables)) == 2
+        return plans.bytes - before
+
+    await world.rows(spark, query(scan(table), table), tables)
+    narrow, wide = await kept(1), await kept(60)
+    assert 16 << 10 < narrow < 100 << 10
+    assert 150 << 10 < wide < 1 << 20
 
 
 async def test_statements_at_once(world: World, spark: SparkEngine) -> None:
