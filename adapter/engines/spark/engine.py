@@ -327,7 +327,7 @@ class SparkEngine:
         for token in list(self._running):
             await self.cancel(token)
         await asyncio.to_thread(self._runtime.close)
-        await asyncio.gather(*self._leaving)
+        await asyncio.gather(*self._leaving, return_exceptions=True)
         for folder in (self._settings.directory, *_written_folders(self._env)):
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 

@@ -13,6 +13,7 @@ from planner.errors import FeatureNotSupported, InternalError
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import SessionSettings
 from planner.ir.nodes import Literal, Param
+from planner.lowering.fragments.decided import Decided
 from planner.lowering.fragments.fragment import Fragment, column, simple
 from planner.types import types
 from planner.types.types import SqlType
@@ -65,6 +66,7 @@ class Context:
     columns: dict[int, Fragment] = field(default_factory=dict)
     held: dict[int, Fragment] = field(default_factory=dict)
     """By id of an `ir.Let`: what stands for its value."""
+    decided: Decided = field(default_factory=dict)
     hoisted: Hoisted | None = None
     """Where no subquery may stand: those taken out so far."""
     literal_chars: int = 0

@@ -3,6 +3,8 @@ which expressions raise no error."""
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
@@ -25,25 +27,34 @@ def can_raise(expr: ir.Scalar) -> bool:
     return False
 
 
-def folded(expr: ir.Scalar) -> ir.Scalar:
+Decided: TypeAlias = dict[int, tuple[ir.Scalar, ir.Scalar]]
+"""By the identity of an expression: itself, which keeps that from being used again, and what stands for it. Lowering
+asks at each level of what is nested, and each is worked out once."""
+
+
+def folded(expr: ir.Scalar, known: Decided) -> ir.Scalar:
     """`expr`, or what stands for it where it is an AND or OR that a constant among its operands decides: nothing behind
     that constant is evaluated, and before it only what is constant too, since it may raise an error."""
     if not isinstance(expr, ir.BoolOp) or expr.op == "not":
         return expr
+    before = known.get(id(expr))
+    if before is None:
+        result = _folded(expr, known)
+        before = known[id(expr)] = (expr, result)
+        known[id(result)] = (result, result)
+    return before[1]
+
+
+def _folded(expr: ir.BoolOp, known: Decided) -> ir.Scalar:
     decisive = expr.op == "or"
     for index, operand in enumerate(expr.args):
-        found = folded(operand)
-        if _is_settled(found, expr.op, decisive):
+        found = folded(operand, known)
+        rest = found.args if isinstance(found, ir.BoolOp) and found.op == expr.op else (found,)
+        # Of an AND or OR that has been folded the last operand is the constant that decides, if one does.
+        if isinstance(rest[-1], ir.Literal) and rest[-1].value is decisive:
             before = tuple([arg for arg in expr.args[:index] if _is_constant(arg) and can_raise(arg)])
-            return replace(expr, args=(*before, found)) if before else found
+            return replace(expr, args=(*before, *rest)) if before or len(rest) > 1 else rest[-1]
     return expr
-
-
-def _is_settled(expr: ir.Scalar, op: str, decisive: bool) -> bool:
-    """Whether a folded operand of `op` is the constant that decides, perhaps behind others that may raise an error."""
-    if isinstance(expr, ir.BoolOp) and expr.op == op:
-        return _is_settled(expr.args[-1], op, decisive) and all(map(_is_constant, expr.args[:-1]))
-    return isinstance(expr, ir.Literal) and expr.value is decisive
 
 
 def _is_constant(expr: ir.Scalar) -> bool:

@@ -24,7 +24,7 @@ BOOLEAN = SqlType(BOOL)
 
 
 def _bool_op(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
-    decided = folded(expr)
+    decided = folded(expr, scalars.ctx.decided)
     if not isinstance(decided, ir.BoolOp):
         return scalars.lower(decided)
     expr = decided

@@ -57,7 +57,7 @@ class Scalars:
 
     def conjuncts(self, expr: ir.Scalar) -> list[Fragment]:
         """The conditions that `expr` is the AND of."""
-        expr = folded(expr)
+        expr = folded(expr, self.ctx.decided)
         if isinstance(expr, ir.BoolOp) and expr.op == "and":
             return [fragment for arg in as_lists("and", expr.args) for fragment in self.conjuncts(arg)]
         return [self.condition(expr)]

@@ -64,7 +64,7 @@ def _quantified_array_condition(scalars: Scalars, expr: ir.QuantifiedArray) -> F
 
 
 def _bool_op_condition(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
-    decided = folded(expr)
+    decided = folded(expr, scalars.ctx.decided)
     if not isinstance(decided, ir.BoolOp):
         return scalars.condition(decided)
     expr = decided
