@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from adapter.access.looking_back import check_access_now
+from adapter.engines.common.engine import TableInput
 from adapter.execution.statement import RowsOutcome, Running, batches_of, given_to, select_tag
 from adapter.execution_context import ExecutionContext, Purpose
 from adapter.lake.file_conditions import FilesNeeded, file_conditions
@@ -228,7 +229,8 @@ async def prepare_read(
                 )  # fmt: skip
     if record and not paths:
         _count_scans(running, resolved)
-    engine, reason = running.engines.choose_engine(query, resolved.inputs, params, session.values.flat)
+    inputs = resolved.inputs if record else inputs_beside(resolved.inputs, paths)
+    engine, reason = running.engines.choose_engine(query, inputs, params, session.values.flat)
     session.engine_used = engine.name
     stream = partial(engine.execute, query, resolved.inputs, params, context, extra=at_hand)
     if files:
@@ -246,6 +248,14 @@ async def prepare_read(
         paths=paths,
         stream=stream,
     )
+
+
+def inputs_beside(inputs: Mapping[int, TableInput], paths: Mapping[int, Paths]) -> Mapping[int, TableInput]:
+    """`inputs` as an engine is chosen for where the `paths` are known and not yet followed (EXPLAIN): a table that is
+    read by an index brings few rows, which no engine scans."""
+    if not paths:
+        return inputs
+    return {oid: replace(table, bytes=0, rows=0) if oid in paths else table for oid, table in inputs.items()}
 
 
 def _count_scans(running: Running, resolved: ResolvedTables, paths: Mapping[int, Paths] = NOTHING) -> None:

@@ -12,7 +12,7 @@ from adapter.materialized.freshness import why_stale
 from adapter.materialized.journal import UNKNOWN, last_refresh
 from adapter.plans.plan_cache import Plan
 from adapter.queries.prepared_read import NOTHING, PreparedRead
-from adapter.queries.read import may_skip_engines, prepare_plan
+from adapter.queries.read import inputs_beside, may_skip_engines, prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import Command, CopyIn, CopyOut
 from adapter.statements.explaining.formats import FORMATS, result_column
@@ -186,7 +186,7 @@ def _report(
             )
     data["Tables"] = tables
     if read is not None and read.engine is not None:
-        expected = running.engines.estimate(read.query, read.resolved.inputs, read.params)
+        expected = running.engines.estimate(read.query, inputs_beside(read.resolved.inputs, read.paths), read.params)
         lines.append(f"Expected: {expected}")
         data["Expected Time"] = {"local": round(expected.local_s * 1000, 3), "spark": round(expected.spark_s * 1000, 3)}
     lines += [f"Materialized view {name}: {what}" for name, what in views]

@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--diff", action="store_true", help="show how the output of each spec differs")
     parsed = parser.parse_args(arguments)
     names = parsed.specs or sorted(path.stem for path in SPECS.glob("*.spec"))
+    if not names:
+        parser.error(f"there are no specs in {SPECS}: scripts/postgres-tests.sh fetches them")
     same: dict[str, bool] = {}
     with both_servers() as (postgres, tidegate):
         for name in names:

@@ -134,3 +134,10 @@ async def test_explain_shows_a_nested_loop(tables: Client) -> None:
         "        Index Cond: (id = ANY ('{3,4}'::integer[]))",
         "        Filter: ((n = 5) AND (code ~~ 'c%'::text))",
     ]
+
+
+async def test_explain_chooses_an_engine_for_what_an_index_leaves(tables: Client) -> None:
+    await tables.run("set engine = auto; set fast_path_limit = '64kB'")
+    shown = await plan(tables, "select l.id, s.y from small s join large l on l.id = s.x")
+    assert "Engine: local (it reads" in shown
+    assert "Engine: spark" in await plan(tables, "select l.id, s.y from small s join large l on l.id % 9 = s.x")
