@@ -20,6 +20,7 @@ from planner.common_errors import too_deep
 from planner.definitions.views import ViewDefinition, define_query, define_view
 from planner.errors import DatatypeMismatch, SqlSyntaxError
 from planner.expressions.bind import bind_clause
+from planner.files.past_queries import as_it_was, at_moment, moment_of
 from planner.ir.barriers import settled
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
 from planner.ir.nodes import Scalar
@@ -75,7 +76,10 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int], most
         if kind in CHANGES:
             bound = with_steps(statement, CHANGES[kind](level, parsed.tree))
         else:
-            bound = with_steps(statement, bound_query(statement, bind_query(level, parsed.tree)))
+            moment = moment_of(statement)
+            with at_moment(statement, moment):
+                rel = bind_query(level, parsed.tree)
+            bound = with_steps(statement, bound_query(statement, as_it_was(statement, moment, rel)))
         bound = replace(bound, required=statement.required.all())
         return settled(bound, statement.is_leakproof) if statement.has_barriers else bound
     return _utility(parsed, context)

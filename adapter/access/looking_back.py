@@ -6,9 +6,9 @@ had by a date in a statement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from adapter.access.privileges import denial
+from adapter.access.privileges import denial, rights_of
 from adapter.access.roles import role_name
 from adapter.access.row_security import is_subject
 from planner.errors import InsufficientPrivilege
@@ -24,8 +24,26 @@ def check_access_now(now: CatalogSnapshot, then: CatalogSnapshot, role: int, req
     if denied is not None:
         raise InsufficientPrivilege(denied)
     for each in left:
-        table = now.get(each.oid)
-        if not isinstance(table, Relation) or now.policies.of(table.oid) == then.policies.of(table.oid):
-            continue
-        if is_subject(now, table, role if each.role is None else each.role):
-            raise InsufficientPrivilege(f'the row-level security of table "{table.name}" has changed since')
+        changed = _with_other_policies(now, then, role, each)
+        if changed is not None:
+            raise InsufficientPrivilege(changed)
+
+
+def policies_since(now: CatalogSnapshot, user: str, required: Iterable[Required]) -> str | None:
+    """What the role called `user` is told that reads tables of the past in a statement of `now`, where other policies
+    hide rows of them today; None: there is none such."""
+    for each in required:
+        if each.then is not None:
+            changed = _with_other_policies(now, each.then, rights_of(now, user).role, each)
+            if changed is not None:
+                return changed
+    return None
+
+
+def _with_other_policies(now: CatalogSnapshot, then: CatalogSnapshot, role: int, each: Required) -> str | None:
+    table = now.get(each.oid)
+    if not isinstance(table, Relation) or now.policies.of(table.oid) == then.policies.of(table.oid):
+        return None
+    if is_subject(now, table, role if each.role is None else each.role):
+        return f'the row-level security of table "{table.name}" has changed since'
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -37,6 +38,7 @@ from adapter.execution.relation_names import creation_schema, find_relation, loo
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.publishing.published_tables import check_publishable, type_held
+from adapter.queries.past.evaluated_moments import look_up_past
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import execution_context, prepare_plan
 from adapter.queries.single_row import bind_execute_params
@@ -280,6 +282,10 @@ def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
 async def create_table_as(running: Running, statement: st.CreateTableAs) -> Command:
     """CREATE TABLE AS and SELECT INTO."""
     if statement.materialized_view:
+        if statement.query.extension is not None:
+            raise FeatureNotSupported(
+                "CREATE MATERIALIZED VIEW cannot be AS OF a moment", hint="CREATE TABLE AS keeps the rows of a moment."
+            )
         return await create_materialized_view(running, statement)
     title = "SELECT INTO" if statement.select_into else "CREATE TABLE AS"
     running.transaction.check_writable(title)
@@ -360,7 +366,13 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
         prepared = running.session.statements.require(plan.statement.name)
         await bind_execute_params(running, plan.statement)
         assert prepared.parsed is not None
-        plan = await running.session.planned(prepared.parsed, catalog, running.declared)
+        extension = prepared.parsed.extension
+        if extension is not None and extension.as_of is not None:
+            await look_up_past(running, dataclasses.replace(prepared.parsed, reads_past=True))
+            # The cache may have the plan with which the SELECT itself is read.
+            plan = make_plan(prepared.parsed, running.session.bind_context(catalog), running.declared)
+        else:
+            plan = await running.session.planned(prepared.parsed, catalog, running.declared)
         if not isinstance(plan.statement, BoundQuery):
             raise WrongObjectType("prepared statement is not a SELECT")
     if not isinstance(plan.statement, BoundQuery):

@@ -47,7 +47,7 @@ from planner.errors import SqlError, StatementCompletionUnknown
 from planner.files.past_calls import past_calls
 from planner.files.read_calls import file_requests
 from planner.ir.file_rows import FileRequest, FileTable
-from planner.ir.past_rows import NO_PAST, PastTables
+from planner.ir.past_rows import NO_PAST, PastMoment, PastTables
 from planner.resolution.statement import TakesLong
 from planner.syntax.dialects.names import POSTGRES
 from planner.syntax.parse import Parsed
@@ -458,11 +458,14 @@ class SessionState:
             await self.look_up_requests(requests)
 
     async def look_up_past(
-        self, parsed: Parsed, evaluated: Mapping[tuple[int, int], Csn | SqlError] = MappingProxyType({})
+        self,
+        parsed: Parsed,
+        evaluated: Mapping[tuple[int, int], Csn | SqlError] = MappingProxyType({}),
+        whole: PastMoment | None = None,
     ) -> None:
         """Find the tables that a statement, or one inside it, reads as they were, at the moments that have been
-        `evaluated` (by place and number) or are constants; in place of others at the present. Raises nothing: who
-        binds it says what is wrong."""
+        `evaluated` (by place and number) or are constants; in place of others at the present. `whole`: the moment of
+        the query whose rows it writes. Raises nothing: who binds it says what is wrong."""
         if not parsed.reads_past:
             return
         now, values = self.services.env.catalog.current(self.database_oid), self.values
@@ -473,7 +476,7 @@ class SessionState:
             )
             for call in past_calls(parsed)
         }  # fmt: skip
-        self.past = PastTables(text=parsed.text, calls=found)
+        self.past = PastTables(text=parsed.text, calls=found, whole=whole)
 
     async def look_up_requests(self, requests: frozenset[FileRequest]) -> None:
         """Find these files as they are now. Raises nothing, as above."""

@@ -90,24 +90,30 @@ async def why_stale(env: Environment, transaction: Transaction, catalog: Catalog
         return "there is no snapshot yet"
     if snapshot.ahead:
         return "rows are read that are not durable yet"
-    inputs = inputs_of(catalog, view)
-    if has_row_security(catalog, inputs):
-        return "a table that it reads has row-level security"
-    shards = {record.shard for record in inputs}
+    shards = {record.shard for record in inputs_of(catalog, view)}
     written = transaction.created_shards
     if transaction.txn is not None:
         written = written | transaction.txn.shards
     if not written.isdisjoint({*shards, view.shard, how.journal}):
         return "the transaction has changed what it reads"
+    return await _why_stale_at(env, catalog, view, snapshot.csn)
+
+
+async def _why_stale_at(env: Environment, catalog: CatalogSnapshot, view: Relation, csn: Csn) -> str | None:
+    """See `why_stale`: of what is committed at `csn`."""
+    inputs, how = inputs_of(catalog, view), view.materialized
+    assert how is not None
+    if has_row_security(catalog, inputs):
+        return "a table that it reads has row-level security"
     try:
-        found = await last_refresh(env, how.journal, snapshot.csn)
+        found = await last_refresh(env, how.journal, csn)
         if found is None:
             return "it was not refreshed yet"
         if found.inputs == UNKNOWN or found.inputs != digest_of_inputs(catalog, view):
             return "definitions have changed since its last refresh"
         for record in inputs:
             assert record.shard is not None
-            if await has_changed(env, record.shard, found.frontier, snapshot.csn):
+            if await has_changed(env, record.shard, found.frontier, csn):
                 return f"{record.name} has changed since its last refresh"
     except (AsOfNotReadable, UnknownShard):
         return "the history since its last refresh is not kept"
@@ -154,4 +160,15 @@ async def stale_views(
         if view.materialized is not None
         and view.materialized.populated
         and await why_stale(env, transaction, catalog, view) is not None
+    ])  # fmt: skip
+
+
+async def stale_views_at(env: Environment, catalog: CatalogSnapshot, csn: Csn) -> frozenset[int]:
+    """The views refreshed on commit (by oid) that have to be computed at `csn`, whose catalog is `catalog`."""
+    return frozenset([
+        view.oid
+        for view in views_on_commit(catalog)
+        if view.materialized is not None
+        and view.materialized.populated
+        and await _why_stale_at(env, catalog, view, csn) is not None
     ])  # fmt: skip

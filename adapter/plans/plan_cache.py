@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeGuard, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from adapter.access.looking_back import policies_since
 from adapter.access.privileges import denial
 from adapter.plans.computed.folded_constants import FoldedConstants, folded_constants
 from adapter.plans.computed.row_values import GIVEN
@@ -273,7 +274,8 @@ def _reads(
 def _holds_once(plan: Plan) -> bool:
     """Whether `plan` holds for the files, or for the moment, that were looked up when it was made, and no longer."""
     queries = [part.query for part in (plan, *(step.plan for step in plan.steps)) if part.query is not None]
-    return any(query.files or query.past for query in queries)
+    extension = plan.parsed.extension
+    return (extension is not None and extension.writes) or any(query.files or query.past for query in queries)
 
 
 def is_definition(statement: object) -> bool:
@@ -327,6 +329,8 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...], m
 def _checked(plan: Plan, context: BindContext, required: tuple[Required, ...]) -> Plan:
     """`plan` with what it is denied for. The cache keeps plans by catalog and role, so that is found out once."""
     denied = denial(context.catalog, context.user, required, _functions(plan))
+    if denied is None:
+        denied = policies_since(context.catalog, context.user, required)
     given: dict[int, frozenset[int]] = {}
     for each in required:
         if each.inserted or each.updated:

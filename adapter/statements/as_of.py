@@ -22,7 +22,7 @@ from storage.timestamps.csn import Csn
 async def past_catalog(session: SessionState, parsed: Parsed) -> CatalogSnapshot | None:
     """The catalog that `parsed` is prepared with when it says AS OF with a constant; None: that of the present. Raises
     what `past_snapshot` does."""
-    if parsed.extension is None or parsed.extension.as_of is None:
+    if parsed.extension is None or parsed.extension.as_of is None or parsed.extension.writes:
         return None
     (target,) = parsed.extension.as_of.tree.target_list
     constant = target.res_target.val.a_const

@@ -51,7 +51,7 @@ PG_CHECKPOINT = 4544
 """The predefined role whose members may ask for a checkpoint."""
 
 AS_OF = ("select_stmt", "explain_stmt", "declare_cursor_stmt", "copy_stmt")
-"""Statements that may end with AS OF."""
+"""Statements that may end with AS OF, and then read nothing but the past."""
 
 PAUSES_S = (*[0.0] * 10, *[0.001] * 50)
 """Pauses of a statement that begins again while commits become visible, which takes the loop some rounds as a rule."""
@@ -79,13 +79,14 @@ async def dispatch(running: Running) -> Outcome:
 async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
     env, transaction = running.services.env, running.transaction
-    if parsed.extension is not None and parsed.extension.as_of is not None:
+    extension = parsed.extension
+    if extension is not None and extension.as_of is not None and not extension.writes:
         if parsed.kind not in AS_OF:
             raise FeatureNotSupported(
-                "AS OF is for queries",
-                hint="What is stored can read a table of the past in FROM: tidegate.as_of('table', moment).",
+                "AS OF is for queries, INSERT ... SELECT and CREATE TABLE AS",
+                hint="A change can read a table of the past in FROM: tidegate.as_of('table', moment).",
             )
-        csn = await evaluated_moment(running, parsed.extension.as_of)
+        csn = await evaluated_moment(running, extension.as_of)
         async with reading(running, csn):
             return await _run_at(running, parsed, transaction.catalog)
     if transaction.looks_back or running.session.values.flat["tidegate.as_of"]:

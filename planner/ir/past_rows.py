@@ -6,6 +6,8 @@ was found is read as a `Scan` (``as_of``) or a `CteScan` (``changes``) of an id 
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from planner.errors import SqlError
@@ -26,12 +28,22 @@ class PastTable(Struct, frozen=True, kw_only=True, eq=False):
     since: Csn | None = None
 
 
+class PastMoment(Struct, frozen=True, kw_only=True, eq=False):
+    """The moment `csn` of which the query is that a statement writes the rows of (INSERT ... SELECT ... AS OF): `then`
+    is the catalog of then, and `context` the `BindContext` with it."""
+
+    csn: Csn
+    then: CatalogSnapshot
+    context: Any
+
+
 class PastTables(Struct, frozen=True, kw_only=True, eq=False):
     """What the calls of the query string `text` mean, by the places (bytes) where they stand: a table, or the error
-    that looking it up has run into."""
+    that looking it up has run into. `whole`: the moment of a query inside a statement that writes its rows."""
 
     text: str = ""
     calls: dict[int, PastTable | SqlError] = {}
+    whole: PastMoment | None = None
 
 
 NO_PAST = PastTables()

@@ -65,6 +65,7 @@ class Requirements:
         self.role: int | None = None
         self.stored = False
         self.unnoted = False
+        self.then: CatalogSnapshot | None = None
         self._acting: int | None = None
         self._uses: list[Use] = []
         self._functions: dict[tuple[int, int | None], None] = {}
@@ -72,6 +73,7 @@ class Requirements:
     def use(self, oid: int, privileges: str) -> Use:
         """A relation of which `privileges` are needed."""
         use = Use(oid, self.role, privileges)
+        use.then = self.then
         if not self.unnoted:
             self._uses.append(use)
         return use
@@ -115,6 +117,15 @@ class Requirements:
             yield
         finally:
             self.role, self._acting, self.stored = outer
+
+    @contextmanager
+    def at(self, then: CatalogSnapshot) -> Iterator[None]:
+        """What is bound is read at another moment than that of the statement, of which `then` is the catalog."""
+        outer, self.then = self.then, then
+        try:
+            yield
+        finally:
+            self.then = outer
 
     @contextmanager
     def without_notes(self) -> Iterator[None]:

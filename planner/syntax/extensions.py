@@ -3,7 +3,8 @@
 A text that PostgreSQL's parser takes is PostgreSQL's, so nothing that it knows means anything else here (`AS of` stays
 an alias). Only of a statement that it refuses, the tokens are looked at for:
 
-- ``SELECT ... AS OF moment``, at its end; also below EXPLAIN and DECLARE CURSOR, and in ``COPY (SELECT ...) TO``;
+- ``SELECT ... AS OF moment``, at its end; also below EXPLAIN and DECLARE CURSOR, in ``COPY (SELECT ...) TO``,
+  ``INSERT ... SELECT`` and ``CREATE TABLE AS``;
 - ``SUBSCRIBE [TO] name | (query) [WITH (SNAPSHOT, PROGRESS)] [AS OF moment] [UP TO moment]``, by itself, as
   ``COPY (SUBSCRIBE ...) TO STDOUT``, and as ``DECLARE name CURSOR FOR SUBSCRIBE ...``;
 - ``FETCH ... WITH (timeout = '1s')``;
@@ -48,6 +49,20 @@ def parse_statements(text: str) -> tuple[Parsed, ...]:
         return found
 
 
+def _writes(tree: Any, kind: str) -> bool:
+    """Whether a statement, or the one inside it, writes the rows of a query."""
+    if kind in ("insert_stmt", "create_table_as_stmt"):
+        return True
+    if kind == "select_stmt":
+        while tree.HasField("larg"):
+            tree = tree.larg
+        return bool(tree.HasField("into_clause"))
+    if kind in ("explain_stmt", "prepare_stmt", "copy_stmt") and tree.HasField("query"):
+        inner = tree.query.WhichOneof("node")
+        return _writes(getattr(tree.query, inner), inner)
+    return False
+
+
 class _Text:
     """A query string that PostgreSQL's parser refuses, as tokens."""
 
@@ -80,6 +95,10 @@ class _Text:
         kind = parsed.kind
         if own is not None and own.subscription is not None and kind == "select_stmt":
             kind = "subscribe_stmt"
+        if own is not None and own.as_of is not None and _writes(parsed.tree, kind):
+            # Its tables are looked up before it is bound, as those of `planner.files.past_calls` are.
+            own = replace(own, writes=True)
+            return replace(parsed, text=self.text, extension=own, is_brief=False, reads_past=True)
         return replace(parsed, text=self.text, extension=own, kind=kind)
 
     def _is_refused(self, tokens: Sequence[Any]) -> bool:

@@ -118,10 +118,12 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """What a statement says beyond PostgreSQL's grammar: the moment that it reads, as a query of one value; what it
-    subscribes to; how long FETCH waits for rows; that ALTER is about a schema, not the table as which it was parsed."""
+    """What a statement says beyond PostgreSQL's grammar: the moment that it reads, as a query of one value, and whether
+    it writes what it reads there (INSERT ... SELECT, CREATE TABLE AS); what it subscribes to; how long FETCH waits for
+    rows; that ALTER is about a schema, not the table as which it was parsed."""
 
     as_of: Parsed | None = None
+    writes: bool = False
     subscription: Subscription | None = None
     timeout: str | None = None
     of_schema: bool = False

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from adapter.execution.statement import Running
+from adapter.materialized.freshness import stale_views_at
 from adapter.queries.single_row import evaluate
+from adapter.transactions.past.looking_back import past_snapshot
 from adapter.transactions.past.moments import csn_at, moment
 from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameterValue, SqlError
 from planner.files.past_calls import past_calls
 from planner.ir.bound import BoundQuery
+from planner.ir.past_rows import NO_PAST, PastMoment
 from planner.syntax.parse import Parsed
 from planner.types import types as t
 from planner.types.type_names import format_type
@@ -57,4 +62,16 @@ async def look_up_past(running: Running, parsed: Parsed) -> None:
         for number, each in enumerate(call.moments):
             if isinstance(each, Parsed):
                 evaluated[call.location, number] = await evaluated_moment(running, each, "the moment of a table")
-    await running.session.look_up_past(parsed, evaluated)
+    whole, extension = None, parsed.extension
+    if extension is not None and extension.as_of is not None:
+        whole = await past_moment(running, await evaluated_moment(running, extension.as_of))
+    await running.session.look_up_past(parsed, evaluated, whole)
+
+
+async def past_moment(running: Running, csn: Csn) -> PastMoment:
+    """What a query has to know that is bound at `csn` in a statement of the present. Raises as `past_snapshot`."""
+    env, session = running.services.env, running.session
+    then = (await past_snapshot(env, csn, session.database_oid)).catalog
+    expanded = await stale_views_at(env, then, csn)
+    context = session.bind_context(then)
+    return PastMoment(csn=csn, then=then, context=replace(context, expanded=expanded, past=NO_PAST))

@@ -22,7 +22,7 @@ from adapter.transactions.transaction import Transaction
 from planner.errors import ObjectNotInPrerequisiteState
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
-from planner.ir.past_rows import PAST_ROWS, PastTable
+from planner.ir.past_rows import PastTable
 from planner.ir.rewrite import transform, walk
 from planner.types.types import INT8, SqlType, type_of_column
 from storage.catalog.model import CatalogSnapshot, Relation
@@ -70,7 +70,7 @@ async def past_rows(env: Environment, transaction: Transaction, query: BoundQuer
             in_files = [each for each in changes if each.deletes or any(part.inline is None for part in each.inserts)]
             scans: dict[int, _Change] = {}
             for change in in_files:
-                key = PAST_ROWS - len(query.past) - len(tables)
+                key = min(query.past) - 1 - len(tables)
                 parts = change.inserts if change.deletes else _files_of(change)
                 tables[key] = table_input(table.relation, parts, change.deletes)
                 scans[key] = change

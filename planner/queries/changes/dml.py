@@ -15,6 +15,7 @@ from planner.errors import (
 from planner.expressions.alike_params import AlikeParams
 from planner.expressions.bind import bind, bind_clause
 from planner.expressions.rows import starred
+from planner.files.past_queries import as_it_was, at_moment, moment_of
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks
 from planner.ir.nodes import (
     Cast,
@@ -69,7 +70,11 @@ from storage.catalog.model import Column
 def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     """INSERT, of every source."""
     statement = level.statement
-    tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
+    moment = moment_of(statement)
+    tables: list[CommonTable] = []
+    if tree.HasField("with_clause"):
+        with at_moment(statement, moment):
+            tables = [as_it_was(statement, moment, table) for table in bind_with(level, tree.with_clause)]
     target = change_target(statement, tree.relation, "insert")
     relation, live, types = target.relation, target.live, target.types
     if relation.foreign is not None and (tree.HasField("on_conflict_clause") or tree.HasField("returning_clause")):
@@ -80,6 +85,8 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
     rel: Rel
     not_default: set[int] = set()
+    if moment is not None and (select is None or (select.values_lists and not _has_clauses(select))):
+        raise FeatureNotSupported("AS OF is for an INSERT of the rows of a query")
     if select is None:
         defaults = target.view_defaults([])
         rel, not_default = _values(statement, live, types, [], [[]], defaults), set(defaults)
@@ -306,7 +313,9 @@ def _insert_select(
 ) -> tuple[Project, set[int]]:
     """The rows, and the places of the columns that they give values."""
     statement, live, types = level.statement, target.live, target.types
-    query = analyze_query(Level(statement, level), select)
+    moment = moment_of(statement)
+    with at_moment(statement, moment):
+        query = analyze_query(Level(statement, level), select)
     width = len(query.types)
     if width > len(given):
         expr = query.column_expr(len(given))
@@ -330,7 +339,8 @@ def _insert_select(
             position = places[index]
             type = types[position] if parts[index] is None else part_type(parts[index], types[position])
             query.set_column(index, assign(statement, expr, live[position], type))
-    source = query.build()
+    with at_moment(statement, moment):
+        source = as_it_was(statement, moment, query.build())
     defaults = target.view_defaults(given[:width])
     slots: dict[int, list[int]] = {}
     for index, position in enumerate(places):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from adapter.sessions.server import Server
 from tests.adapter.harness import Client, blocked, connect, open_server
 
@@ -96,7 +98,10 @@ async def test_only_queries_look_back() -> None:
     async with open_server(retain_ms=HOUR_MS) as server:
         client, then, _ = await _history(server)
         await client.run("CREATE TABLE u (id int)")
-        assert (await client.error(f"INSERT INTO u SELECT id FROM t AS OF {then}")).sqlstate == "0A000"
+        for refused in ("UPDATE u SET id = 1", "DELETE FROM u", "INSERT INTO u VALUES (1)", "CREATE VIEW v AS TABLE u"):
+            assert (await client.error(f"{refused} AS OF {then}")).sqlstate == "0A000", refused
+        error = await client.error(f"CREATE MATERIALIZED VIEW m AS SELECT id FROM t AS OF {then}")
+        assert (error.sqlstate, "CREATE MATERIALIZED VIEW" in error.message) == ("0A000", True)
         assert (await client.error(f"SELECT id FROM t FOR UPDATE AS OF {then}")).sqlstate == "25006"
         assert await client.rows("SELECT * FROM u AS OF") == []
         assert (await client.error("SELECT * FROM u AS OF 1 2")).sqlstate == "42601"
@@ -171,3 +176,81 @@ async def test_who_waits_for_a_lock_reads_the_moment_all_the_same() -> None:
             waiting = await blocked(other, f"{before} SELECT id FROM t AS OF {then}; COMMIT")
             await client.run("COMMIT")
             assert [(1,)] in await waiting.result()
+
+
+@pytest.mark.parametrize("isolation", ["READ COMMITTED", "SERIALIZABLE"])
+async def test_what_is_written_is_of_now_and_what_it_reads_of_then(isolation: str) -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, then, gone = await _history(server)
+        await client.run("CREATE TABLE u (id int PRIMARY KEY, v text)")
+        await client.run(f"BEGIN ISOLATION LEVEL {isolation}; INSERT INTO u VALUES (9, 'own')")
+        assert await client.tag(f"INSERT INTO u SELECT id, old FROM t AS OF {then}") == "INSERT 0 5"
+        insert = "INSERT INTO u AS o SELECT id FROM t ON CONFLICT (id) DO UPDATE SET v = o.v || '!' RETURNING id, v"
+        assert await client.rows(f"{insert} AS OF {gone}") == [(1, "row 1!"), (2, "row 2!")]
+        await client.run(f"WITH w AS (SELECT max(id) FROM t) INSERT INTO u SELECT max + 100 FROM w AS OF {then}")
+        await client.run("COMMIT")
+        assert await client.value("SELECT sum(id) FROM u") == 15 + 9 + 105
+        assert await client.tag(f"CREATE TABLE whole AS SELECT * FROM t AS OF {then}") == "SELECT 5"
+        assert await client.tag(f"SELECT count(*) AS n INTO counted FROM t AS OF {gone}") == "SELECT 1"
+        assert await client.rows("SELECT n, old FROM counted, whole WHERE id = 3") == [(2, "row 3")]
+
+
+async def test_prepared_statements_read_the_moment_of_each_execution() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, then, gone = await _history(server)
+        await client.run("CREATE TABLE t (id int, old text); CREATE TABLE u (id int)")
+        await client.run("PREPARE fill (bigint) AS INSERT INTO u SELECT id FROM t AS OF $1")
+        assert [await client.tag(f"EXECUTE fill ({moment})") for moment in (then, gone, then)] == [
+            "INSERT 0 5",
+            "INSERT 0 2",
+            "INSERT 0 5",
+        ]
+        await client.run(f"PREPARE read AS SELECT id FROM t AS OF {then}")
+        assert len(await client.rows("EXECUTE read")) == 5
+        assert await client.tag("CREATE TABLE copied AS EXECUTE read") == "SELECT 5"
+        assert len(await client.rows("EXECUTE read")) == 5
+
+
+async def test_what_a_write_reads_of_the_past_conflicts_with_nothing() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, other = await connect(server), await connect(server)
+        await client.run("CREATE TABLE t (id int); CREATE TABLE u (id int); INSERT INTO t VALUES (1), (2)")
+        then = await client.value("SELECT tidegate.current_csn()")
+        await client.run("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        await client.run(f"INSERT INTO u SELECT sum(id) FROM t AS OF {then}")
+        await other.run("ALTER TABLE t ADD COLUMN v text; DELETE FROM t")
+        await client.run("COMMIT")
+        assert await client.rows("SELECT * FROM u") == [(3,)]
+
+
+async def test_a_write_reads_views_as_they_were() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client = await connect(server)
+        await client.run("CREATE TABLE t (id int, v int); INSERT INTO t VALUES (1, 10), (2, 20)")
+        await client.run("CREATE MATERIALIZED VIEW m WITH (refresh = 'on commit') AS SELECT sum(v) AS s FROM t")
+        await client.run("CREATE VIEW w AS SELECT s + 1 AS s FROM m; INSERT INTO t VALUES (3, 30)")
+        then = await client.value("SELECT tidegate.current_csn()")
+        await client.run("DROP VIEW w; DELETE FROM t")
+        await client.run(f"CREATE TABLE u AS SELECT w.s AS w, m.s AS m FROM w, m AS OF {then}")
+        assert await client.rows("SELECT * FROM u") == [(61, 60)]
+        await client.run("CREATE FUNCTION f() RETURNS bigint LANGUAGE sql AS 'SELECT 1; SELECT count(*) FROM t'")
+        now = await client.value("SELECT tidegate.current_csn()")
+        assert (await client.error(f"INSERT INTO u SELECT f(), 1 AS OF {now}")).sqlstate == "0A000"
+        assert (await client.error(f"INSERT INTO u SELECT oid, 1 FROM pg_class AS OF {now}")).sqlstate == "0A000"
+
+
+async def test_what_was_revoked_since_is_not_written_by_a_date() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        owner = await connect(server)
+        await owner.run(
+            "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE ROLE eve LOGIN; GRANT SELECT ON t TO eve"
+        )
+        await owner.run("GRANT CREATE ON SCHEMA public TO eve")
+        then = await owner.value("SELECT tidegate.current_csn()")
+        eve = await connect(server, user="eve")
+        await eve.run(f"CREATE TABLE mine AS SELECT id FROM t AS OF {then}")
+        await owner.run("ALTER TABLE t ENABLE ROW LEVEL SECURITY")
+        assert (await eve.error(f"INSERT INTO mine SELECT id FROM t AS OF {then}")).sqlstate == "42501"
+        await owner.run("ALTER TABLE t DISABLE ROW LEVEL SECURITY; REVOKE SELECT ON t FROM eve")
+        for text in ("INSERT INTO mine SELECT id FROM t", "CREATE TABLE more AS SELECT id FROM t"):
+            assert (await eve.error(f"{text} AS OF {then}")).sqlstate == "42501", text
