@@ -16,11 +16,14 @@ from functools import cache
 from adapter.access.roles import predefined
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_role
+from planner.functions.own_routines import own_routines
 from planner.types import derived_oids
+from planner.types.own_relations import OWN_RELATIONS
 from planner.types.system_relations import own_oids
 from storage.catalog.acl import PUBLIC, AclEntry
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
+    OWN_SCHEMA_OID,
     PUBLIC_SCHEMA_OID,
     CatalogSnapshot,
     Index,
@@ -181,8 +184,14 @@ def builtin_entries(kind: str) -> Mapping[int, tuple[AclEntry, ...]]:
         if items is not None
     }
     if kind == "r":
-        everybody = AclEntry(grantee=PUBLIC, grantor=BOOTSTRAP_SUPERUSER_OID, privileges="r")
-        found.update({oid: (*default_entries("r", BOOTSTRAP_SUPERUSER_OID), everybody) for oid in own_oids()})
+        own = default_entries("r", BOOTSTRAP_SUPERUSER_OID)
+        for each in OWN_RELATIONS.values():
+            grantee = roles["pg_read_all_stats"] if each.monitors else PUBLIC
+            reader = AclEntry(grantee=grantee, grantor=BOOTSTRAP_SUPERUSER_OID, privileges="r")
+            found[each.oid] = (*own, reader)
+    if kind == "n":
+        everybody = AclEntry(grantee=PUBLIC, grantor=BOOTSTRAP_SUPERUSER_OID, privileges="U")
+        found[OWN_SCHEMA_OID] = (*default_entries("n", BOOTSTRAP_SUPERUSER_OID), everybody)
     return found
 
 
@@ -208,8 +217,8 @@ def entries_of(catalog: CatalogSnapshot, kind: str, oid: int, owner: int, subid:
 
 @cache
 def _builtin_oids(relation: str) -> frozenset[int]:
-    own = own_oids() if relation == "pg_class" else frozenset()
-    return own.union(catalog_data.columns(relation)["oid"])
+    own = {"pg_class": own_oids(), "pg_proc": own_routines().keys(), "pg_namespace": (OWN_SCHEMA_OID,)}
+    return frozenset([*catalog_data.columns(relation)["oid"], *own.get(relation, ())])
 
 
 _BUILTIN_OF: Mapping[str, str] = {

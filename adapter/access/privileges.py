@@ -14,8 +14,11 @@ from adapter.access.membership import is_superuser, roles_used_by
 from adapter.access.roles import predefined, role_called
 from planner.catalog_data import content as catalog_data
 from planner.errors import InsufficientPrivilege
+from planner.functions.own_routines import own_routines
 from planner.ir.required import Required
 from planner.types import derived_oids
+from planner.types.own_relations import OWN_RELATIONS
+from planner.types.system_relations import own_oids
 from planner.types.type_names import element_of
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
@@ -210,6 +213,11 @@ def described(catalog: CatalogSnapshot, kind: str, oid: int) -> tuple[str, str]:
 def _described_builtin(kind: str, oid: int) -> tuple[str, str]:
     if kind == "F":
         return "foreign-data wrapper", LAKE_WRAPPER
+    if kind == "r" and oid in own_oids():
+        return "view", next(name for name, relation in OWN_RELATIONS.items() if relation.oid == oid)
+    if kind == "f" and oid in own_routines():
+        routine = own_routines()[oid]
+        return ("procedure" if routine.kind == "p" else "function"), routine.name
     relation, column, what = {
         "r": ("pg_class", "relname", "table"),
         "s": ("pg_class", "relname", "sequence"),

@@ -19,7 +19,7 @@ from adapter.definitions.types.changes import move_type
 from adapter.definitions.types.typed_tables import typed_tables
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import kind_of, plural, require_schema
+from adapter.execution.relation_names import kind_of, plural, require_target_schema
 from adapter.execution.statement import Running
 from planner.common_errors import existing_relation, unknown_column
 from planner.errors import DuplicateColumn, DuplicateTable, FeatureNotSupported, WrongObjectType
@@ -95,7 +95,7 @@ async def set_schema(running: Running, statement: st.SetSchema) -> None:
         raise WrongObjectType(
             f'cannot change schema of index "{record.name}"', hint="Change the schema of the table instead."
         )
-    schema = require_schema(own_catalog(running), statement.new_schema)
+    schema = require_target_schema(own_catalog(running), statement.new_schema)
     if schema.oid == record.schema:
         return
     if is_temporary(schema.oid) or is_temporary(record.schema):

@@ -40,7 +40,7 @@ from storage.catalog.routines import Function
 from storage.catalog.temporary import TEMPORARY_SCHEMA
 
 KINDS = {"r": "table", "v": "view", "m": "materialized view", "f": "foreign table", COMPOSITE: "composite type"}
-SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
+SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", OWN_SCHEMA})
 
 
 def kind_of(record: Relation | Sequence | Index) -> str:
@@ -221,14 +221,23 @@ def require_schema(catalog: CatalogSnapshot, name: str) -> Schema:
     return schema
 
 
+def require_target_schema(catalog: CatalogSnapshot, name: str) -> Schema:
+    """The schema called `name`, into which something is moved. 3F000; 42501 for those of the system, in which there are
+    no objects of users (PostgreSQL lets superusers move theirs there)."""
+    schema = require_schema(catalog, name)
+    if name in SYSTEM_SCHEMAS:
+        raise InsufficientPrivilege(
+            f"permission denied for schema {name}", detail="System catalog modifications are currently disallowed."
+        )
+    return schema
+
+
 def check_schema_name(name: str) -> None:
-    """42939 for names that are PostgreSQL's own, or the server's."""
+    """42939 for names that are PostgreSQL's own."""
     if name.startswith("pg_"):
         raise ReservedName(
             f'unacceptable schema name "{name}"', detail='The prefix "pg_" is reserved for system schemas.'
         )
-    if name == OWN_SCHEMA:
-        raise ReservedName(f'unacceptable schema name "{name}"', detail="The server's own functions are in it.")
 
 
 def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:

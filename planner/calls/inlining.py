@@ -18,10 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.calls.overloads import Resolved
-from planner.calls.own_bodies import FUNCTIONS
 from planner.calls.user_functions import record_of, statements_of
 from planner.errors import FeatureNotSupported, InvalidFunctionDefinition
 from planner.expressions.extensions.hstore_rows import EXPRESSIONS
+from planner.functions.own_bodies import FUNCTIONS
 from planner.ir.nodes import (
     AggregateCall,
     BoolOp,

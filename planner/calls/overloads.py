@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.calls import own_bodies
 from planner.calls.user_functions import (
     constructors_named,
     default_argument,
@@ -21,7 +20,7 @@ from planner.calls.user_functions import (
 from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
 from planner.errors import AmbiguousFunction, DatatypeMismatch, FeatureNotSupported, UndefinedFunction
-from planner.functions import of_extensions, own, registry
+from planner.functions import of_extensions, own, own_bodies, registry
 from planner.functions.behind import CAST
 from planner.functions.routines import routines
 from planner.ir.nodes import ArrayConstructor, Literal, Param, RowConstructor, Scalar

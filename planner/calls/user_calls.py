@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from planner.calls.inlining import fields_named, inlined_rows, inlined_value, is_row_itself, rows_as_values
 from planner.calls.overloads import Resolved
-from planner.calls.own_bodies import FUNCTIONS
 from planner.calls.set_returning import check_place
 from planner.calls.user_functions import record_of
 from planner.errors import FeatureNotSupported, SqlSyntaxError, WrongObjectType
 from planner.expressions.arrays import array_type
 from planner.functions import registry
+from planner.functions.own_bodies import FUNCTIONS
 from planner.ir.nodes import (
     ArraySubquery,
     Call,

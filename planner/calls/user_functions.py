@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.calls.own_bodies import FUNCTIONS
 from planner.expressions.bind import DEFAULT_CLAUSE, bind_clause
 from planner.functions import registry
+from planner.functions.own_bodies import FUNCTIONS
 from planner.ir.nodes import Scalar
 from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.libpg_query import pb
@@ -26,7 +26,7 @@ from storage.catalog.types import UserRange
 
 def is_user_function(signature: Signature) -> bool:
     """Whether the function with this signature is statements in SQL: a user has made it, or it is one of
-    `planner.calls.own_bodies`."""
+    `planner.functions.own_bodies`."""
     return (signature.oid >= FIRST_USER_OID or signature.oid in FUNCTIONS) and signature.kind is not Kind.OPERATOR
 
 

@@ -3,8 +3,8 @@
 The functions that scripts of extensions call (`planner.extensions`) are among them.
 
 They are called with the schema (``tidegate.format(...)``), which no search path holds, so that no function of
-PostgreSQL's is ever hidden. The schema is part of the server and not of any database: it is in no catalog, and dumps,
-which are to be restored elsewhere, leave it out. The OIDs are ones that PostgreSQL never gives out.
+PostgreSQL's is ever hidden. The schema is part of the server: no catalog stores it, and dumps, which are to be restored
+elsewhere, leave it out. The OIDs are ones that PostgreSQL never gives out.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from planner.errors import (
     UndefinedObject,
 )
 from planner.functions import registry
+from planner.functions.own_routines import own_routines_named
 from planner.resolution.required import closed_schema
 from planner.syntax.names import qualifier
 from planner.syntax.parse import split_and_parse
@@ -151,7 +152,7 @@ def _relation(context: BindContext, text: str) -> int:
         if parts[0] != context.database:
             raise other_database(".".join(parts))
         parts = parts[1:]
-    if len(parts) == 2 and parts[0] != OWN_SCHEMA:
+    if len(parts) == 2:
         _open_schema(context, parts[0])
     found = find_relation_oid(context, parts[0] if len(parts) == 2 else None, parts[-1])
     if found is None:
@@ -203,6 +204,8 @@ def _function(context: BindContext, text: str, *, with_arguments: bool) -> int:
     parts = split_name(name)
     schema = qualifier(parts, context.database)
     found = _procedures(parts[-1]) if _schema_oid(context, parts) == PG_CATALOG_OID else []
+    if schema == OWN_SCHEMA:
+        found = [(each.oid, list(each.input_types)) for each in own_routines_named(parts[-1])]
     for path in context.search_path if schema is None else (schema,):
         record = context.catalog.schema(path)
         own = () if record is None else context.catalog.functions(record.oid, parts[-1])

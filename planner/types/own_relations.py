@@ -1,7 +1,7 @@
 """The server's own relations, in the schema `tidegate`: what PostgreSQL has no place for, each with what it tells.
 
-The comments are what col_description and obj_description say, and what `tidegate.columns` lists: the relations are in
-no catalog, for dumps are to be restored elsewhere.
+The comments are those of pg_description, and what `tidegate.columns` lists. No catalog stores the relations: the system
+catalogs show them in every database.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ class OwnColumn:
 
 @dataclass(frozen=True, slots=True)
 class OwnRelation:
-    """One of the server's own relations. Oids are ones that PostgreSQL never gives out."""
+    """One of the server's own relations. Oids are ones that PostgreSQL never gives out. Those for `monitors` only roles
+    that may read all statistics (pg_read_all_stats) read, unless others are granted it; the others everybody."""
 
     oid: int
     comment: str
     columns: Mapping[str, OwnColumn]
+    monitors: bool = False
 
 
 _CSN = "a commit sequence number, which begins with milliseconds since 1970"
@@ -147,6 +149,7 @@ OWN_RELATIONS: Mapping[str, OwnRelation] = {
             "csn": OwnColumn(INT8, f"moment that an open one reads at, or that another commits at: {_CSN}"),
             "began_at": OwnColumn(TIMESTAMPTZ, "when an open one began; of others, the time of csn"),
         },
+        monitors=True,
     ),
     "shards": OwnRelation(
         15988,
@@ -164,6 +167,7 @@ OWN_RELATIONS: Mapping[str, OwnRelation] = {
             "bytes": OwnColumn(INT8, "bytes"),
             "unapplied": OwnColumn(INT4, "commits that it has not taken over yet"),
         },
+        monitors=True,
     ),
     "servers": OwnRelation(
         15989,
@@ -176,6 +180,7 @@ OWN_RELATIONS: Mapping[str, OwnRelation] = {
             "read_lower_time": OwnColumn(TIMESTAMPTZ, "the same as a time"),
             "renewed_at": OwnColumn(TIMESTAMPTZ, "when it last renewed its lease"),
         },
+        monitors=True,
     ),
     "oracle": OwnRelation(
         15990,
@@ -192,6 +197,7 @@ OWN_RELATIONS: Mapping[str, OwnRelation] = {
             "prepared": OwnColumn(INT4, "prepared transactions"),
             "unapplied": OwnColumn(INT4, "writes that shards have not taken over yet"),
         },
+        monitors=True,
     ),
     "engines": OwnRelation(
         15991,
@@ -201,6 +207,7 @@ OWN_RELATIONS: Mapping[str, OwnRelation] = {
             "is_started": OwnColumn(BOOL, "whether it is started on this server"),
             "statements": OwnColumn(INT4, "statements that run on it, on any server"),
         },
+        monitors=True,
     ),
     "statement_statistics": OwnRelation(
         15992,
@@ -248,6 +255,7 @@ OWN_RELATIONS: Mapping[str, OwnRelation] = {
             "error": OwnColumn(TEXT, "latest error"),
             "failed_at": OwnColumn(TIMESTAMPTZ, "when that was"),
         },
+        monitors=True,
     ),
     "columns": OwnRelation(
         15994,
@@ -262,17 +270,3 @@ OWN_RELATIONS: Mapping[str, OwnRelation] = {
     ),
 }
 """By name."""
-
-
-def own_comment(oid: int, position: int) -> str | None:
-    """What the relation with this oid, or its column at `position` (from 1), tells; None when it is not the server's
-    own."""
-    found = next((relation for relation in OWN_RELATIONS.values() if relation.oid == oid), None)
-    if found is None or not 0 <= position <= len(found.columns):
-        return None
-    return found.comment if position == 0 else list(found.columns.values())[position - 1].comment
-
-
-def own_name(oid: int) -> str | None:
-    """The name of the relation with this oid; None when it is not the server's own."""
-    return next((name for name, relation in OWN_RELATIONS.items() if relation.oid == oid), None)

@@ -14,7 +14,7 @@ relation name is unique; within a relation the names of live columns are unique.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias, TypeVar, assert_never
+from typing import TypeAlias, assert_never
 
 import msgspec
 from immutables import Map
@@ -25,13 +25,11 @@ from storage.catalog.access import AuthenticationSecret, Membership, Policies, P
 from storage.catalog.acl import Acl, Acls, DefaultAcl
 from storage.catalog.materialized import Materialized
 from storage.catalog.outside import Extension, ForeignServer, ForeignTable
-from storage.catalog.record import IndexMarks, Record
+from storage.catalog.record import IndexMarks, Record, with_oid, without_oid
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, EnumLabel, UserRange
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
-
-_K = TypeVar("_K")
 
 FIRST_USER_OID = 16384
 """PostgreSQL's FirstNormalObjectId: smaller oids belong to built-in objects."""
@@ -40,6 +38,7 @@ BOOTSTRAP_SUPERUSER_OID = 10
 PG_CATALOG_OID = 11
 PUBLIC_SCHEMA_OID = 2200
 INFORMATION_SCHEMA_OID = 13000
+OWN_SCHEMA_OID = 15980  # Of the schema `tidegate`: PostgreSQL gives out no such oid.
 POSTGRES_DATABASE_OID = 5
 WHOLE = 0  # In place of a database's oid: what belongs to all of them.
 
@@ -66,6 +65,10 @@ class Schema(Record, frozen=True, kw_only=True, tag="schema"):
     """Of another database's standard schema `public`: the oid of PostgreSQL's, whose privileges and comment it has."""
     retain_ms: int | None = None  # As of a database; None: what that says.
     iceberg: bool | None = None
+
+
+OWN_SCHEMA = Schema(oid=OWN_SCHEMA_OID, name="tidegate", owner=BOOTSTRAP_SUPERUSER_OID, database=WHOLE)
+"""What is in every catalog without being stored, of whatever version the environment is."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -425,16 +428,16 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                 if isinstance(record, (Relation, Sequence, Index)):
                     names = names.delete((record.schema, record.name))
                     if isinstance(record, Index):
-                        indexes = _without(indexes, record.relation, record.oid)
+                        indexes = without_oid(indexes, record.relation, record.oid)
                 elif isinstance(record, Schema):
                     schemas = schemas.delete(_schema_key(record))
                 elif isinstance(record, Constraint):
                     constraints = _without_constraint(constraints, record)
-                    called = _without(called, record.name, record.oid)
+                    called = without_oid(called, record.name, record.oid)
                 elif isinstance(record, (EnumType, DomainType, UserRange, BaseType)):
                     types = types.delete((record.schema, record.name))
                 elif isinstance(record, Function):
-                    functions = _without(functions, (record.schema, record.name), record.oid)
+                    functions = without_oid(functions, (record.schema, record.name), record.oid)
             else:
                 if record.oid in records:
                     raise ValueError(f"oid {record.oid} is taken")
@@ -446,14 +449,14 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                         raise ValueError(f"relation {record.name!r} exists in schema {record.schema}")
                     names = names.set(key, record.oid)
                     if isinstance(record, Index):
-                        indexes = _with(indexes, record.relation, record.oid)
+                        indexes = with_oid(indexes, record.relation, record.oid)
                 elif isinstance(record, Schema):
                     if _schema_key(record) in schemas:
                         raise ValueError(f"schema {record.name!r} exists")
                     schemas = schemas.set(_schema_key(record), record.oid)
                 elif isinstance(record, Constraint):
                     constraints = _with_constraint(constraints, record)
-                    called = _with(called, record.name, record.oid)
+                    called = with_oid(called, record.name, record.oid)
                 elif isinstance(record, (EnumType, DomainType, UserRange, BaseType)):
                     if (record.schema, record.name) in types:
                         raise ValueError(f"type {record.name!r} exists in schema {record.schema}")
@@ -462,7 +465,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     same_name = (records[oid] for oid in functions.get((record.schema, record.name), ()))
                     if any(isinstance(f, Function) and f.input_types == record.input_types for f in same_name):
                         raise ValueError(f"function {record.name!r} exists in schema {record.schema}")
-                    functions = _with(functions, (record.schema, record.name), record.oid)
+                    functions = with_oid(functions, (record.schema, record.name), record.oid)
         return replace(
             self,
             csn=csn,
@@ -482,14 +485,15 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
 
     def get(self, oid: int) -> CatalogRecord | None:
         """The record with `oid`, or None."""
-        return self.records.get(oid)
+        return self.records.get(oid) or (OWN_SCHEMA if oid == OWN_SCHEMA_OID else None)
 
     def schema(self, name: str) -> Schema | None:
         """The schema called `name`, or None. The whole knows those of the database `postgres` by name."""
-        oid = self.schema_names.get((self.database or POSTGRES_DATABASE_OID, name))
+        names = self.schema_names
+        oid = names.get((self.database or POSTGRES_DATABASE_OID, name)) or names.get((WHOLE, name))
         if oid is None:
-            oid = self.schema_names.get((WHOLE, name))
-        record = None if oid is None else self.records[oid]
+            return OWN_SCHEMA if name == OWN_SCHEMA.name else None
+        record = self.records[oid]
         return record if isinstance(record, Schema) else None
 
     def relation(self, schema: int, name: str) -> Relation | None:
@@ -579,21 +583,11 @@ def _relations_of(constraint: Constraint) -> Iterator[int]:
 
 def _with_constraint(oids: Map[int, tuple[int, ...]], constraint: Constraint) -> Map[int, tuple[int, ...]]:
     for relation in _relations_of(constraint):
-        oids = _with(oids, relation, constraint.oid)
+        oids = with_oid(oids, relation, constraint.oid)
     return oids
 
 
 def _without_constraint(oids: Map[int, tuple[int, ...]], constraint: Constraint) -> Map[int, tuple[int, ...]]:
     for relation in _relations_of(constraint):
-        oids = _without(oids, relation, constraint.oid)
+        oids = without_oid(oids, relation, constraint.oid)
     return oids
-
-
-def _with(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:
-    found = (*oids.get(key, ()), oid)
-    return oids.set(key, found if found[-2:] <= (oid, oid) else tuple(sorted(found)))
-
-
-def _without(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:
-    rest = tuple(other for other in oids[key] if other != oid)
-    return oids.set(key, rest) if rest else oids.delete(key)

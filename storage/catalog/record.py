@@ -1,8 +1,13 @@
-"""What every catalog record is."""
+"""What every catalog record is, and lists of the oids of some by a key."""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
+from immutables import Map
+
+_K = TypeVar("_K")
 
 COLUMN_OPTIONS_FORMAT = 7
 
@@ -26,3 +31,15 @@ class IndexMarks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     clustered: int = 0
     identity: str = "d"
     identity_index: int = 0
+
+
+def with_oid(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:
+    """`oids`, ascending lists by some key, with `oid` in that of `key`."""
+    found = (*oids.get(key, ()), oid)
+    return oids.set(key, found if found[-2:] <= (oid, oid) else tuple(sorted(found)))
+
+
+def without_oid(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:
+    """`oids` without `oid` in the list of `key`, which has it."""
+    rest = tuple(other for other in oids[key] if other != oid)
+    return oids.set(key, rest) if rest else oids.delete(key)

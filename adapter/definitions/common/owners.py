@@ -12,11 +12,17 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.errors import InsufficientPrivilege
 from storage.catalog.access import Role
-from storage.catalog.model import Database, Index, Relation, Schema, Sequence
+from storage.catalog.model import OWN_SCHEMA, OWN_SCHEMA_OID, Database, Index, Relation, Schema, Sequence
 
 
 def require_owner(running: Running, record: Owned | Index, kind: str | None = None) -> None:
-    """42501 unless the current role may do what the object's owner may; see `adapter.access.ownership`."""
+    """42501 unless the current role may do what the object's owner may; see `adapter.access.ownership`. Nobody may
+    change the server's own schema."""
+    if record.oid == OWN_SCHEMA_OID:
+        raise InsufficientPrivilege(
+            f"permission denied for schema {OWN_SCHEMA.name}",
+            detail="System catalog modifications are currently disallowed.",
+        )
     ownership.require_owner(own_catalog(running), running.session.values.identity.current, record, kind)
 
 

@@ -10,7 +10,7 @@ from adapter.definitions.common.owners import check_new_owner, require_owner
 from adapter.definitions.routines.names import check_free, find_routine, schema_called
 from adapter.definitions.routines.settings import with_settings
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import require_schema
+from adapter.execution.relation_names import require_target_schema
 from adapter.execution.statement import Running
 from planner.errors import InvalidFunctionDefinition, InvalidParameterValue
 from planner.statements import records as st
@@ -27,7 +27,7 @@ async def alter_routine(running: Running, statement: st.AlterRoutine) -> None:
         changed = replace(record, name=statement.new_name)
         check_free(catalog, record.schema, changed, schema_called(catalog, record.schema))
     elif statement.new_schema is not None:
-        schema = require_schema(catalog, statement.new_schema)
+        schema = require_target_schema(catalog, statement.new_schema)
         if schema.oid == record.schema:
             return
         changed = replace(record, schema=schema.oid)

@@ -11,12 +11,14 @@ from planner.errors import (
     AmbiguousFunction,
     DuplicateFunction,
     FeatureNotSupported,
+    InsufficientPrivilege,
     UndefinedFunction,
     WrongObjectType,
 )
+from planner.functions.own_routines import own_routines_named
 from planner.statements.routines import RoutineName
 from planner.types.type_names import format_type
-from storage.catalog.model import CatalogSnapshot, Schema
+from storage.catalog.model import OWN_SCHEMA, CatalogSnapshot, Schema
 from storage.catalog.routines import Function
 
 KINDS = {"f": "function", "p": "procedure"}
@@ -73,7 +75,12 @@ def _fits(record: Function, named: RoutineName) -> bool:
 
 
 def _refuse_built_in(named: RoutineName) -> None:
-    """0A000 for a function that is PostgreSQL's own."""
+    """0A000 for a function that is PostgreSQL's own, 42501 for one of the server's."""
+    if named.name.schema == OWN_SCHEMA.name and own_routines_named(named.name.name):
+        raise InsufficientPrivilege(
+            f"permission denied for schema {OWN_SCHEMA.name}",
+            detail="System catalog modifications are currently disallowed.",
+        )
     if named.name.schema in (None, "pg_catalog") and named.name.name in columns("pg_proc")["proname"]:
         data = columns("pg_proc")
         same = [

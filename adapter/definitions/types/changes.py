@@ -9,7 +9,7 @@ from adapter.definitions.common.catalog_changes import change
 from adapter.definitions.common.owners import check_new_owner, give
 from adapter.definitions.types.names import check_free_type, require_own_type
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import require_schema
+from adapter.execution.relation_names import require_target_schema
 from adapter.execution.statement import Running
 from planner.common_errors import existing_relation
 from planner.errors import DuplicateObject
@@ -33,7 +33,7 @@ def move_type(running: Running, name: st.QualifiedName, schema_name: str, kind: 
     """ALTER TYPE, or DOMAIN (`kind`), ... SET SCHEMA."""
     record = require_own_type(running, name, kind)
     catalog = own_catalog(running)
-    schema = require_schema(catalog, schema_name)
+    schema = require_target_schema(catalog, schema_name)
     if schema.oid == record.schema:
         return
     if type_in(catalog, schema.oid, record.name):

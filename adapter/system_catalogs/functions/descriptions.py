@@ -32,7 +32,6 @@ from planner.catalog_data import content as catalog_data
 from planner.extensions.available import PLPGSQL
 from planner.syntax.identifiers import quote_identifier
 from planner.types import derived_oids
-from planner.types.own_relations import own_comment
 from storage.catalog.model import Constraint, Database
 from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID, Extension, ForeignServer
 
@@ -59,8 +58,7 @@ def description(objects: CatalogObjects, class_id: int, oid: int, subid: int) ->
     key = (class_id, oid, subid)
     if class_id in SHARED_CLASSES:
         return None
-    found = objects.descriptions.get(key) or static_descriptions().get(key)
-    return own_comment(oid, subid) if found is None and class_id == PG_CLASS else found
+    return objects.descriptions.get(key) or static_descriptions().get(key)
 
 
 def object_description(context: Entered, oid: int, catalog: str) -> str | None:
@@ -74,7 +72,7 @@ def any_description(context: Entered, oid: int) -> str | None:
     own = context.objects.descriptions.get((context.objects.class_of(oid), oid, 0))
     if own is not None:
         return own
-    return _any_static().get(oid) or own_comment(oid, 0)
+    return _any_static().get(oid)
 
 
 @cache

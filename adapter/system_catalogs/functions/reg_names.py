@@ -36,8 +36,6 @@ from planner.errors import (
 )
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
-from planner.types.own_relations import OWN_RELATIONS, own_name
-from planner.types.system_relations import OWN_SCHEMA
 from planner.types.type_names import UnknownName, lookup_type, resolve_type_name
 from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID
 
@@ -112,10 +110,6 @@ def relation_oid(context: Entered, text: str) -> int:
     """The relation that `text` names, as regclass input finds it; 42P01 when there is none."""
     parts = _relation_parts(context, text)
     names = context.objects.relation_by_name
-    if len(parts) == 2 and parts[0] == OWN_SCHEMA:
-        if parts[1] not in OWN_RELATIONS:
-            raise missing_relation(".".join(parts))
-        return OWN_RELATIONS[parts[1]].oid
     if len(parts) == 2:
         found = names.get((namespace_oid(context, parts[0]), parts[1]))
     else:
@@ -328,8 +322,7 @@ def _static_name(relation: str, column: str, oid: int) -> str | None:
 
 def _known_relation(context: Entered, oid: int) -> str | None:
     if context.objects.relation(oid) is None:
-        own = own_name(oid)
-        return None if own is None else f"{OWN_SCHEMA}.{own}"
+        return None
     return qualified_relation_name(context.objects, oid, context.path)
 
 

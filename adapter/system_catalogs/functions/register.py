@@ -19,6 +19,7 @@ from adapter.system_catalogs.functions.contexts import Entered, current
 from adapter.system_catalogs.functions.function_text import function_definition, rule_definition
 from adapter.system_catalogs.functions.shown_names import shown_default, shown_view
 from adapter.system_catalogs.objects import definitions
+from adapter.system_catalogs.objects.builtin import builtin_columns, builtin_relations
 from adapter.system_catalogs.objects.definitions import format_type
 from adapter.system_catalogs.objects.functions import (
     argument_default,
@@ -81,7 +82,7 @@ def _visible(context: Entered, kind: str, oid: int) -> bool | None:
             isinstance(own, Function) and is_hidden(objects, own, context.path)
         )
     relation = _NAMED_IN_CATALOG[kind]
-    if not catalog_data.has_data(relation) or oid not in catalog_data.columns(relation)["oid"]:
+    if not catalog_data.has_data(relation) or oid not in builtin_columns(relation)["oid"]:
         return None
     return PG_CATALOG_OID in context.path
 
@@ -146,8 +147,8 @@ def _serial_sequence(context: Entered, table: str, column: str) -> str | None:
     if isinstance(relation, Relation):
         found = relation.column(column)
         attnum = None if found is None else found.attnum
-    elif oid in {row.oid for row in catalog_data.relations().values()}:
-        row = next(row for row in catalog_data.relations().values() if row.oid == oid)
+    elif oid in {row.oid for row in builtin_relations()}:
+        row = next(row for row in builtin_relations() if row.oid == oid)
         attnum = next((i for i, item in enumerate(row.columns, 1) if item.name == column), None)
     if attnum is None:
         name = table if named is None else named.name

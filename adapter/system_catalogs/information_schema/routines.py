@@ -10,9 +10,11 @@ from adapter.access.acls import entries_of
 from adapter.execution_context import Row
 from adapter.system_catalogs.information_schema.privileges import shown_grant
 from adapter.system_catalogs.information_schema.tables import YES_NO, object_name
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import format_type
-from adapter.system_catalogs.objects.functions import argument_default, user_row
+from adapter.system_catalogs.objects.function_rows import user_row
+from adapter.system_catalogs.objects.functions import argument_default
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from adapter.system_catalogs.objects.seers import SEEN_BY, SHOWN_TO, grants, having
 from planner.catalog_data import content as catalog_data
@@ -29,7 +31,7 @@ def _functions(objects: CatalogObjects) -> list[dict[str, Any]]:
 
 @cache
 def _built_in() -> tuple[dict[str, Any], ...]:
-    data = catalog_data.columns("pg_proc")
+    data = builtin_columns("pg_proc")
     return tuple(dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True))
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from msgspec import Struct
 
 from adapter.execution_context import Row
+from adapter.system_catalogs.objects.builtin import builtin_columns, builtin_relations
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import (
     builtin_view_definitions,
@@ -76,7 +77,7 @@ class Table(Struct, frozen=True):
 @cache
 def _builtintables_of() -> tuple[Table, ...]:
     owners = {row["oid"]: row["relowner"] for row in builtin_classes()}
-    data = catalog_data.columns("pg_attribute")
+    data = builtin_columns("pg_attribute")
     collations = {
         (relation, attnum): collation
         for relation, attnum, collation in zip(data["attrelid"], data["attnum"], data["attcollation"], strict=True)
@@ -101,7 +102,7 @@ def _builtintables_of() -> tuple[Table, ...]:
                 for number, column in enumerate(row.columns, 1)
             ],
         )
-        for row in catalog_data.relations().values()
+        for row in builtin_relations()
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from adapter.execution_context import Row
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.objects import CatalogObjects
-from planner.catalog_data import content as catalog_data
 
 
 class Content(Struct, frozen=True, kw_only=True):
@@ -28,6 +28,6 @@ Builder: TypeAlias = Callable[[CatalogObjects], Content]
 @cache
 def template(relation: str, key: str, value: str | int) -> Row:
     """The built-in row of `relation` whose column `key` is `value`; a pattern for rows of the same sort."""
-    data = catalog_data.columns(relation)
+    data = builtin_columns(relation)
     position = data[key].index(value)
     return {name: values[position] for name, values in data.items()}

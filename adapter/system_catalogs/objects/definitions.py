@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.objects import (
     CatalogObjects,
     builtin_operators,
@@ -113,7 +114,7 @@ def view_definition(
 
 @cache
 def _attribute_names() -> Mapping[tuple[int, int], str]:
-    data = catalog_data.columns("pg_attribute")
+    data = builtin_columns("pg_attribute")
     return {
         (relation, number): name
         for relation, number, name in zip(data["attrelid"], data["attnum"], data["attname"], strict=True)

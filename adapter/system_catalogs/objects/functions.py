@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Content
+from adapter.system_catalogs.objects.function_rows import user_row
 from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions_by_name, static_row
 from planner.catalog_data import content as catalog_data
 from planner.syntax.identifiers import quote_identifier
 from planner.types import type_names
-from planner.types.types import VOID
-from planner.types.user_types import function_name, with_names_shown
-from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID
+from planner.types.user_types import function_name
+from storage.catalog.model import INFORMATION_SCHEMA_OID, OWN_SCHEMA_OID, PG_CATALOG_OID
 from storage.catalog.routines import Function
-
-C_LANGUAGE, SQL_LANGUAGE = 13, 14
 
 
 def function_row(objects: CatalogObjects, oid: int) -> Mapping[str, Any] | None:
@@ -27,59 +26,12 @@ def function_row(objects: CatalogObjects, oid: int) -> Mapping[str, Any] | None:
     position = static_row("pg_proc", "oid").get(oid)
     if position is None:
         return None
-    return {name: values[position] for name, values in catalog_data.columns("pg_proc").items()}
+    return {name: values[position] for name, values in builtin_columns("pg_proc").items()}
 
 
 def pg_proc(objects: CatalogObjects) -> Content:
     """Functions, those of users after the built-in ones."""
-    return Content(columns=catalog_data.columns("pg_proc"), rows=[user_row(record) for record in objects.functions])
-
-
-def user_row(record: Function) -> dict[str, Any]:
-    """The row of pg_proc of a function of a user."""
-    parameters = record.parameters
-    modes = [parameter.mode for parameter in parameters]
-    has_outputs = any(mode != "i" for mode in modes)
-    defaults = [parameter.default for parameter in parameters if parameter.default is not None]
-    variadic = next((parameter.type_oid for parameter in parameters if parameter.mode == "v"), 0)
-    return {
-        "oid": record.oid,
-        "proname": record.name,
-        "pronamespace": record.schema,
-        "proowner": record.owner,
-        "prolang": C_LANGUAGE if record.native else SQL_LANGUAGE,
-        "procost": record.cost,
-        "prorows": record.rows,
-        "provariadic": _element(variadic),
-        "prosupport": 0,
-        "prokind": record.kind,
-        "prosecdef": record.security_definer,
-        "proleakproof": record.leakproof,
-        "proisstrict": record.strict,
-        "proretset": record.returns_set,
-        "provolatile": record.volatility,
-        "proparallel": record.parallel,
-        "pronargs": len(record.inputs),
-        "pronargdefaults": len(defaults),
-        "prorettype": record.result or VOID,
-        "proargtypes": list(record.input_types),
-        "proallargtypes": [parameter.type_oid for parameter in parameters] if has_outputs else None,
-        "proargmodes": modes if has_outputs else None,
-        "proargnames": [p.name for p in parameters] if any(p.name for p in parameters) else None,
-        "proargdefaults": ", ".join(with_names_shown(text) for text in defaults) or None,
-        "protrftypes": None,
-        "prosrc": record.body,
-        "probin": "$libdir/tidegate" if record.native else None,
-        "prosqlbody": None if record.sql_body is None else with_names_shown(record.sql_body),
-        "proconfig": list(record.settings) or None,
-        "proacl": None,
-    }
-
-
-def _element(oid: int) -> int:
-    """pg_proc.provariadic for a variadic parameter of this type."""
-    polymorphic = {2277: 2283, 5078: 5077}
-    return polymorphic.get(oid) or type_names.element_of(oid)
+    return Content(columns=builtin_columns("pg_proc"), rows=[user_row(record) for record in objects.functions])
 
 
 def function_arguments(objects: CatalogObjects, oid: int, *, identity: bool = False) -> str | None:
@@ -178,7 +130,7 @@ def is_hidden(objects: CatalogObjects, record: Function, path: tuple[int, ...]) 
         if any(other.input_types == record.input_types for other in objects.snapshot.functions(schema, record.name)):
             return True
         if schema == PG_CATALOG_OID:
-            types = catalog_data.columns("pg_proc")["proargtypes"]
+            types = builtin_columns("pg_proc")["proargtypes"]
             rows = (static_row("pg_proc", "oid")[oid] for oid in builtin_functions_by_name().get(record.name, ()))
             if any(tuple(types[row]) == record.input_types for row in rows):
                 return True
@@ -193,5 +145,5 @@ def function_signature(objects: CatalogObjects, oid: int) -> str | None:
     arguments = ",".join(type_names.format_type(type_oid) for type_oid in row["proargtypes"])
     if isinstance(objects.snapshot.get(oid), Function):
         return f"{function_name(oid)}({arguments})"
-    prefix = "information_schema." if row["pronamespace"] == INFORMATION_SCHEMA_OID else ""
+    prefix = {INFORMATION_SCHEMA_OID: "information_schema.", OWN_SCHEMA_OID: "tidegate."}.get(row["pronamespace"], "")
     return f"{prefix}{quote_identifier(row['proname'])}({arguments})"

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from planner.catalog_data import content as catalog_data
 from planner.extensions.available import PLPGSQL
 from planner.types import derived_oids
@@ -21,6 +22,7 @@ from planner.types.user_types import array_name, type_row_of
 from storage.catalog.access import Policy, Role
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
+    OWN_SCHEMA,
     PG_CATALOG_OID,
     CatalogRecord,
     CatalogSnapshot,
@@ -73,7 +75,7 @@ class Named(Struct, frozen=True):
 
 
 def _rows(name: str, *wanted: str) -> Iterator[tuple[Any, ...]]:
-    data = catalog_data.columns(name)
+    data = builtin_columns(name)
     return zip(*(data[column] for column in wanted), strict=True)
 
 
@@ -128,7 +130,7 @@ def builtin_operators_by_name() -> Mapping[str, Sequence[int]]:
 @cache
 def static_row(relation: str, key: str) -> Mapping[Any, int]:
     """Position of each row of the static relation by the value of column `key`."""
-    return {value: position for position, value in enumerate(catalog_data.columns(relation)[key])}
+    return {value: position for position, value in enumerate(builtin_columns(relation)[key])}
 
 
 @cache
@@ -222,8 +224,8 @@ class CatalogObjects:
 
     @property
     def schemas(self) -> Sequence[Schema]:
-        """Schemas, pg_catalog and information_schema among them."""
-        return self._of(Schema)
+        """Schemas, pg_catalog, information_schema and the server's own among them."""
+        return [OWN_SCHEMA, *self._of(Schema)]
 
     @property
     def roles(self) -> Sequence[Role]:

@@ -8,6 +8,7 @@ from functools import cache
 
 from adapter.access.membership import memberships
 from adapter.execution_context import Row
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import builtin_view_definitions, view_definition
 from adapter.system_catalogs.objects.index_definitions import index_definition
@@ -19,7 +20,7 @@ from planner.catalog_data import content as catalog_data
 @cache
 def builtin_classes() -> tuple[Row, ...]:
     """pg_class of the built-in relations, as rows."""
-    data = catalog_data.columns("pg_class")
+    data = builtin_columns("pg_class")
     return tuple(dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True))
 
 
@@ -77,7 +78,7 @@ def pg_views(objects: CatalogObjects) -> Content:
             "schemaname": _schema(objects, row["relnamespace"]),
             "viewname": row["relname"],
             "viewowner": objects.role_names.get(row["relowner"]),
-            "definition": definitions[row["oid"]],
+            "definition": definitions.get(row["oid"]),
         }
         for row in builtin_classes()
         if row["relkind"] == "v"

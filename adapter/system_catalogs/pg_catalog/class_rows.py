@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adapter.execution_context import Row
+from adapter.system_catalogs.objects.attribute_rows import attribute_row
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Content, template
 from adapter.system_catalogs.objects.objects import CatalogObjects
-from planner.catalog_data import content as catalog_data
-from planner.catalog_data.content import TypeRow
 from planner.definitions.index_expressions import distinct_names
 from planner.types import derived_oids
 from planner.types.operator_classes import ACCESS_METHODS
 from planner.types.table_indexes import constraint_of_index
-from planner.types.type_names import element_of, type_row
-from planner.types.types import BOOL, INT4, INT8, OID, column_type
-from planner.types.user_types import enum_of
+from planner.types.types import BOOL, INT4, INT8, OID
 from storage.catalog.model import COMPOSITE, Column, Constraint, DomainConstraint, DomainType, Index, Relation
 from storage.catalog.temporary import is_temporary
 
@@ -124,69 +122,11 @@ def pg_class(objects: CatalogObjects) -> Content:
                 reloptions=list(index.parameters) or None,
             )
         )
-    return Content(columns=catalog_data.columns("pg_class"), rows=rows)
+    return Content(columns=builtin_columns("pg_class"), rows=rows)
 
 
 def _column_by_attnum(relation: Relation) -> dict[int, Column]:
     return {column.attnum: column for column in relation.columns}
-
-
-def _type_layout(type_oid: int) -> TypeRow:
-    """Length and so on of a column's type; of one that is gone those of record."""
-    return type_row(type_oid) or catalog_data.types()[2249]
-
-
-_ALIGN_STORAGE: dict[int, tuple[str, str]] = {}
-
-
-def _align_storage(type_oid: int) -> tuple[str, str]:
-    if not _ALIGN_STORAGE:
-        data = catalog_data.columns("pg_type")
-        for oid, align, storage in zip(data["oid"], data["typalign"], data["typstorage"], strict=True):
-            _ALIGN_STORAGE[oid] = (align, storage)
-    type_oid = column_type(type_oid).oid
-    if enum_of(type_oid) is not None:
-        return "i", "p"
-    return _ALIGN_STORAGE.get(type_oid, ("i" if enum_of(element_of(type_oid)) is not None else "d", "x"))
-
-
-def _attribute_row(
-    relation_oid: int,
-    attnum: int,
-    name: str,
-    type_oid: int,
-    *,
-    typmod: int = -1,
-    stattarget: int = -1,
-    **values: object,
-) -> Row:
-    layout = _type_layout(type_oid)
-    align, storage = _align_storage(type_oid)
-    return {
-        "attrelid": relation_oid,
-        "attname": name,
-        "atttypid": type_oid,
-        "attstattarget": stattarget,
-        "attlen": layout.len,
-        "attnum": attnum,
-        "attndims": 1 if layout.category == "A" else 0,
-        "attcacheoff": -1,
-        "atttypmod": typmod,
-        "attbyval": layout.byval,
-        "attalign": align,
-        "attstorage": storage,
-        "attcompression": "",
-        "attnotnull": False,
-        "atthasdef": False,
-        "atthasmissing": False,
-        "attidentity": "",
-        "attgenerated": "",
-        "attisdropped": False,
-        "attislocal": True,
-        "attinhcount": 0,
-        "attcollation": layout.collation,
-        **values,
-    }
 
 
 _SYSTEM_ATTRIBUTES = (
@@ -207,18 +147,18 @@ def pg_attribute(objects: CatalogObjects) -> Content:
     for relation in objects.relations:
         if relation.kind not in ("v", COMPOSITE):
             for name, attnum, type_oid in _SYSTEM_ATTRIBUTES:
-                rows.append(_attribute_row(relation.oid, attnum, name, type_oid, stattarget=0, attnotnull=True))
+                rows.append(attribute_row(relation.oid, attnum, name, type_oid, stattarget=0, attnotnull=True))
         for column in relation.columns:
             if column.dropped:
                 name = f"........pg.dropped.{column.attnum}........"
                 rows.append(
-                    _attribute_row(
+                    attribute_row(
                         relation.oid, column.attnum, name, column.type_oid, stattarget=0, atttypid=0, attisdropped=True
                     )
                 )
                 continue
             rows.append(
-                _attribute_row(
+                attribute_row(
                     relation.oid,
                     column.attnum,
                     column.name,
@@ -238,10 +178,10 @@ def pg_attribute(objects: CatalogObjects) -> Content:
             )
     for sequence in objects.sequences:
         for name, attnum, type_oid in (*_SYSTEM_ATTRIBUTES, *_SEQUENCE_ATTRIBUTES):
-            rows.append(_attribute_row(sequence.oid, attnum, name, type_oid, attnotnull=True))
+            rows.append(attribute_row(sequence.oid, attnum, name, type_oid, attnotnull=True))
     for index, relation in objects.indexes:
         rows.extend(_index_attributes(index, relation))
-    return Content(columns=catalog_data.columns("pg_attribute"), rows=rows)
+    return Content(columns=builtin_columns("pg_attribute"), rows=rows)
 
 
 def _foreign_options(relation: Relation, column: Column) -> Row:
@@ -261,7 +201,7 @@ def _index_attributes(index: Index, relation: Relation) -> Iterator[Row]:
         if index.method == "hash":
             type_oid, typmod = INT4, -1
         taken = distinct_names([*taken, name])
-        yield _attribute_row(index.oid, position, taken[-1], type_oid, typmod=typmod)
+        yield attribute_row(index.oid, position, taken[-1], type_oid, typmod=typmod)
 
 
 def pg_attrdef(objects: CatalogObjects) -> Content:
@@ -305,7 +245,7 @@ def pg_index(objects: CatalogObjects) -> Content:
                 "indpred": index.predicate,
             }
         )
-    return Content(columns=catalog_data.columns("pg_index"), rows=rows)
+    return Content(columns=builtin_columns("pg_index"), rows=rows)
 
 
 def referenced_index(objects: CatalogObjects, constraint: Constraint) -> int:
@@ -362,7 +302,7 @@ def pg_constraint(objects: CatalogObjects) -> Content:
             }
         )
     rows.extend(_domain_check_row(check, domain) for check, domain in objects.domain_checks.values())
-    return Content(columns=catalog_data.columns("pg_constraint"), rows=rows)
+    return Content(columns=builtin_columns("pg_constraint"), rows=rows)
 
 
 def _domain_check_row(check: DomainConstraint, domain: DomainType) -> Row:
@@ -416,7 +356,7 @@ def pg_rewrite(objects: CatalogObjects) -> Content:
     """The _RETURN rule of each view; `ev_action` is the view's query."""
     pattern = template("pg_rewrite", "rulename", "_RETURN")
     return Content(
-        columns=catalog_data.columns("pg_rewrite"),
+        columns=builtin_columns("pg_rewrite"),
         rows=[
             {
                 **pattern,

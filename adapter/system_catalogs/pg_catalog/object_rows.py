@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from adapter.access.membership import memberships
 from adapter.execution_context import Row
+from adapter.system_catalogs.objects.builtin import builtin_columns, own_members
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import generation_sources, is_identity
 from adapter.system_catalogs.objects.objects import (
@@ -32,7 +34,7 @@ from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import constraint_of_index
 from planner.types.user_types import is_user_type, mentioned
-from storage.catalog.model import COMPOSITE, Relation
+from storage.catalog.model import COMPOSITE, OWN_SCHEMA_OID, Relation
 from storage.catalog.outside import LAKE_WRAPPER_OID
 from storage.catalog.types import BaseType
 
@@ -44,7 +46,7 @@ COLLATION = "C.UTF-8"
 
 def pg_namespace(objects: CatalogObjects) -> Content:
     """Schemas."""
-    builtin = catalog_data.columns("pg_namespace")
+    builtin = builtin_columns("pg_namespace")
     acl = dict(zip(builtin["oid"], builtin["nspacl"], strict=True))
     return Content(
         rows=[
@@ -129,7 +131,7 @@ def pg_description(objects: CatalogObjects) -> Content:
         for (class_oid, oid, subid), text in objects.descriptions.items()
         if class_oid not in (PG_DATABASE, PG_AUTHID)
     ]
-    return Content(columns=catalog_data.columns("pg_description"), rows=rows)
+    return Content(columns=builtin_columns("pg_description"), rows=rows)
 
 
 def pg_shdescription(objects: CatalogObjects) -> Content:
@@ -217,6 +219,7 @@ def pg_depend(objects: CatalogObjects) -> Content:
             rows.append(_depends((*member, 0), self, "e"))
             if isinstance(record, BaseType):
                 rows.extend(_depends((*each, 0), self, "e") for each in made_with(record))
+    rows.extend(_own_dependencies())
     # Dumps leave out what an extension has brought, and this one is in every database.
     rows.append(_depends((PG_FOREIGN_DATA_WRAPPER, LAKE_WRAPPER_OID, 0), (PG_EXTENSION, PLPGSQL_OID, 0), "e"))
     for server in objects.foreign_servers:
@@ -284,6 +287,17 @@ def pg_depend(objects: CatalogObjects) -> Content:
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in named)
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in index.reads if attnum not in named)
     return Content(rows=rows)
+
+
+@cache
+def _own_dependencies() -> tuple[Row, ...]:
+    """What is in the schema `tidegate` belongs to the extension that every database has, so that dumps leave it out."""
+    extension, schema = (PG_EXTENSION, PLPGSQL_OID, 0), (PG_NAMESPACE, OWN_SCHEMA_OID, 0)
+    members = [(catalog, oid, 0) for catalog, oid in own_members()]
+    return tuple(
+        [_depends(member, extension, "e") for member in members]
+        + [_depends(member, schema, "n") for member in members if member != schema]
+    )
 
 
 def pg_db_role_setting(objects: CatalogObjects) -> Content:

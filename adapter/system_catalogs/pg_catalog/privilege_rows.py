@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from adapter.access.acls import shown_entries
 from adapter.execution_context import Row
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Builder, Content
 from adapter.system_catalogs.objects.objects import CatalogObjects
-from planner.catalog_data import content as catalog_data
 from storage.catalog.acl import Acl
 
 
@@ -26,7 +26,7 @@ def with_privileges(build: Builder, column: str) -> Builder:
 
 def built_in(relation: str) -> Builder:
     """A system relation of which there are the generated rows alone."""
-    return lambda objects: Content(columns=catalog_data.columns(relation))
+    return lambda objects: Content(columns=builtin_columns(relation))
 
 
 def _marked(objects: CatalogObjects, content: Content, key: str, column: str, granted: Mapping[int, Acl]) -> Content:

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from adapter.system_catalogs.objects.seers import SEEN_BY, SHOWN_TO
 from adapter.system_catalogs.relations.all import STATIC_INFORMATION_SCHEMA, STATIC_PG_CATALOG, builder, is_static
-from planner.catalog_data import content as catalog_data
 from planner.errors import UndefinedTable
 from planner.ir.physical import arrow_type
 from planner.types.system_relations import BuiltinRelations, SystemRelation
@@ -49,7 +49,7 @@ def arrow_table(relation: SystemRelation, content: Content) -> ArrowTable:
             rows = rows.append_column(name, pa.array(values, pa.list_(pa.int64())))
     if content.columns is None:
         return rows
-    is_changed = content.columns is not catalog_data.columns(relation.name)
+    is_changed = content.columns is not builtin_columns(relation.name)
     first = _table(relation, content.columns) if is_changed else _generated(relation.schema, relation.name)
     return pa.concat_tables([first, rows])
 
@@ -59,7 +59,7 @@ def _generated(schema: str, name: str) -> ArrowTable:
     """The generated data of a relation, which begin the tables of all snapshots."""
     relation = BuiltinRelations().lookup(schema, name)
     assert relation is not None
-    return _table(relation, catalog_data.columns(name))
+    return _table(relation, builtin_columns(name))
 
 
 def _table(relation: SystemRelation, values: Mapping[str, Sequence[Any]]) -> ArrowTable:
@@ -135,4 +135,4 @@ class SystemCatalogs:
 
 def _static_content(schema: str, name: str) -> Content:
     known = STATIC_PG_CATALOG if schema == "pg_catalog" else STATIC_INFORMATION_SCHEMA
-    return Content(columns=catalog_data.columns(name)) if name in known else Content()
+    return Content(columns=builtin_columns(name)) if name in known else Content()

@@ -3,7 +3,7 @@ written with, the dialects in which it means that, and what it is in PostgreSQL.
 
 An argument that is a word is given with it (`unit=DAY`), one that is set with its name. ``{expressions}`` are all of a
 list, with commas. What is indented belongs to the line before. A function without a line is refused by name.
-tidegate.* are those of `planner.calls.own_bodies`.
+tidegate.* are those of `planner.functions.own_bodies`.
 """
 
 from __future__ import annotations

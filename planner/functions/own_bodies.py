@@ -27,6 +27,7 @@ from planner.types.types import (
     TIMESTAMPTZ,
     UUID,
 )
+from storage.catalog.model import OWN_SCHEMA_OID
 from storage.catalog.routines import Function, Parameter
 
 FIRST_OID = 15_000
@@ -165,7 +166,7 @@ def _functions() -> dict[int, Function]:
         found[oid] = Function(
             oid=oid,
             name=name,
-            schema=0,
+            schema=OWN_SCHEMA_OID,
             owner=10,
             parameters=tuple(Parameter(type_oid=_TYPES[arg]) for arg in args.split()),
             result=_TYPES[result],
@@ -183,7 +184,7 @@ def _lineage() -> Function:
     return Function(
         oid=FIRST_OID + LINEAGE,
         name="lineage",
-        schema=0,
+        schema=OWN_SCHEMA_OID,
         owner=10,
         parameters=(
             Parameter(name="view", type_oid=REGCLASS),
