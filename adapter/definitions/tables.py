@@ -367,7 +367,7 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
         await bind_execute_params(running, plan.statement)
         assert prepared.parsed is not None
         extension = prepared.parsed.extension
-        if extension is not None and extension.as_of is not None:
+        if (extension is not None and extension.as_of is not None) or prepared.parsed.reads_past:
             await look_up_past(running, dataclasses.replace(prepared.parsed, reads_past=True))
             # The cache may have the plan with which the SELECT itself is read.
             plan = make_plan(prepared.parsed, running.session.bind_context(catalog), running.declared)

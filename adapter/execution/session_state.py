@@ -457,6 +457,10 @@ class SessionState:
         elif anew or not requests <= self.files.keys():
             await self.look_up_requests(requests)
 
+    def _past_context(self, then: CatalogSnapshot) -> BindContext:
+        """What binds a query of a moment of the past inside a statement."""
+        return replace(self.bind_context(then), expanded=frozenset(), past=NO_PAST)
+
     async def look_up_past(
         self,
         parsed: Parsed,
@@ -471,8 +475,8 @@ class SessionState:
         now, values = self.services.env.catalog.current(self.database_oid), self.values
         found = {
             call.location: await found_table(
-                self.services.env, now, call, evaluated, role=values.identity.current, search_path=self.search_path(),
-                time_zone=values.flat["TimeZone"],
+                self.services.env, now, call, evaluated, self._past_context,
+                role=values.identity.current, search_path=self.search_path(), time_zone=values.flat["TimeZone"],
             )
             for call in past_calls(parsed)
         }  # fmt: skip

@@ -274,8 +274,7 @@ def _reads(
 def _holds_once(plan: Plan) -> bool:
     """Whether `plan` holds for the files, or for the moment, that were looked up when it was made, and no longer."""
     queries = [part.query for part in (plan, *(step.plan for step in plan.steps)) if part.query is not None]
-    extension = plan.parsed.extension
-    return (extension is not None and extension.writes) or any(query.files or query.past for query in queries)
+    return plan.parsed.reads_past or any(query.files or query.past for query in queries)
 
 
 def is_definition(statement: object) -> bool:

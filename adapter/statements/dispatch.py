@@ -32,6 +32,7 @@ from adapter.statements.subscribe import run_subscribe
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.statements.vacuum import run_vacuum
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
+from adapter.subscriptions.view_changes import find_view_changes
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
 from planner.common_errors import missing_parameter
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, SqlError
@@ -95,7 +96,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     _forget_views(running.session)
     if not parsed.is_brief:
         await running.session.look_up_files(parsed, anew=True)
-        await look_up_past(running, parsed)
+        await _look_up_past(running, parsed)
         if not running.params and "$" in parsed.text:
             await running.services.plans.aside(_refuse_parameters, parsed)
         await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)
@@ -150,7 +151,7 @@ async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) ->
     """Plan a statement at a snapshot that stays, which is of this catalog, and run it."""
     session = running.session
     await session.look_up_files(parsed, anew=True)
-    await look_up_past(running, parsed)
+    await _look_up_past(running, parsed)
     for _ in range(MAX_BEGINNINGS):
         _forget_views(session)
         plan = await _plan(running, parsed, catalog)
@@ -161,6 +162,12 @@ async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) ->
             # It has waited for a lock, which it has now; its moment stays the same.
             continue
     raise serialization_failure(CONCURRENT_UPDATE)
+
+
+async def _look_up_past(running: Running, parsed: Parsed) -> None:
+    if parsed.reads_past:
+        await look_up_past(running, parsed)
+        find_view_changes(running)
 
 
 def _forget_views(session: SessionState) -> None:

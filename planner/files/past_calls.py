@@ -17,17 +17,21 @@ from msgspec import Struct
 from planner.calls.user_calls import UserRows
 from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameterValue, SqlError, UndefinedFunction
 from planner.expressions.bind import bind
+from planner.files.past_queries import as_it_was, at_moment
 from planner.ir.nodes import ColumnRef, CteScan, Origin, Project, Rel, Scan
-from planner.ir.past_rows import PAST_ROWS, PastTable
+from planner.ir.past_rows import PAST_ROWS, PastMoment, PastTable
 from planner.resolution.casting import coerce_to_target
 from planner.resolution.coercion import Context
+from planner.resolution.query import bind_query
 from planner.resolution.reg_types import split_name
 from planner.resolution.row_security import readable
 from planner.resolution.statement import Level
+from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Parsed, Tree, split_and_parse, subtrees
 from planner.types.types import INT8, TEXT, UNKNOWN, SqlType, type_of_column
+from storage.catalog.model import Schema
 
 _SCHEMA = "tidegate"
 _MOMENTS = {"as_of": 1, "changes": 2}
@@ -86,6 +90,8 @@ def bind_past_call(level: Level, call: Tree) -> UserRows:
         raise FeatureNotSupported(f"{name} cannot be used here", position=position)
     if isinstance(found, SqlError):
         raise found
+    if found.moment is not None and found.since is None:
+        return UserRows(name=strings(call.funcname)[-1], rel=_view_rows(level, found, found.moment), is_value=False)
     id = PAST_ROWS - len(statement.past)
     statement.past[id] = found
     rel = _rows(level, id, found) if found.since is None else _changes(level, id, found)
@@ -111,6 +117,26 @@ def _rows(level: Level, id: int, table: PastTable) -> Rel:
         rel = readable(statement, scan, table.relation)
     exprs = tuple(ColumnRef(id=field.id, type=field.type) for field in fields)
     return Project(input=rel, exprs=exprs, fields=shown)
+
+
+def _view_rows(level: Level, view: PastTable, moment: PastMoment) -> Rel:
+    """What the query of a view gave."""
+    statement = level.statement
+    schema = moment.then.get(view.relation.schema)
+    assert isinstance(schema, Schema)
+    text = f"SELECT * FROM {quote_identifier(schema.name)}.{quote_identifier(view.relation.name)}"
+    outer = statement.parsed
+    with at_moment(statement, moment):
+        statement.parsed = split_and_parse(text)[0]
+        try:
+            rel = bind_query(Level(statement, None), statement.parsed.tree)
+        finally:
+            statement.parsed = outer
+    rel = as_it_was(statement, moment, rel)
+    fields = tuple([statement.new_field(field.name, field.type) for field in rel.fields])
+    return Project(
+        input=rel, exprs=tuple([ColumnRef(id=field.id, type=field.type) for field in rel.fields]), fields=fields
+    )
 
 
 def _changes(level: Level, id: int, table: PastTable) -> Rel:

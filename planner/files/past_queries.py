@@ -2,6 +2,7 @@
 
     INSERT INTO t SELECT ... AS OF moment
     CREATE TABLE t AS SELECT ... AS OF moment
+    SELECT * FROM tidegate.as_of('view', moment)
 
 Such a query is bound with the catalog of then; its scans read tables of the past (`PastTable`), as those of
 ``tidegate.as_of`` do. So what it reads is nothing of the statement's snapshot: it locks no table, and a serializable
@@ -28,6 +29,8 @@ from storage.catalog.routines import Function
 
 _T = TypeVar("_T")
 
+_NO_CATALOGS = "system catalogs cannot be read as they were in a statement of the present"
+
 
 def moment_of(statement: Statement) -> PastMoment | None:
     """The moment at which the query of a statement that writes its rows is read, where it says one."""
@@ -45,18 +48,20 @@ def at_moment(statement: Statement, moment: PastMoment | None) -> Iterator[None]
         yield
         return
     outer = statement.context, statement.relations, statement.read_inside, statement.system
+    foreign, locking, changes = len(statement.foreign), statement.locking, statement.with_changes
+    changed = None if changes is None else changes.items
     statement.context = replace(moment.context, past=outer[0].past, files=outer[0].files)
     statement.relations, statement.read_inside, statement.system = set(), set(), False
     try:
         with statement.required.at(moment.then), types_of(moment.then, statement.context.search_path):
             yield
         if statement.system:
-            raise FeatureNotSupported("system catalogs cannot be read AS OF a moment by a statement that writes")
-        if statement.foreign:
+            raise FeatureNotSupported(_NO_CATALOGS)
+        if len(statement.foreign) > foreign:
             raise FeatureNotSupported("foreign tables have no past that could be read")
-        if statement.locking is not None:
-            raise ReadOnlySqlTransaction(f"cannot execute SELECT {statement.locking} AS OF a moment")
-        if statement.with_changes is not None and statement.with_changes.items:
+        if statement.locking != locking:
+            raise ReadOnlySqlTransaction(f"cannot execute SELECT {statement.locking} of rows as they were")
+        if changes is not None and changes.items is not changed:
             raise FeatureNotSupported("AS OF is not for a WITH that changes rows")
     finally:
         statement.context, statement.relations, statement.read_inside, statement.system = outer
@@ -71,12 +76,12 @@ def as_it_was(statement: Statement, moment: PastMoment | None, rel: _T) -> _T:
         return rel
     for node in walk(rel):
         if isinstance(node, SystemScan):
-            raise FeatureNotSupported("system catalogs cannot be read AS OF a moment by a statement that writes")
+            raise FeatureNotSupported(_NO_CATALOGS)
         if isinstance(node, (Call, FunctionCall)) and is_user_function(node.signature):
             function = moment.then.get(node.signature.oid)
             if not isinstance(function, Function) or function.volatility != "i":
                 raise FeatureNotSupported(
-                    f"function {node.signature.name} cannot be called AS OF a moment by a statement that writes",
+                    f"function {node.signature.name} cannot be called in what is read as it was",
                     detail="It may read tables by itself, as they are.",
                 )
     ids: dict[int, int] = {}

@@ -14,7 +14,7 @@ from adapter.transactions.past.moments import csn_at, moment
 from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameterValue, SqlError
 from planner.files.past_calls import past_calls
 from planner.ir.bound import BoundQuery
-from planner.ir.past_rows import NO_PAST, PastMoment
+from planner.ir.past_rows import NO_PAST, PastMoment, PastTable
 from planner.syntax.parse import Parsed
 from planner.types import types as t
 from planner.types.type_names import format_type
@@ -65,7 +65,16 @@ async def look_up_past(running: Running, parsed: Parsed) -> None:
     whole, extension = None, parsed.extension
     if extension is not None and extension.as_of is not None:
         whole = await past_moment(running, await evaluated_moment(running, extension.as_of))
-    await running.session.look_up_past(parsed, evaluated, whole)
+    session = running.session
+    await session.look_up_past(parsed, evaluated, whole)
+    calls = {}
+    for place, found in session.past.calls.items():
+        if isinstance(found, PastTable) and found.moment is not None and found.since is None:
+            moment = found.moment
+            expanded = await stale_views_at(running.services.env, moment.then, moment.csn)
+            found = replace(found, moment=replace(moment, context=replace(moment.context, expanded=expanded)))
+        calls[place] = found
+    session.past = replace(session.past, calls=calls)
 
 
 async def past_moment(running: Running, csn: Csn) -> PastMoment:

@@ -19,7 +19,7 @@ from adapter.engines.common.engine import TableInput
 from adapter.engines.common.scan_sources import inline_rows, scan_columns
 from adapter.store_errors import too_old
 from adapter.transactions.transaction import Transaction
-from planner.errors import ObjectNotInPrerequisiteState
+from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.past_rows import PastTable
@@ -65,6 +65,11 @@ async def past_rows(env: Environment, transaction: Transaction, query: BoundQuer
             if table.since is None:
                 tables[id] = await _as_it_was(env, transaction, table)
                 continue
+            if table.moment is not None:
+                if table.changes is None:
+                    raise FeatureNotSupported(f'the changes of view "{table.relation.name}" cannot be read here')
+                at_hand[id] = await table.changes()
+                continue
             changes = await _changes(env, transaction, table, table.since)
             at_hand[id] = await _in_memory(env, table.relation, changes)
             in_files = [each for each in changes if each.deletes or any(part.inline is None for part in each.inserts)]
@@ -103,7 +108,7 @@ async def _as_it_was(env: Environment, transaction: Transaction, table: PastTabl
 async def _changes(env: Environment, transaction: Transaction, table: PastTable, since: Csn) -> list[_Change]:
     """What was done to a table, in the order of CSNs."""
     found: list[_Change] = []
-    relation, at = await _first(env, table, since)
+    relation, at = await first_of(env, table, since)
     while relation is not None and relation.shard is not None:
         shard = relation.shard
         ends = env.cache.state.forgotten.get(shard)
@@ -145,7 +150,7 @@ def _joined(changes: list[_Change]) -> list[_Change]:
     return sorted(whole, key=lambda change: (change.csn, change.diff))
 
 
-async def _first(env: Environment, table: PastTable, since: Csn) -> tuple[Relation | None, Csn]:
+async def first_of(env: Environment, table: PastTable, since: Csn) -> tuple[Relation | None, Csn]:
     """The table at `since`, or when it was made after that, and a CSN before which nothing of it has to be read."""
     try:
         relation = _of(await _catalog_at(env, table, since), table)
@@ -179,12 +184,16 @@ def _files_of(change: _Change) -> tuple[Part, ...]:
     return tuple([part for part in change.inserts if part.inline is None])
 
 
+def changes_schema(relation: Relation) -> pa.Schema:
+    """The columns of the changes of `relation` that are at hand."""
+    columns = [(column.name, column.arrow) for column in scan_columns(relation)]
+    return pa.schema([("csn", pa.int64()), ("diff", pa.int64()), *columns])
+
+
 async def _in_memory(env: Environment, relation: Relation, changes: list[_Change]) -> pa.Table:
     """The rows of parts that are in memory, with their CSNs and diffs."""
     columns = scan_columns(relation)
-    schema = pa.schema(
-        [("csn", pa.int64()), ("diff", pa.int64()), *((column.name, column.arrow) for column in columns)]
-    )
+    schema = changes_schema(relation)
     pieces = [schema.empty_table()]
     for change in changes:
         for part in change.inserts if not change.deletes else ():

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from adapter.access.privileges import Rights
 from adapter.access.row_security import is_subject
 from adapter.transactions.past.looking_back import past_snapshot
 from adapter.transactions.past.moments import moment
 from planner.common_errors import missing_relation
-from planner.errors import FeatureNotSupported, InsufficientPrivilege, InvalidParameterValue, SqlError, WrongObjectType
+from planner.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    ObjectNotInPrerequisiteState,
+    SqlError,
+    WrongObjectType,
+)
 from planner.files.past_calls import PastCall
-from planner.ir.past_rows import PastTable
+from planner.ir.past_rows import PastMoment, PastTable
 from planner.resolution.required import closed_schema
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.timestamps.csn import Csn
@@ -20,25 +27,21 @@ from storage.timestamps.csn import Csn
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
 
-_OTHER_WAY = {
-    1: "Read it as it was by SELECT ... AS OF at the end of a statement.",
-    2: "Follow it by COPY (SUBSCRIBE ... WITH (SNAPSHOT = false) AS OF ... UP TO ...) TO STDOUT.",
-}
-"""By how many moments a call has."""
-
 
 async def found_table(
     env: Environment,
     now: CatalogSnapshot,
     call: PastCall,
     evaluated: Mapping[tuple[int, int], Csn | SqlError],
+    context_of: Callable[[CatalogSnapshot], Any],
     *,
     role: int,
     search_path: Sequence[str],
     time_zone: str,
 ) -> PastTable | SqlError:
-    """The table that `call` means for a `role`, or what is wrong with it. Moments that are not `evaluated`, nor
-    constants, are not known yet: in place of them stands the present, with the catalog `now`."""
+    """The table or view that `call` means for a `role`, whose query is bound in the `context_of` a catalog, or what is
+    wrong with it. Moments that are not `evaluated`, nor constants, are not known yet: in place of them stands the
+    present, with the catalog `now`."""
     moments: list[Csn | None] = []
     try:
         for number, each in enumerate(call.moments):
@@ -51,11 +54,16 @@ async def found_table(
         csn = moments[-1]
         then = now if csn is None else (await past_snapshot(env, csn, now.database)).catalog
         relation = _table_called(then, now, call, role, search_path)
+        at = Csn(0) if csn is None else csn
+        # Of a view that is kept on commit what is stored lags behind what it shows.
+        how = relation.materialized
+        is_query = relation.kind == "v" or (how is not None and how.refresh == "on commit")
+        within = PastMoment(csn=at, then=then, context=context_of(then)) if is_query else None
         if len(moments) == 1:
-            return PastTable(relation=relation, then=then, csn=Csn(0) if csn is None else csn)
+            return PastTable(relation=relation, then=then, csn=at, moment=within)
         since = moments[0]
         if since is None or csn is None:
-            return PastTable(relation=relation, then=then, csn=Csn(0), since=Csn(0))
+            return PastTable(relation=relation, then=then, csn=Csn(0), since=Csn(0), moment=within)
         if since > csn:
             raise InvalidParameterValue("tidegate.changes must not end before it begins")
         if is_subject(now, relation, role) or is_subject(then, relation, role):
@@ -63,7 +71,7 @@ async def found_table(
                 f'the changes of table "{relation.name}" are hidden by its row-level security',
                 hint="Who is not subject to it may read them.",
             )
-        return PastTable(relation=relation, then=then, csn=csn, since=since)
+        return PastTable(relation=relation, then=then, csn=csn, since=since, moment=within)
     except SqlError as error:
         return error
 
@@ -89,13 +97,13 @@ def _table_called(
             continue
         if not isinstance(found, Relation):
             raise WrongObjectType(f'"{name[-1]}" is not a table')
-        if found.kind == "v" or (found.materialized is not None and found.materialized.refresh == "on commit"):
-            raise FeatureNotSupported(f'"{found.name}" is a view', hint=_OTHER_WAY[len(call.moments)])
-        if found.kind not in ("r", "m") or found.shard is None:
+        if found.kind != "v" and (found.kind not in ("r", "m") or found.shard is None):
             raise WrongObjectType(f'"{found.name}" is not a table')
         if now.policies.of(found.oid) != then.policies.of(found.oid) and (
             is_subject(then, found, role) or is_subject(now, found, role)
         ):
             raise InsufficientPrivilege(f'the row-level security of table "{found.name}" has changed since')
+        if found.materialized is not None and not found.materialized.populated:
+            raise ObjectNotInPrerequisiteState(f'materialized view "{found.name}" had not been populated')
         return found
     raise missing_relation(shown, None)

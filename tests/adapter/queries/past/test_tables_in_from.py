@@ -88,7 +88,9 @@ async def test_moments_are_expressions_and_parameters() -> None:
     [
         ("tidegate.as_of('nothing', 5)", "3D000"),
         ("tidegate.as_of('nothing', tidegate.current_csn())", "42P01"),
-        ("tidegate.as_of('v', tidegate.current_csn())", "0A000"),
+        ("tidegate.as_of('c', tidegate.current_csn())", "0A000"),
+        ("tidegate.changes('c', tidegate.current_csn() - 1, tidegate.current_csn())", "0A000"),
+        ("tidegate.as_of('m', tidegate.current_csn())", "55000"),
         ("tidegate.as_of('s', tidegate.current_csn())", "42809"),
         ("tidegate.as_of('pg_class', tidegate.current_csn())", "42P01"),
         ("tidegate.as_of('t')", "42883"),
@@ -110,6 +112,8 @@ async def test_what_cannot_be_read(source: str, sqlstate: str) -> None:
     async with open_server(retain_ms=HOUR_MS) as server:
         client = await connect(server)
         await client.run("CREATE TABLE t (id int); CREATE VIEW v AS TABLE t; CREATE SEQUENCE s")
+        await client.run("CREATE VIEW c AS SELECT relname FROM pg_class")
+        await client.run("CREATE MATERIALIZED VIEW m AS TABLE t WITH NO DATA")
         assert (await client.error(f"SELECT * FROM {source}")).sqlstate == sqlstate
         assert (await client.error(f"SELECT 1 FROM t, {source} AS q")).sqlstate == sqlstate
 
