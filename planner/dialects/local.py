@@ -305,6 +305,12 @@ class LocalDialect(Dialect):
     def if_finite(self, moment: str, then: str, otherwise: str) -> str:
         return f"CASE WHEN isfinite({moment}) THEN {then} ELSE {otherwise} END"
 
+    def shifted(self, timestamp: str, by: str) -> str:
+        return f"({timestamp} {by})"
+
+    def date_of_timestamp(self, timestamp: str) -> str:
+        return f"CAST({timestamp} AS DATE)"
+
     def midnight(self, date: str) -> str:
         return f"CAST({date} AS TIMESTAMP)"
 

@@ -326,11 +326,21 @@ class SparkDialect(Dialect):
         return spark_texts.is_infinite(moment)
 
     def wall_in_place(self, moment: str, place: str) -> str:
-        return f"convert_timezone('UTC', {place}, CAST({moment} AS TIMESTAMP_NTZ))"
+        wall = f"CAST({moment} AS TIMESTAMP_NTZ)"
+        return self.if_finite(moment, f"convert_timezone('UTC', {place}, {wall})", wall)
 
     def moment_in_place(self, timestamp: str, place: str) -> str:
         # Spark takes the first of an hour that comes twice, PostgreSQL the second: the one that counts from after.
         first = f"convert_timezone({place}, 'UTC', {timestamp})"
         second = f"(convert_timezone({place}, 'UTC', {timestamp} + {_LONG}) - {_LONG})"
         again = f"convert_timezone('UTC', {place}, {second})"
-        return f"CAST(CASE WHEN {again} = {timestamp} THEN {second} ELSE {first} END AS TIMESTAMP)"
+        finite = f"CASE WHEN {again} = {timestamp} THEN {second} ELSE {first} END"
+        return f"CAST({self.if_finite(timestamp, finite, timestamp)} AS TIMESTAMP)"
+
+    def shifted(self, timestamp: str, by: str) -> str:
+        return self.if_finite(timestamp, f"({timestamp} {by})", timestamp)
+
+    def date_of_timestamp(self, timestamp: str) -> str:
+        low, high = (self.infinite(types.DATE, negative) for negative in (True, False))
+        infinite = f"CASE WHEN year({timestamp}) < 1 THEN {low} ELSE {high} END"
+        return self.if_finite(timestamp, f"CAST({timestamp} AS DATE)", infinite)

@@ -56,6 +56,14 @@ class TimeZones(Literals):
         """A date as the timestamp at which it begins."""
 
     @abstractmethod
+    def date_of_timestamp(self, timestamp: str) -> str:
+        """The day of a timestamp; an infinite date of an infinite one."""
+
+    @abstractmethod
+    def shifted(self, timestamp: str, by: str) -> str:
+        """A timestamp with `by`, operators and the engine's own intervals, behind it; what is infinite stays so."""
+
+    @abstractmethod
     def wall_in_place(self, moment: str, place: str) -> str:
         """A timestamptz as the wall-clock timestamp in a place of the time zone database, an SQL string."""
 
@@ -97,7 +105,7 @@ class TimeZones(Literals):
         micros = offset // timedelta(microseconds=1)
         if not micros:
             return timestamp
-        return f"({timestamp} {'-' if micros < 0 else '+'} {self.micros_interval(str(abs(micros)))})"
+        return self.shifted(timestamp, f"{'-' if micros < 0 else '+'} {self.micros_interval(str(abs(micros)))}")
 
 
 def _known_to_engines(zone: Zone) -> bool:

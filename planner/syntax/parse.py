@@ -27,7 +27,7 @@ from planner.errors import (
     SqlSyntaxError,
     WindowingError,
 )
-from planner.syntax.json_format import with_json_as_name
+from planner.syntax.later_grammar import later_number, with_json_as_name
 from planner.syntax.libpg_query import PgQueryError, parse
 
 LONG_TEXT_CHARS = 32 * 1024
@@ -162,18 +162,26 @@ def parse_tree(text: str) -> Tree:
     if len(text) > LONG_TEXT_CHARS and _nests_too_deep(text):
         raise too_deep()
     try:
-        return parse(text)
+        tree = parse(text)
     except PgQueryError as error:
         if (other := with_json_as_name(text)) is not None:
             with contextlib.suppress(PgQueryError):
                 return parse(other)
-        raise _syntax_error(error, text) from None
+        refused = _syntax_error(error, text)
+        number = later_number(text)
+        if number is not None and (number.position or 0) < (refused.position or 0):
+            raise number from None
+        raise refused from None
     except RecursionError:
         raise too_deep() from None
     except Exception as error:
         if type(error).__name__ == "DecodeError":
             raise too_deep() from None
         raise
+    number = later_number(text)
+    if number is not None:
+        raise number
+    return tree
 
 
 def parse_argument(text: str) -> Tree:

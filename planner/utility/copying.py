@@ -17,7 +17,7 @@ from planner.errors import (
 )
 from planner.statements import records as st
 from planner.syntax.file_names import format_of
-from planner.syntax.json_format import JSON_NAME
+from planner.syntax.later_grammar import JSON_NAME
 from planner.syntax.names import qualified_name
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree

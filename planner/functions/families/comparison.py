@@ -62,13 +62,12 @@ _MOMENTS = [
 
 def _moment(symbol: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
-        plain = site.dialect.scalar_types[TIMESTAMP]
         zoned = TIMESTAMPTZ in (site.arg_types[0].oid, site.arg_types[1].oid)
         sides: list[str] = []
         for index, type in enumerate(site.arg_types):
             side = f"{{{index}}}"
             if type.oid == DATE:
-                side = f"CAST({side} AS {plain})"
+                side = site.dialect.midnight(side)
             if zoned and type.oid in (DATE, TIMESTAMP):
                 side = site.dialect.from_local_time(site.settings.timezone, side)
             sides.append(side)

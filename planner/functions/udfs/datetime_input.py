@@ -36,18 +36,18 @@ def to_timestamp(text: str, pattern: str, zone: str) -> int:
     """to_timestamp(text, pattern): the moment, as microseconds since 1970, of a wall-clock time in `zone`, or in the
     zone that its fields TZH and TZM say."""
     found = _fields_of(text, pattern)
-    wall = _assembled(found, text)
+    wall = assembled(found, text)
     if "TZH" in found or "TZM" in found:
-        return checked_micros(wall - _distance(found, text) // dt.timedelta(microseconds=1))
+        return checked_micros(wall - distance(found, text) // dt.timedelta(microseconds=1))
     return checked_micros(setting_zone(zone).micros_of_wall(wall))
 
 
 def to_date(text: str, pattern: str) -> int:
     """to_date(text, pattern), as days since 1970."""
-    return _assembled(_fields_of(text, pattern), text) // DAY_MICROS
+    return assembled(_fields_of(text, pattern), text) // DAY_MICROS
 
 
-def _distance(found: Mapping[str, int], text: str) -> dt.timedelta:
+def distance(found: Mapping[str, int], text: str) -> dt.timedelta:
     """How far east of Greenwich the zone of TZH and TZM is."""
     hours, minutes = found.get("TZH", 0), found.get("TZM", 0)
     if hours > MAX_ZONE_HOURS or minutes > 59:
@@ -74,7 +74,7 @@ def _fields_of(text: str, pattern: str) -> dict[str, int]:
             break
         field = part.partition("\0")[0]
         following = parts[number + 1] if number + 1 < len(parts) else None
-        position = _read_field(text, position, field, following is not None and following[0] == "field", found)
+        position = read_field(text, position, field, following is not None and following[0] == "field", found)
     return found
 
 
@@ -121,7 +121,8 @@ _SHORT_YEARS = {"YYY": "YYYY", "YY": "YYYY", "Y": "YYYY", "IYY": "IYYY", "IY": "
 """Fields of fewer than four digits, which stand for the year nearest to 2020, and the field that they fill."""
 
 
-def _read_field(text: str, position: int, field: str, adjacent: bool, found: dict[str, int]) -> int:
+def read_field(text: str, position: int, field: str, adjacent: bool, found: dict[str, int]) -> int:
+    """Reads a field of a template at `position` into `found`; where it ends. `adjacent`: another field follows."""
     upper = field.upper()
     if upper in ("MONTH", "MON", "DAY", "DY"):
         names = MONTHS if upper in ("MONTH", "MON") else DAYS
@@ -153,7 +154,7 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
     if upper in ("TZ", "OF"):
         raise FeatureNotSupported(f'formatting field "{field}" is only supported in to_char')
     if upper in ("TZH", "TZM"):
-        match = re.compile(r"([+-]?)(\d{1,2})" if upper == "TZH" else r"()(\d{1,2})").match(text, position)
+        match = re.compile(r"([+ -]?)([+-]?\d{1,2})" if upper == "TZH" else r"()(\d{1,2})").match(text, position)
         if match is None:
             raise _invalid_value(text[position : position + 2], field, "Value must be an integer.")
         if upper == "TZH":
@@ -163,6 +164,8 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
         found[upper] = int(match[2])
         return match.end()
     width = _WIDTHS.get(upper, 2)
+    if upper.startswith("FF") and not adjacent:
+        width = 6
     limit = r"\d{1," + str(width) + "}" if adjacent or upper in ("MS", "US") or upper.startswith("FF") else r"\d+"
     match = re.compile(r"[+-]?" + limit).match(text, position)
     if match is None:
@@ -193,7 +196,7 @@ def _year_of(found: Mapping[str, int]) -> int:
     return year + 1 if year < 0 else year
 
 
-def _assembled(found: Mapping[str, int], text: str) -> int:
+def assembled(found: Mapping[str, int], text: str) -> int:
     """The microseconds since 1970 of the wall clock that the fields say."""
     month, day = found.get("MM", 1), found.get("DD", 1)
     year = _year_of(found)

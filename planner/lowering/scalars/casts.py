@@ -422,11 +422,11 @@ _DAY_MICROS = 86_400_000_000
 _CHRONO: dict[tuple[int, int], Callable[[Context], str]] = {
     (types.DATE, types.TIMESTAMP): _midnight,
     (types.DATE, types.TIMESTAMPTZ): lambda ctx: _from_local(ctx, _midnight(ctx)),
-    (types.TIMESTAMP, types.DATE): lambda ctx: "CAST({0} AS DATE)",
+    (types.TIMESTAMP, types.DATE): lambda ctx: ctx.dialect.date_of_timestamp("{0}"),
     (types.TIMESTAMP, types.TIMESTAMPTZ): _from_local,
     (types.TIMESTAMP, types.TIME): lambda ctx: ctx.dialect.time_of_timestamp("{0}"),
     (types.TIMESTAMPTZ, types.TIMESTAMP): _to_local,
-    (types.TIMESTAMPTZ, types.DATE): lambda ctx: f"CAST({_to_local(ctx)} AS DATE)",
+    (types.TIMESTAMPTZ, types.DATE): lambda ctx: ctx.dialect.date_of_timestamp(_to_local(ctx)),
     (types.TIMESTAMPTZ, types.TIME): lambda ctx: ctx.dialect.time_of_timestamp(_to_local(ctx)),
     (types.TIME, types.INTERVAL): _time_interval,
     (types.TIME, types.TIMETZ): lambda ctx: ctx.dialect.python(

@@ -38,14 +38,17 @@ def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
             return moment
         # DuckDB adds the months, days and microseconds of one INTERVAL in that order.
         return f"({moment} {sign} ({' + '.join(parts)}))"
-    result = moment
     if present[0]:
-        result += f" {sign} make_ym_interval(0, {months})"
+        parts.append(f"{sign} make_ym_interval(0, {months})")
     if present[1]:
-        result += f" {sign} make_dt_interval({days})"
+        parts.append(f"{sign} make_dt_interval({days})")
     if present[2]:
-        result += f" {sign} {site.dialect.micros_interval(micros)}"
-    return f"({result})"
+        parts.append(f"{sign} {site.dialect.micros_interval(micros)}")
+    if not parts:
+        return moment
+    shifted = site.dialect.shifted(moment, " ".join(parts))
+    # What is infinite stays so by any interval, but not by none.
+    return shifted if isinstance(constant, Interval) else f"CASE WHEN {place} IS NOT NULL THEN {shifted} END"
 
 
 def _moment_interval(sign: str, moment: int, interval: int) -> Callable[[CallSite], str]:
@@ -53,7 +56,7 @@ def _moment_interval(sign: str, moment: int, interval: int) -> Callable[[CallSit
         place = f"{{{moment}}}"
         type = site.arg_types[moment].oid
         if type == DATE:
-            return _shifted(site, f"CAST({place} AS {site.dialect.scalar_types[TIMESTAMP]})", interval, sign)
+            return _shifted(site, site.dialect.midnight(place), interval, sign)
         if type == TIMESTAMPTZ and not is_utc(site.settings.timezone):
             constant = site.constants[interval]
             if not (isinstance(constant, Interval) and constant.months == 0 and constant.days == 0):

@@ -30,7 +30,7 @@ def _shifted(site: CallSite, micros: str) -> str:
         moment, target, sign = f"CAST({{1}} AS {plain})", plain, "+"
     else:
         moment, target, sign = "{1}", zoned, "-"
-    return f"CAST({moment} {sign} {site.dialect.micros_interval(micros)} AS {target})"
+    return f"CAST({site.dialect.shifted(moment, f'{sign} {site.dialect.micros_interval(micros)}')} AS {target})"
 
 
 def _timezone(site: CallSite) -> str | None:

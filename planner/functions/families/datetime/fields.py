@@ -297,7 +297,8 @@ def _trunc_zoned(site: CallSite, field: str) -> str:
     if field in _WITHIN_A_DAY:
         # What is taken off is taken off the moment itself: of an hour that comes twice it stays in its own.
         micros = [site.dialect.moment_micros(moment, TIMESTAMP) for moment in (wall, truncated)]
-        return f"({{1}} - {site.dialect.micros_interval(f'({micros[0]} - {micros[1]})')})"
+        shorter = f"({{1}} - {site.dialect.micros_interval(f'({micros[0]} - {micros[1]})')})"
+        return site.dialect.if_finite("{1}", shorter, "{1}")
     return moment_in(site, 2, truncated) if given else site.dialect.from_local_time(timezone, truncated)
 
 
@@ -305,19 +306,21 @@ def _trunc_moment(site: CallSite, field: str, source: str) -> str:
     if site.engine == "spark":
         target = "TIMESTAMP" if site.type.oid == TIMESTAMPTZ and source == "{1}" else "TIMESTAMP_NTZ"
         if field not in ("decade", "century", "millennium"):
-            return f"CAST(date_trunc('{field.upper()}', {source}) AS {target})"
+            whole = f"CAST(date_trunc('{field.upper()}', {source}) AS {target})"
+            return site.dialect.if_finite(source, whole, source)
         year = f"year({source})"
         start = {
             "decade": f"({year} - pmod({year}, 10))",
             "century": f"({year} - pmod({year} - 1, 100))",
             "millennium": f"({year} - pmod({year} - 1, 1000))",
         }[field]
-        return f"CAST(make_date({start}, 1, 1) AS {target})"
+        return site.dialect.if_finite(source, f"CAST(make_date({start}, 1, 1) AS {target})", source)
     if field in ("decade", "century", "millennium"):
         size, first = {"decade": (10, 0), "century": (100, 1), "millennium": (1000, 1)}[field]
         target = "TIMESTAMPTZ" if site.type.oid == TIMESTAMPTZ and source == "{1}" else "TIMESTAMP"
         since = f"((year({source}) - {first}) % {size} + {size}) % {size}"
-        return f"CAST(make_date(year({source}) - {since}, 1, 1) AS {target})"
+        first_day = f"CAST(make_date(year({source}) - {since}, 1, 1) AS {target})"
+        return site.dialect.if_finite(source, first_day, source)
     return f"date_trunc('{field}', {source})"
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from planner.errors import (
     DivisionByZero,
-    FeatureNotSupported,
+    InvalidArgumentForSqlJsonDatetimeFunction,
     InvalidParameterValue,
     InvalidSqlJsonSubscript,
     NonNumericSqlJsonItem,
@@ -34,17 +34,18 @@ from planner.errors import (
 )
 from planner.functions.udfs.numbers.numeric import divide
 from planner.functions.udfs.opaque.jsonb_layout import offset
+from planner.functions.udfs.opaque.jsonpath_moments import UNREADABLE, Moment, compared, moment_in
 from planner.functions.udfs.regex import like
 from planner.functions.udfs.table import Udf
 from planner.values.json.json_text import quote_json
 from planner.values.json.jsonpath_text import END, Item, Path, parse_jsonpath, pattern_flags, show_jsonpath
 
-Json = dict[str, "Json"] | list["Json"] | str | Decimal | bool | None
+Json = dict[str, "Json"] | list["Json"] | str | Decimal | bool | Moment | None
 Truth = bool | None
 """True, False, or None for unknown."""
 
 _EXACT = Context(prec=1000)
-_SUPPRESSED = (SqlJsonError, DivisionByZero, NumericValueOutOfRange)
+_SUPPRESSED = (SqlJsonError, DivisionByZero, NumericValueOutOfRange, *UNREADABLE)
 _ID_STEP = 10_000_000_000
 _ORDERS: Mapping[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
@@ -71,18 +72,22 @@ def type_name(value: Json) -> str:
         return "boolean"
     if isinstance(value, Decimal):
         return "number"
+    if isinstance(value, Moment):
+        return value.type_name
     return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
 
 
 class _Run:
-    """One application of a path to `root`, with the values of its variables."""
+    """One application of a path to `root`, with the values of its variables. `zone` is the session's; empty where it
+    may not be used."""
 
-    def __init__(self, path: Path, root: Json, variables: Mapping[str, Json]) -> None:
+    def __init__(self, path: Path, root: Json, variables: Mapping[str, Json], zone: str) -> None:
         self._path = path
         self._root = root
         self._variables = variables
         self._generated = 2 if variables else 1
         self._lax = path.lax
+        self._zone = zone or None
 
     def results(self) -> Iterator[Json]:
         """What the path selects."""
@@ -323,7 +328,14 @@ class _Run:
         yield from self._next(rest, Decimal(f"{number:.15g}"), at)
 
     def _datetime(self, item: Item, rest: Sequence[Item], value: Json, unwrap: bool, at: _Place) -> Iterator[Json]:
-        raise FeatureNotSupported("jsonpath item method .datetime() is not supported")
+        if unwrap and isinstance(value, list):
+            yield from self._elements(item, rest, value, at)
+            return
+        if not isinstance(value, str):
+            raise InvalidArgumentForSqlJsonDatetimeFunction(
+                "jsonpath item method .datetime() can only be applied to a string"
+            )
+        yield from self._next(rest, moment_in(value, None if item.value is None else str(item.value)), at)
 
     def _keyvalue(self, item: Item, rest: Sequence[Item], value: Json, unwrap: bool, at: _Place) -> Iterator[Json]:
         if unwrap and isinstance(value, list):
@@ -379,7 +391,7 @@ class _Run:
         is_unknown = is_found = False
         for left in lefts:
             for right in rights:
-                truth = _judged(item, left, right)
+                truth = _judged(item, left, right, self._zone)
                 if truth is None:
                     if not self._lax:
                         return None
@@ -398,7 +410,7 @@ _METHODS: Mapping[str, _Method] = {
 }  # fmt: skip
 
 
-def _judged(item: Item, left: Json, right: Json) -> Truth:
+def _judged(item: Item, left: Json, right: Json, zone: str | None) -> Truth:
     """Whether a pair of values satisfies a predicate."""
     if item.kind == "like_regex":
         pattern = item.args[1]
@@ -406,10 +418,13 @@ def _judged(item: Item, left: Json, right: Json) -> Truth:
         return like(left, str(pattern.value), pattern_flags(item)) if isinstance(left, str) else None
     if item.kind == "starts with":
         return left.startswith(right) if isinstance(left, str) and isinstance(right, str) else None
+    if isinstance(left, Moment) and isinstance(right, Moment):
+        found = compared(left, right, zone)
+        return None if found is None else _ORDERS[item.kind](found, 0)
     if type_name(left) != type_name(right):
         # What is not null can be told from null, and nothing else from another type.
         return item.kind == "!=" if left is None or right is None else None
-    if isinstance(left, (dict, list)) or isinstance(right, (dict, list)):
+    if isinstance(left, (dict, list, Moment)) or isinstance(right, (dict, list, Moment)):
         return None
     order = _ORDERS[item.kind]
     if left is None or right is None:
@@ -433,6 +448,8 @@ def _show(value: Json) -> str:
         return format(value, "f")
     if isinstance(value, str):
         return quote_json(value)
+    if isinstance(value, Moment):
+        return quote_json(value.text)
     if isinstance(value, list):
         return "[" + ", ".join(map(_show, value)) + "]"
     return "{" + ", ".join(f"{quote_json(key)}: {_show(member)}" for key, member in value.items()) + "}"
@@ -449,15 +466,15 @@ def _variables(text: str) -> Mapping[str, Json]:
     return variables
 
 
-def _run(target: str, path: str, variables: str) -> _Run:
-    return _Run(parse_jsonpath(path), _DECODER.decode(target), _variables(variables))
+def _run(target: str, path: str, variables: str, zone: str) -> _Run:
+    return _Run(parse_jsonpath(path), _DECODER.decode(target), _variables(variables), zone)
 
 
-def _found(target: str, path: str, variables: str, silent: bool) -> tuple[list[Json], bool]:
+def _found(target: str, path: str, variables: str, silent: bool, zone: str) -> tuple[list[Json], bool]:
     """(what the path selects, whether that ended in an error that `silent` leaves out)."""
     found: list[Json] = []
     try:
-        for value in _run(target, path, variables).results():
+        for value in _run(target, path, variables, zone).results():
             found.append(value)  # noqa: PERF402 - what came before an error is kept.
     except _SUPPRESSED:
         if not silent:
@@ -466,19 +483,19 @@ def _found(target: str, path: str, variables: str, silent: bool) -> tuple[list[J
     return found, False
 
 
-def exists(target: str, path: str, variables: str, silent: bool) -> bool | None:
+def exists(target: str, path: str, variables: str, silent: bool, zone: str) -> bool | None:
     """jsonb_path_exists(): NULL after an error that is left out."""
     try:
-        return _run(target, path, variables).exists()
+        return _run(target, path, variables, zone).exists()
     except _SUPPRESSED:
         if not silent:
             raise
         return None
 
 
-def match(target: str, path: str, variables: str, silent: bool) -> bool | None:
+def match(target: str, path: str, variables: str, silent: bool, zone: str) -> bool | None:
     """jsonb_path_match(): the only result, which has to be a boolean or null."""
-    found, _ = _found(target, path, variables, silent)
+    found, _ = _found(target, path, variables, silent, zone)
     if len(found) == 1 and (found[0] is None or isinstance(found[0], bool)):
         return found[0]
     if not silent:
@@ -486,19 +503,19 @@ def match(target: str, path: str, variables: str, silent: bool) -> bool | None:
     return None
 
 
-def query(target: str, path: str, variables: str, silent: bool) -> list[str]:
+def query(target: str, path: str, variables: str, silent: bool, zone: str) -> list[str]:
     """jsonb_path_query()."""
-    return [_show(value) for value in _found(target, path, variables, silent)[0]]
+    return [_show(value) for value in _found(target, path, variables, silent, zone)[0]]
 
 
-def query_array(target: str, path: str, variables: str, silent: bool) -> str:
+def query_array(target: str, path: str, variables: str, silent: bool, zone: str) -> str:
     """jsonb_path_query_array()."""
-    return _show(_found(target, path, variables, silent)[0])
+    return _show(_found(target, path, variables, silent, zone)[0])
 
 
-def query_first(target: str, path: str, variables: str, silent: bool) -> str | None:
+def query_first(target: str, path: str, variables: str, silent: bool, zone: str) -> str | None:
     """jsonb_path_query_first()."""
-    found, _ = _found(target, path, variables, silent)
+    found, _ = _found(target, path, variables, silent, zone)
     return _show(found[0]) if found else None
 
 
@@ -511,9 +528,9 @@ _T, _B = "VARCHAR", "BOOLEAN"
 
 UDFS: Mapping[str, Udf] = {
     "tg_jsonpath_in": Udf((_T,), _T, jsonpath_in),
-    "tg_jsonpath_exists": Udf((_T, _T, _T, _B), _B, exists),
-    "tg_jsonpath_match": Udf((_T, _T, _T, _B), _B, match),
-    "tg_jsonpath_query": Udf((_T, _T, _T, _B), "VARCHAR[]", query),
-    "tg_jsonpath_query_array": Udf((_T, _T, _T, _B), _T, query_array),
-    "tg_jsonpath_query_first": Udf((_T, _T, _T, _B), _T, query_first),
+    "tg_jsonpath_exists": Udf((_T, _T, _T, _B, _T), _B, exists),
+    "tg_jsonpath_match": Udf((_T, _T, _T, _B, _T), _B, match),
+    "tg_jsonpath_query": Udf((_T, _T, _T, _B, _T), "VARCHAR[]", query),
+    "tg_jsonpath_query_array": Udf((_T, _T, _T, _B, _T), _T, query_array),
+    "tg_jsonpath_query_first": Udf((_T, _T, _T, _B, _T), _T, query_first),
 }
