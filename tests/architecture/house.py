@@ -69,6 +69,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "transactions",
         "engines",
         "engines.spark",
+        "engines.spark.limits",
         "engines.spark.cluster",
         "engines.spark.databases",
         "engines.local",

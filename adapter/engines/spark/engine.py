@@ -16,13 +16,14 @@ import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-from msgspec import Struct, field
+from msgspec import Struct
 
-from adapter.admission.admission import Admission, Place
+from adapter.admission.admission import Admission
 from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
 from adapter.engines.common.estimates import workload_class
 from adapter.engines.common.lowered_queries import KnownQueries
@@ -32,6 +33,7 @@ from adapter.engines.spark.cluster.executor_writes import FileSet, WrittenSets
 from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore, file_set, store_in_folder
 from adapter.engines.spark.cluster.side_files import FolderFiles, SideFiles, StoredFiles
 from adapter.engines.spark.folder_writes import file_rows, moved, outputs_of, write_parquet, write_sets
+from adapter.engines.spark.limits.execution import Execution, goes_beyond, limit_of
 from adapter.engines.spark.plans import SparkPlans
 from adapter.engines.spark.profiles import POOL, Mode, Profile, profile_for, spark_settings
 from adapter.engines.spark.result_size import generates_rows, size_bound
@@ -43,7 +45,6 @@ from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
 from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows
-from planner.common_errors import canceled
 from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
@@ -74,19 +75,6 @@ ABANDONED_AFTER_SECONDS = 24 * 3600
 """No statement writes for longer than this without its folder changing."""
 
 _groups = itertools.count(1)
-
-
-class _Execution(Struct, eq=False):
-    """One running statement. `canceled` is set from the event loop and read by the worker thread."""
-
-    group: str
-    place: Place
-    canceled: threading.Event = field(default_factory=threading.Event)
-
-    def check(self) -> None:
-        """Raises QueryCanceled once it was cancelled."""
-        if self.canceled.is_set():
-            raise canceled()
 
 
 class SparkStopped(ObjectNotInPrerequisiteState):
@@ -140,7 +128,7 @@ class SparkEngine:
         self._known = KnownQueries("spark")
         self._kept_lock = threading.Lock()
         self._kept: tuple[Spark, SparkViews, SparkPlans] | None = None
-        self._running: dict[str, set[_Execution]] = {}
+        self._running: dict[str, set[Execution]] = {}
         self._leaving: set[asyncio.Future[None]] = set()
         self._closing = False
 
@@ -340,15 +328,16 @@ class SparkEngine:
         tables: Mapping[int, TableInput],
         params: Sequence[LiteralValue],
         context: ExecutionContext,
-    ) -> Iterator[_Execution]:
+    ) -> Iterator[Execution]:
         cores = self._admission.machine.cores
         klass = workload_class(query, tables, params, context, cores=cores, is_small=False, on_spark=True)
         # NOTE: never the same name twice on one Spark: what a cancelled group would still start is cancelled too.
         group = f"{context.token}-{next(_groups)}"
         with self._admission.place(context.token, context.user, klass) as place:
-            yield from self._registered(context, _Execution(group=group, place=place))
+            limit_kb = limit_of(context.settings)
+            yield from self._registered(context, Execution(group=group, place=place, limit_kb=limit_kb))
 
-    def _registered(self, context: ExecutionContext, execution: _Execution) -> Iterator[_Execution]:
+    def _registered(self, context: ExecutionContext, execution: Execution) -> Iterator[Execution]:
         """The one execution, known to `cancel` until the generator ends."""
         running = self._running.setdefault(context.token, set())
         running.add(execution)
@@ -368,7 +357,7 @@ class SparkEngine:
 
     async def _carry_out(
         self,
-        execution: _Execution,
+        execution: Execution,
         query: BoundQuery,
         tables: Mapping[int, TableInput],
         work: Callable[[Spark, Mapping[int, SparkScan]], T],
@@ -384,7 +373,7 @@ class SparkEngine:
         again = await self._runtime.ready()
         return await self._step(execution, lambda: work(again, scans))
 
-    async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
+    async def _step(self, execution: Execution, work: Callable[[], T]) -> T:
         """Runs `work` on a thread, once there is a slot. Who is cancelled takes nothing: what it makes is removed."""
         lanes, place = self._admission.spark, execution.place
         turn = await self._admission.turn(lanes, place)
@@ -395,6 +384,10 @@ class SparkEngine:
             late = asyncio.get_running_loop().call_later(allowed_s, self._admission.move, lanes, turn)
             task.add_done_callback(lambda _: late.cancel())
         try:
+            if execution.limit_kb is not None and await goes_beyond(execution, task, partial(self._written, execution)):
+                execution.over_limit = True
+                await self._end(execution, task)
+                raise execution.ended()
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             self._leaving.add(ending := asyncio.ensure_future(self._end(execution, task)))
@@ -402,7 +395,7 @@ class SparkEngine:
             await asyncio.wait([ending], timeout=LEFT_AFTER_SECONDS)
             raise
 
-    async def _end(self, execution: _Execution, task: asyncio.Future[Any]) -> None:
+    async def _end(self, execution: Execution, task: asyncio.Future[Any]) -> None:
         while not task.done():
             await self._cancel(execution)
             await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
@@ -421,7 +414,11 @@ class SparkEngine:
                 assert store is not None
                 store.remove(file.key for files in made.sets for file in files)
 
-    async def _cancel(self, execution: _Execution) -> None:
+    def _written(self, execution: Execution) -> Mapping[int, int]:
+        spark = self._runtime.current()
+        return {} if spark is None else spark.temporary_bytes(execution.group)
+
+    async def _cancel(self, execution: Execution) -> None:
         execution.canceled.set()
         spark = self._runtime.current()
         if spark is not None:
@@ -432,7 +429,7 @@ class SparkEngine:
     def _statement(
         self,
         spark: Spark,
-        execution: _Execution,
+        execution: Execution,
         scans: Mapping[int, SparkScan],
         query: BoundQuery,
         params: Sequence[LiteralValue],
@@ -474,7 +471,7 @@ class SparkEngine:
             raise
         except Exception as error:
             if execution.canceled.is_set():
-                raise canceled() from error
+                raise execution.ended() from error
             for rows in (extra or {}).values():
                 trouble = trouble_with(rows, error)
                 if trouble is not None:
@@ -572,7 +569,7 @@ class _Statement(Struct, frozen=True, kw_only=True):
 
     spark: Spark
     plans: SparkPlans
-    execution: _Execution
+    execution: Execution
     mode: Mode
     sql: str
     read_bytes: int

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -213,6 +213,24 @@ class Spark:
                 return
             self._reaping = True
         threading.Thread(target=self._reap, name="spark-reaper", daemon=True).start()
+
+    def temporary_bytes(self, group: str) -> Mapping[int, int]:
+        """What the stages of a job group have spilled and written for shuffles, as far as it is known; blocks. A JVM
+        that is gone writes nothing."""
+        from py4j.protocol import Py4JError
+
+        found: dict[int, int] = {}
+        try:
+            tracker, store = self.context._jsc.statusTracker(), self._scala_context.statusStore()
+            for job in tracker.getJobIdsForGroup(group):
+                info = tracker.getJobInfo(job)
+                for stage in () if info is None else info.stageIds():
+                    if tracker.getStageInfo(stage) is not None:
+                        data = store.lastStageAttempt(stage)
+                        found[int(stage)] = int(data.shuffleWriteBytes()) + int(data.diskBytesSpilled())
+        except (Py4JError, OSError) as error:
+            log.warning("spark.not_measured", group=group, reason=_first_line(error))
+        return found
 
     def stuck_tasks(self) -> int:
         """How many tasks still run whose jobs have ended; blocks."""
