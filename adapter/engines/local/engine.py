@@ -55,7 +55,7 @@ from adapter.system_catalogs.local_engine import Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
 from adapter.threads import Workers
 from planner.common_errors import canceled
-from planner.errors import ConfigurationLimitExceeded, DiskFull
+from planner.errors import ConfigurationLimitExceeded, DiskFull, OutOfMemory
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.ir.nodes import SystemScan
@@ -100,6 +100,8 @@ class _Execution(Struct, eq=False):
     canceled: bool = False
     moves: bool = False
     """Whether it is to begin anew in the heavier class."""
+    has_heavier: bool = False
+    """Whether there is a heavier class than the one that it has begun in."""
     spent_s: float = 0.0
     """What its steps have taken."""
     given: bool = False
@@ -238,6 +240,7 @@ class LocalEngine:
                             yield shape.conform(batch)
                     return
                 except _Moves:
+                    self._admission.moved += 1
                     klass = self._admission.limits[klass].heavier or klass
         finally:
             running.discard(claim)
@@ -277,6 +280,7 @@ class LocalEngine:
                     cursor=opened.database.acquire(),
                     place=place,
                     limits=self._admission.limits[klass],
+                    has_heavier=self._admission.limits[klass].heavier is not None,
                     workers=opened.workers,
                     small=all(map(is_small, plans.values())),
                 )
@@ -422,7 +426,6 @@ class LocalEngine:
         may_begin_anew = not execution.given and execution.opened.limit_kb is None
         if may_begin_anew and (lane.is_full or threads > limits.threads):
             execution.moves = True
-            self._admission.moved += 1
             self._keep(_interrupted(execution, step, None), "moving-execution")
             return
         if turn is not None:
@@ -552,6 +555,10 @@ class LocalEngine:
                 raise ConfigurationLimitExceeded(
                     f"temporary file size exceeds temp_file_limit ({limit_kb}kB)"
                 ) from error
+            begins_anew = execution.has_heavier and not execution.given and limit_kb is None
+            if begins_anew and isinstance(translated, OutOfMemory):
+                # What is there may be taken by others of its class. In the heavier one it has memory of its own.
+                raise _Moves from error
             raise translated from error
 
 

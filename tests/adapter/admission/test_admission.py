@@ -158,3 +158,25 @@ async def test_the_class_is_a_setting_of_roles_and_databases(client: Client, ser
     nightly = await connect(server, user="nightly")
     assert await nightly.value("show workload_class") == "load"
     await client.run("drop role nightly")
+
+
+AT_ONE_TIME = "select length(string_agg(md5(i::text), '')) from generate_series(1, 1000000) g(i)"
+"""A text of 32 MB: what a group is made of is not spilled."""
+
+
+async def test_what_finds_no_memory_in_its_class_begins_anew_with_memory_of_its_own(
+    server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admission = narrowed(server, monkeypatch)
+    databases = server.engines._local_engine._databases
+    little = {name: replace(limit, memory=32 << 20) for name, limit in admission.limits.items()}
+    enough = replace(little["heavy"], memory=1 << 30)
+    monkeypatch.setattr(databases, "_limits", {**little, "heavy": enough})
+    await client.run("set engine = 'local'; set workload_class = 'interactive'")
+    before = admission.moved
+    assert await client.value(AT_ONE_TIME) == 32_000_000
+    assert admission.moved == before + 1
+    await client.run("set workload_class = 'load'")
+    assert (await client.error(AT_ONE_TIME)).sqlstate == "53200"
+    assert await client.value("select 1 + count(*) from generate_series(1, 10) g") == 11
+    assert all(lane.running == 0 for lane in admission.local.values())
