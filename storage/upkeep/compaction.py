@@ -5,7 +5,9 @@ replaces them. Rows keep their ids: a rewritten part has the hidden row-id colum
 
 Deletions are folded: a row that an eligible delete part names is left out of the rewritten parts, and the delete
 part is rewritten without that row's entry. So every entry of a delete part refers to a row that some part still
-holds, and a delete part whose entries are all folded goes away.
+holds, and a delete part whose entries are all folded goes away. A part is rewritten for its deletions when it has lost
+a share of its rows: each deletion is paid for by so many rows at most, however large the part is. Until then the delete
+parts are merged with those of their size.
 
 Parts of different columns or types are never merged: a part that lacks a column says something (its rows predate
 the column, and have the column's missing value) that a NULL would not.
@@ -85,7 +87,18 @@ def deletions_due(state: ShardState) -> bool:
     """Whether it is worth reading the eligible delete parts to see what they hit."""
     deletes = eligible(state, "delete")
     rows = sum(part.rows for part in eligible(state, "insert"))
-    return len(deletes) >= MERGE_FACTOR or sum(part.rows for part in deletes) > DELETED_SHARE * rows
+    return bool(_alike(deletes)) or sum(part.rows for part in deletes) > DELETED_SHARE * rows
+
+
+def _alike(deletes: Iterable[Part]) -> list[Part]:
+    """Delete parts of one size class and the same columns that are due to be merged, the smallest first."""
+    classes: dict[tuple[int, tuple[str, ...]], list[Part]] = {}
+    for part in deletes:
+        number = sum(part.bytes >= limit for limit in SIZE_CLASSES)
+        if number < len(SIZE_CLASSES):
+            classes.setdefault((number, part.columns), []).append(part)
+    due = [key for key, members in classes.items() if len(members) >= MERGE_FACTOR]
+    return classes[min(due)] if due else []
 
 
 def plan(
@@ -111,16 +124,14 @@ def plan(
         groups.setdefault((part.fingerprint, part.columns, partition_of(part, layout)), []).append(part)
     whole_bytes = _whole_bytes(layout)
     for group in groups.values():
-        chosen = _choose(group, {i: n for i, n in hits.items() if in_vain.get(i) != n}, len(deletes), whole_bytes)
+        chosen = _choose(group, {i: n for i, n in hits.items() if in_vain.get(i) != n}, whole_bytes)
         if chosen:
             return CompactionPlan(inserts=tuple(chosen), deletes=tuple(deletes))
     mixed = next(mixed_parts(inserts, layout, undivided), None)
     if mixed is not None:
         return CompactionPlan(inserts=(mixed,), deletes=tuple(deletes))
-    # Many delete parts that hit nothing eligible are merged among themselves.
-    if len(deletes) >= MERGE_FACTOR and len({d.columns for d in deletes}) == 1:
-        return CompactionPlan(inserts=(), deletes=tuple(deletes))
-    return None
+    alike = _alike(deletes)
+    return CompactionPlan(inserts=(), deletes=tuple(alike)) if alike else None
 
 
 def _whole_bytes(layout: TableLayout | None) -> int:
@@ -151,12 +162,9 @@ def mixed_parts(
             yield part
 
 
-def _choose(group: list[Part], hits: Mapping[int, int], delete_parts: int, whole_bytes: int) -> list[Part]:
+def _choose(group: list[Part], hits: Mapping[int, int], whole_bytes: int) -> list[Part]:
     forced = [
-        part
-        for part in group
-        if part.rows <= MAX_INPUT_ROWS
-        if hits.get(part.id, 0) > DELETED_SHARE * part.rows or (delete_parts >= MERGE_FACTOR and hits.get(part.id, 0))
+        part for part in group if part.rows <= MAX_INPUT_ROWS and hits.get(part.id, 0) > DELETED_SHARE * part.rows
     ]
     chosen: dict[int, Part] = {}
     size = rows = 0
@@ -186,6 +194,15 @@ def hits_of(part: Part, ids: RowIds) -> int:
     """At least how many of the sorted `ids` are in `part` (exact unless its ids have gaps)."""
     low, high = part.row_id_bounds
     return int(np.searchsorted(ids, high, "right") - np.searchsorted(ids, low, "left"))
+
+
+def among(ids: RowIds, sorted_ids: RowIds) -> npt.NDArray[np.bool_]:
+    """Which of `ids` are in `sorted_ids`: a search in them, for sorting millions takes much longer."""
+    if not len(sorted_ids):
+        return np.zeros(len(ids), np.bool_)
+    places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    found: npt.NDArray[np.bool_] = sorted_ids[places] == ids
+    return found
 
 
 def joined(arrays: list[RowIds]) -> RowIds:
@@ -226,11 +243,11 @@ def merge(
     for table in inserts:
         ids = ids_of(table)
         seen.append(ids)
-        kept.append(table.filter(pa.array(~np.isin(ids, gone))) if len(gone) else table)
+        kept.append(table.filter(pa.array(~among(ids, gone))) if len(gone) else table)
     present = joined(seen)
     left: list[tuple[int, pa.Table]] = []
     for part, table, ids in zip(chosen.deletes, deletes, delete_ids, strict=True):
-        folded = np.isin(ids, present)
+        folded = among(ids, present)
         if folded.any():
             left.append((part.id, table.filter(pa.array(~folded))))
     # NOTE: were there as many pieces as parts, they might be merged again, and so for ever. Those of one partition say

@@ -178,7 +178,7 @@ async def _fold_into(parts: PartStore, shard: ShardId, part: Part, deletes: list
     folded: list[RowIds] = []
     async for piece in parts.pieces(part, [ROW_ID, *part.columns]):
         ids = compaction.ids_of(piece)
-        hit = np.isin(ids, deleted)
+        hit = compaction.among(ids, deleted)
         folded.append(ids[hit])
         await output.write(piece.filter(pa.array(~hit)))
     await output.flush()
@@ -194,7 +194,7 @@ async def _drop_entries(parts: PartStore, shard: ShardId, part: Part, gone: RowI
     output = _Output(parts, shard, part, added)
     dropped = 0
     async for piece in parts.pieces(part, [ROW_ID, *part.columns]):
-        hit = np.isin(compaction.ids_of(piece), gone)
+        hit = compaction.among(compaction.ids_of(piece), gone)
         dropped += int(hit.sum())
         await output.write(piece.filter(pa.array(~hit)))
     await output.flush()
