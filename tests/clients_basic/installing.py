@@ -16,7 +16,7 @@ from tests.support.server import ROOT
 
 LOCKS = Path(__file__).parent / "locks"
 _UV = ROOT / ".venv" / "bin" / "uv"
-_INSTALL_S = 900.0
+_INSTALL_S, _BUILD_S = 900.0, 3600.0
 
 
 def python_packages(name: str) -> Path:
@@ -66,6 +66,26 @@ def go_program(name: str) -> Path:
         run_tool("go", "build", "-o", folder / "client", ".", cwd=project, timeout_s=_INSTALL_S)
 
     return _installed(name, sorted(project.iterdir()), fill)
+
+
+def rust_program(name: str) -> Path:
+    """The program that `projects/NAME` builds, in a folder as `client`. `Cargo.pins` is its lock file without the lines
+    that say where each package is from: those are from one that is made here."""
+    project = PROJECTS / name
+
+    def fill(folder: Path) -> None:
+        shutil.copytree(project, folder / "source")
+        lock = folder / "source" / "Cargo.lock"
+        run_tool("cargo", "generate-lockfile", "--quiet", cwd=folder / "source", timeout_s=_INSTALL_S)
+        origin = next(line for line in lock.read_text(encoding="utf-8").splitlines() if line.startswith("source = "))
+        pins = (project / "Cargo.pins").read_text(encoding="utf-8")
+        lock.write_text(pins.replace("\nchecksum = ", f"\n{origin}\nchecksum = "), encoding="utf-8")
+        command = ("cargo", "build", "--quiet", "--locked", "--target-dir", folder / "target")
+        run_tool(*command, cwd=folder / "source", timeout_s=_BUILD_S)
+        shutil.copy(folder / "target" / "debug" / "client", folder / "client")
+        shutil.rmtree(folder / "target")
+
+    return _installed(name, sorted(path for path in project.rglob("*") if path.is_file()), fill)
 
 
 def maven_jars(name: str) -> Path:

@@ -325,10 +325,29 @@ class Session {
     }
 
     static SessionFactory factory(String action) {
-        return new MetadataSources(new StandardServiceRegistryBuilder().applySettings(Map.of(
+        return factory(action, null);
+    }
+
+    static SessionFactory factory(String action, String isolation) {
+        Map<String, Object> settings = new HashMap<>(Map.of(
             "hibernate.connection.url", url, "hibernate.connection.username", "postgres", "hibernate.hbm2ddl.auto", action,
-            "hibernate.jdbc.batch_size", "20", "hibernate.connection.pool_size", "4")).build())
+            "hibernate.jdbc.batch_size", "20", "hibernate.connection.pool_size", "4"));
+        if (isolation != null) settings.put("hibernate.connection.isolation", isolation);
+        return new MetadataSources(new StandardServiceRegistryBuilder().applySettings(settings).build())
             .addAnnotatedClass(Author.class).addAnnotatedClass(Book.class).buildMetadata().buildSessionFactory();
+    }
+
+    /** Changes a book that another session has changed since it was read. */
+    static void stale(SessionFactory factory) {
+        factory.inTransaction(session -> {
+            String query = "from Book where title = 'title 7'";
+            Book one = session.createSelectionQuery(query, Book.class).getSingleResult();
+            factory.inTransaction(other -> {
+                Book same = other.createSelectionQuery(query, Book.class).getSingleResult();
+                same.price = same.price.add(BigDecimal.TEN);
+            });
+            one.price = new BigDecimal(71);
+        });
     }
 
     static void mapping() throws Exception {
@@ -371,11 +390,16 @@ class Session {
                 session.persist(other);
             }));
             refused(() -> factory.inTransaction(session -> session.persist(new Book(session.find(Author.class, id), "x".repeat(101), "1"))));
-            refused(() -> factory.inTransaction(session -> {
-                Book one = session.createSelectionQuery("from Book where title = 'title 7'", Book.class).getSingleResult();
-                factory.inTransaction(other -> other.createSelectionQuery("from Book where title = 'title 7'", Book.class).getSingleResult().price = new BigDecimal(70));
-                one.price = new BigDecimal(71);
-            }));
+            // As PostgreSQL says it where READ COMMITTED is asked for; which SQLSTATE it is otherwise is the server's default.
+            try (SessionFactory committed = factory("validate", "2")) {
+                refused(() -> stale(committed));
+            }
+            try {
+                stale(factory);
+                throw new AssertionError("it should have failed");
+            } catch (OptimisticLockException error) {
+                show("a stale book");
+            }
             factory.inTransaction(session -> {
                 show(session.createQuery("select count(*) from Book", Long.class).getSingleResult(), session.createQuery("select b.price from Book b where b.title = 'title 7'", BigDecimal.class).getSingleResult());
                 session.remove(session.find(Author.class, id));
@@ -417,7 +441,7 @@ class Session {
         }
         told.forEach(Session::show);
         try (Connection db = DriverManager.getConnection(url, "postgres", "")) {
-            for (String query : List.of("SELECT id, author, exectype, orderexecuted, md5sum, tag FROM databasechangelog ORDER BY orderexecuted", "SELECT locked FROM databasechangeloglock", "SELECT * FROM shop.item ORDER BY id", "SELECT * FROM shop.dear")) {
+            for (String query : List.of("SELECT id, author, exectype, orderexecuted, md5sum, tag FROM databasechangelog ORDER BY orderexecuted", "SELECT locked FROM databasechangeloglock", "SELECT * FROM shop.item ORDER BY id", "SELECT * FROM shop.dear ORDER BY id")) {
                 ResultSet rows = db.createStatement().executeQuery(query);
                 while (rows.next()) {
                     List<Object> values = new ArrayList<>();
