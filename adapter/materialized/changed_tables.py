@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -36,6 +37,11 @@ class ChangedTable(Struct, frozen=True, kw_only=True):
     before: Relation
     since: Csn
     rows: pa.Table
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether any of its rows went."""
+        return bool(pc.any(pc.less(self.rows.column(f"c{WEIGHT_ATTNUM}"), 0)).as_py())
 
 
 def changed_table(table: Relation, number: int, since: Csn, rows: pa.Table) -> ChangedTable:

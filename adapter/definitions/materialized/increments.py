@@ -34,8 +34,8 @@ from adapter.materialized.views_read import are_of, common_moment, exact_views, 
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.read import execution_context
 from adapter.transactions.snapshots import resolve
-from planner.definitions.maintained.differences import increment_text
-from planner.definitions.maintained.increments import change_of, names_in
+from planner.definitions.maintained.differences import change_text, increment_text, replacing_text
+from planner.definitions.maintained.increments import Change, change_of, names_in
 from planner.definitions.maintained.sums import sums_of
 from planner.definitions.mutability import is_reproducible
 from planner.errors import DataException
@@ -112,8 +112,8 @@ async def changed_rows(
         batches: list[Any] | None = []
         if changed:
             names = {name: table.oid for name, table in read.items()}
-            found = await _plan(running, catalog, view, plan.query, names, changed)
-            batches = None if found is None else await _read(running, found, list(read.values()), changed, span)
+            inside = _Reading(running, catalog, view, plan.query, names, list(read.values()), changed, span)
+            batches = await _worked_out(inside)
     except (AsOfNotReadable, UnknownShard):
         return None
     except DataException:
@@ -149,6 +149,20 @@ async def _span(
     return _Span(after=last.frontier, until=until, views_after=began, views_until=snapshot.csn)
 
 
+class _Reading(Struct, frozen=True):
+    """What the change of a view is worked out from: the view with the `query` that it is, the tables that this reads
+    (by name, and as they are), and what has `changed` of them in the `span`."""
+
+    running: Running
+    catalog: CatalogSnapshot
+    view: Relation
+    query: BoundQuery
+    names: Mapping[tuple[str, str], int]
+    read: Sequence[Relation]
+    changed: Sequence[ChangedTable]
+    span: _Span
+
+
 class _Known(Struct, frozen=True, kw_only=True):
     """The plan of a view's change in `catalog`, None when there is none."""
 
@@ -156,22 +170,80 @@ class _Known(Struct, frozen=True, kw_only=True):
     plan: Plan | None
 
 
-_plans: BoundedMap[tuple[int, tuple[int, ...]], _Known] = BoundedMap(max_entries=1000)
-"""By view and the tables that have changed. Planning takes longer than a small change."""
+_plans: BoundedMap[tuple[int, tuple[int, ...], str], _Known] = BoundedMap(max_entries=1000)
+"""By view, the tables that have changed, and the form. Planning takes longer than a small change."""
 
 
-async def _plan(
-    running: Running,
-    catalog: CatalogSnapshot,
-    view: Relation,
-    query: BoundQuery,
-    names: Mapping[tuple[str, str], int],
-    changed: Sequence[ChangedTable],
-) -> Plan | None:
-    """The plan of the view's change when these tables have changed; None when that has to be computed anew."""
+async def _worked_out(reading: _Reading) -> list[Any] | None:
+    """The batches of `Increment`; None when the change has to be computed anew.
+
+    A statement takes the engine as long as its text is long, whatever it reads. So few changes are worked out in a
+    short form where there is one: groups are found by their keys and *replaced*; rows that only *came* are paired with
+    nothing. The *whole* form pairs what came and went, and finds what went among the stored rows.
+    """
+    if sum(each.rows.num_rows for each in reading.changed) <= FEW_CHANGES:
+        found = await _plan(reading, "replaced")
+        if found is not None:
+            batches = await _read(reading, found)
+            return None if batches is None else replaced_rows(batches, len(reading.view.live_columns()))
+        if not any(each.has_gone for each in reading.changed):
+            found = await _plan(reading, "came")
+            batches = None if found is None else await _read(reading, found)
+            came = None if batches is None else _came(batches)
+            if came is not None:
+                return came
+    found = await _plan(reading, "whole")
+    batches = None if found is None else await _read(reading, found)
+    for batch in batches or ():
+        added, ids = batch.column(0), batch.column(1)
+        if pc.any(pc.and_(pc.invert(added), pc.is_null(ids))).as_py():
+            # A row that went is not among the stored ones.
+            return None
+    return batches
+
+
+def _came(batches: Sequence[Any]) -> list[Any] | None:
+    """The batches of `Increment` for rows with their weights behind; None when some of them went."""
+    found = []
+    for batch in batches:
+        *values, weights = batch.columns
+        if pc.any(pc.less(weights, 0)).as_py():
+            return None
+        found.append(_as_batch(pa.repeat(True, len(weights)), pa.nulls(len(weights), pa.int64()), values))
+    return found
+
+
+def replaced_rows(batches: Sequence[Any], width: int) -> list[Any]:
+    """The batches of `Increment` for those of `planner.definitions.maintained.increments.Change.replacing`, of a view
+    of `width` columns: stored rows that go, and the ones in their places, unless they are the same."""
+    found = []
+    for batch in batches:
+        ids, old, new = batch.column(0), batch.columns[1 : 1 + width], batch.columns[1 + width : 1 + 2 * width]
+        # Not by what their types hold for equal: 1.0 and 1.00 are different rows to whom reads them.
+        before, after = ([map(repr, column.to_pylist()) for column in side] for side in (old, new))
+        same = pa.array([a == b for a, b in zip(zip(*before, strict=True), zip(*after, strict=True), strict=True)])
+        stays = batch.column(1 + 2 * width)
+        other = pc.invert(pc.and_(pc.and_(same, stays), pc.is_valid(ids)))
+        gone, come = pc.and_(pc.is_valid(ids), other), pc.and_(stays, other)
+        went = ids.filter(gone)
+        found.append(_as_batch(pa.repeat(False, len(went)), went, [column.filter(gone) for column in old]))
+        rows = [column.filter(come) for column in new]
+        found.append(_as_batch(pa.repeat(True, len(rows[0])), pa.nulls(len(rows[0]), pa.int64()), rows))
+    return [batch for batch in found if batch.num_rows]
+
+
+def _as_batch(added: Any, ids: Any, values: Sequence[Any]) -> Any:
+    arrays = [added, ids, *values]
+    return pa.RecordBatch.from_arrays(arrays, [f"c{number}" for number in range(1, len(arrays) + 1)])
+
+
+async def _plan(reading: _Reading, form: str) -> Plan | None:
+    """The plan of the view's change in a form (`_worked_out`); None when it has no such form."""
+    running, catalog, view, query = reading.running, reading.catalog, reading.view, reading.query
+    names, changed = reading.names, reading.changed
     # Of views that are refreshed on commit the stored rows are read, whichever moment they are of.
     own = replace(running.session.bind_context(catalog), expanded=frozenset())
-    key = view.oid, tuple(each.table.oid for each in changed)
+    key = view.oid, tuple(each.table.oid for each in changed), form
     known = _plans.get(key)
     if known is None or known.catalog is not catalog:
         if running.session.expanded:
@@ -184,13 +256,24 @@ async def _plan(
         if change is None:
             change = change_of(view.definition or "", query, names, oids)
         plan: Plan | None = None
-        if change is not None:
+        text = None if change is None else _text(change, view, _schema_of(catalog, view), form)
+        if text is not None:
             context = replace(own, catalog=with_changed(catalog, changed), numbered=view.oid)
-            (parsed,) = split_and_parse(increment_text(view, _schema_of(catalog, view), change))
+            (parsed,) = split_and_parse(text)
             plan = await running.services.plans.aside(make_plan, parsed, context, ())
         known = _Known(catalog=catalog, plan=plan)
         _plans.put(key, known)
     return known.plan
+
+
+def _text(change: Change, view: Relation, schema: str, form: str) -> str | None:
+    match form:
+        case "replaced":
+            return replacing_text(change)
+        case "came":
+            return change_text(change)
+        case _:
+            return increment_text(view, schema, change)
 
 
 def _schema_of(catalog: CatalogSnapshot, relation: Relation) -> str:
@@ -227,11 +310,10 @@ async def _delta(running: Running, table: Relation, changes: ShardChanges) -> pa
     return await delta_rows(env, table, changes.inserts, changes.deletes)
 
 
-async def _read(
-    running: Running, plan: Plan, read: Sequence[Relation], changed: Sequence[ChangedTable], span: _Span
-) -> list[Any] | None:
-    """The rows of `plan`, which reads `read`; None when a row that went is not among the stored ones."""
+async def _read(reading: _Reading, plan: Plan) -> list[Any] | None:
+    """The rows of `plan`; None when the engine cannot run it."""
     assert plan.query is not None
+    running, span = reading.running, reading.span
     local = running.engines.local
     if not local.knows(plan.query):
         # Whether an engine can run it is seen by making its text of it.
@@ -241,23 +323,17 @@ async def _read(
     scanned = frozenset(template.relation_oid for template in plan.templates)
     env = running.services.env
     past: dict[int, TableInput] = {}
-    for table in read:
+    for table in reading.read:
         assert table.shard is not None
         if not is_exact(table) and await has_changed(env, table.shard, span.until, span.views_until):
             past[table.oid] = await as_it_was(env, table, table.shard, span.until)
     resolved = await resolve(
         env, running.transaction, plan.catalog, scanned, plan.templates, running.params, record=False, past=past
     )
-    tables = {**resolved.inputs, **await inputs_of_changed(env, changed)}
-    batches: list[Any] = []
+    tables = {**resolved.inputs, **await inputs_of_changed(env, reading.changed)}
     stream: Any = local.execute(plan.query, tables, (), execution_context(running, plan.catalog))
     async with aclosing(stream) as rows:
-        async for batch in rows:
-            added, ids = batch.column(0), batch.column(1)
-            if pc.any(pc.and_(pc.invert(added), pc.is_null(ids))).as_py():
-                return None
-            batches.append(batch)
-    return batches
+        return [batch async for batch in rows]
 
 
 def as_stored(view: Relation, values: Sequence[Any]) -> pa.Table:

@@ -94,6 +94,14 @@ def change_text(change: Change) -> str:
     return f"WITH {steps} {change.text}" if steps else change.text
 
 
+def replacing_text(change: Change) -> str | None:
+    """SQL for `Change.replacing`; the view is read with its row ids, as in `increment_text`."""
+    if change.replacing is None:
+        return None
+    steps = ", ".join(f"{quote_identifier(step)} AS ({text})" for step, text in change.steps)
+    return f"WITH {steps} {change.replacing}" if steps else change.replacing
+
+
 def _alike(left: str, right: str, columns: int) -> str:
     """That two rows are the same."""
     return " AND ".join(f"{left}.i{n} IS NOT DISTINCT FROM {right}.i{n}" for n in range(1, columns + 1))

@@ -50,10 +50,12 @@ def before_name(oid: int) -> str:
 
 class Change(Struct, frozen=True, kw_only=True):
     """`text` gives the rows (as many columns as the view has) and their weight behind; `steps` are common tables that
-    it reads, by name."""
+    it reads, by name. `replacing`, where the stored rows are found by what has changed: the row id of a stored row
+    (NULL: there is none yet), its columns, those of the row in its place, and whether there is one."""
 
     text: str
     steps: tuple[tuple[str, str], ...] = ()
+    replacing: str | None = None
 
 
 Tables = Mapping[tuple[str, str], int]

@@ -195,8 +195,9 @@ def _change(
     for number, argument in enumerate(arguments):
         sums.append(f"sum(CASE WHEN a{number} IS NOT NULL THEN {weight} ELSE 0 END) AS c{number}")
         if argument in wide:
-            # So that nothing overflows that the sum itself would hold.
-            cast = "bigint" if wide[argument] == t.INT8 else "numeric"
+            # NOTE: of type bigint, as the column is, so that nothing has to be made one of a numeric. A row that went
+            # with the least integer of all overflows, and then the view is computed anew.
+            cast = "integer" if wide[argument] == t.INT8 else "numeric"
             sums.append(f"sum({weight} * a{number}::{cast}) AS s{number}")
     groups = (
         f"SELECT {', '.join((*names, *sums))} FROM ({' UNION ALL '.join(terms)}) AS under GROUP BY {', '.join(names)}"
@@ -232,4 +233,10 @@ def _change(
         f"SELECT {', '.join(typed)}, 1 FROM {group} AS d LEFT JOIN {view_name} AS v ON {match} "
         f"WHERE coalesce({rows}, 0) + d.rows > 0"
     )
-    return Change(text=text, steps=((GROUPS, groups),))
+    stays = f"coalesce({rows}, 0) + d.rows > 0"
+    new = [f"CASE WHEN {stays} THEN {value} ELSE {old} END" for value, old in zip(typed, stored, strict=True)]
+    replacing = (
+        f"SELECT v._row_id, {', '.join(stored)}, {', '.join(new)}, {stays} "
+        f"FROM {group} AS d LEFT JOIN {view_name} AS v ON {match}"
+    )
+    return Change(text=text, steps=((GROUPS, groups),), replacing=replacing)
