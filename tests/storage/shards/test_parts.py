@@ -233,3 +233,21 @@ def test_what_is_no_column_of_a_table_has_no_field_id(name: str) -> None:
     assert column_id(name) is None
     file = pq.ParquetFile(pa.BufferReader(encode_parquet(table)))
     assert [field.metadata for field in file.schema_arrow] == [None, None]
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_the_end_of_a_day_needs_no_format_of_its_own(rows: int) -> None:
+    """24:00:00 is stored as the count of its microseconds, like all times of day: in files, inline and in statistics.
+    Servers that did not take it as a value yet read it as what it is, and know by the statistics where it is."""
+    day = 86_400_000_000
+    table = pa.table({"c1": pa.array([0, day] * rows, pa.int64()).cast(pa.time64("us"))})
+    part, data = file_part("insert", table, "shard/part")
+    held = pq.read_table(pa.BufferReader(data)).column("c1")
+    assert held.type == pa.time64("us")
+    assert {value.value for value in held} == {0, day}
+    footer = parquet_stats(pq.read_metadata(pa.BufferReader(data)))
+    for stats in (part.stats["c1"], inline_part("insert", table).stats["c1"], footer["c1"]):
+        assert (stats.domain, stats.min, stats.max) == ("int", 0, day)
+    late = datetime.time(23, 59, 59, 999999)
+    assert part_may_match(part, "c1", ">", late)
+    assert not part_may_match(part, "c1", "<", datetime.time(0))
