@@ -5,12 +5,15 @@ Source: common/hashfn.c (Bob Jenkins' lookup3, in the byte order of little-endia
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import struct
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 
-from planner.functions.udfs.table import Udf
+from planner.functions.udfs.table import INTERVAL, Udf
+from planner.values.opaque.timetz import fields_of
 
 _MASK = 0xFFFFFFFF
 _START = 0x9E3779B9 + 3923095
@@ -121,7 +124,92 @@ def hash_float8_extended(value: float, seed: int) -> int:
     return seed if value == 0 else hash_bytes_extended(_float_bytes(value), seed)
 
 
+def _numeric_digits(text: str) -> tuple[bytes, int]:
+    """What hash_numeric() hashes: the digits of base 10,000 without zeros at either end, and the power of the first."""
+    _, decimals, exponent = Decimal(text).as_tuple()
+    assert isinstance(exponent, int)
+    shift = exponent % 4
+    number = int("".join(map(str, decimals))) * 10**shift
+    digits: list[int] = []
+    while number:
+        number, digit = divmod(number, 10_000)
+        digits.append(digit)
+    weight = (exponent - shift) // 4 + len(digits) - 1
+    while digits and not digits[0]:
+        digits.pop(0)
+    return b"".join(digit.to_bytes(2, "little") for digit in reversed(digits)), weight
+
+
+def hash_numeric(text: str) -> int:
+    """hash_numeric(), of the text of a numeric: whatever its scale."""
+    if not Decimal(text).is_finite():
+        return 0
+    digits, weight = _numeric_digits(text)
+    return hash_bytes(digits) ^ weight if digits else -1
+
+
+def hash_numeric_extended(text: str, seed: int) -> int:
+    """hash_numeric_extended()."""
+    if not Decimal(text).is_finite():
+        return seed
+    digits, weight = _numeric_digits(text)
+    if digits:
+        return hash_bytes_extended(digits, seed) ^ weight
+    return _signed(seed - 1)
+
+
+def hash_timetz(text: str) -> int:
+    """timetz_hash(): of the clock and of the zone, in seconds west of Greenwich."""
+    micros, east = fields_of(text)
+    return hash_int8(micros) ^ _as_int4(_of_uint32(-east, 0))
+
+
+def hash_timetz_extended(text: str, seed: int) -> int:
+    """timetz_hash_extended()."""
+    micros, east = fields_of(text)
+    return hash_int8_extended(micros, seed) ^ _as_int8(_of_uint32(-east, seed))
+
+
+def _interval_span(interval: Mapping[str, int]) -> int:
+    """The length of an interval of months of 30 days, as an int8 that wraps around (interval_cmp_value)."""
+    return _signed((interval["months"] * 30 + interval["days"]) * 86_400_000_000 + interval["micros"])
+
+
+def _signed(value: int) -> int:
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _address_bytes(text: str) -> bytes:
+    """An inet as it is hashed: family, bits of the mask, address."""
+    found = ipaddress.ip_interface(text)
+    return bytes((2 if found.version == 4 else 3, found.network.prefixlen)) + found.ip.packed
+
+
+def _of_data(read: Callable[[str], bytes]) -> tuple[Udf, Udf]:
+    """The hash of the bytes that `read` makes of a value's text, and the one with a seed."""
+    return (
+        Udf(("VARCHAR",), "INTEGER", lambda text: hash_bytes(read(text))),
+        Udf(("VARCHAR", "BIGINT"), "BIGINT", lambda text, seed: hash_bytes_extended(read(text), seed)),
+    )
+
+
+_INET, _INET_EXTENDED = _of_data(_address_bytes)
+_MAC, _MAC_EXTENDED = _of_data(lambda text: bytes.fromhex(text.replace(":", "")))
+
 UDFS: Mapping[str, Udf] = {
+    "tg_hash_inet": _INET,
+    "tg_hash_inet_extended": _INET_EXTENDED,
+    "tg_hash_mac": _MAC,
+    "tg_hash_mac_extended": _MAC_EXTENDED,
+    "tg_hash_numeric": Udf(("VARCHAR",), "INTEGER", hash_numeric),
+    "tg_hash_numeric_extended": Udf(("VARCHAR", "BIGINT"), "BIGINT", hash_numeric_extended),
+    "tg_hash_timetz": Udf(("VARCHAR",), "INTEGER", hash_timetz),
+    "tg_hash_timetz_extended": Udf(("VARCHAR", "BIGINT"), "BIGINT", hash_timetz_extended),
+    "tg_hash_interval": Udf((INTERVAL,), "INTEGER", lambda interval: hash_int8(_interval_span(interval))),
+    "tg_hash_interval_extended": Udf(
+        (INTERVAL, "BIGINT"), "BIGINT", lambda interval, seed: hash_int8_extended(_interval_span(interval), seed)
+    ),
     "tg_hash_text": Udf(("VARCHAR",), "INTEGER", lambda text: hash_bytes(text.encode())),
     "tg_hash_text_extended": Udf(
         ("VARCHAR", "BIGINT"), "BIGINT", lambda text, seed: hash_bytes_extended(text.encode(), seed)
