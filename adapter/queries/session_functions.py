@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from adapter.access.membership import is_superuser
 from adapter.access.signals import require_signal
@@ -47,6 +47,9 @@ MAX_CHANNEL_BYTES = 63
 _LOOK_AGAIN_S = 0.1
 """How often it is looked whether a session that was terminated has ended."""
 MAX_PAYLOAD_BYTES = 7999
+
+if TYPE_CHECKING:
+    from planner.lowering.fragments.decided import Decided
 
 _T = TypeVar("_T")
 
@@ -102,7 +105,10 @@ def _constant(running: Running, arg: ir.Scalar) -> tuple[bool, Any]:
 
 
 async def carry_out_calls(running: Running, node: _T) -> _T:
-    """`node` with each acting call in it carried out, and each setting in it read, in the order in which they stand."""
+    """`node` with each acting call in it carried out, and each setting in it read, in the order in which they stand.
+    Not those of an AND or OR that a constant decides, which PostgreSQL folds away while it plans."""
+    known: Decided = {}
+    node = transform(node, lambda inner: _decided(inner, known))
     found: list[ir.Call | ir.SessionValue] = []
 
     def note(inner: object) -> object | None:
@@ -124,6 +130,16 @@ async def carry_out_calls(running: Running, node: _T) -> _T:
         else:
             results[id(each)] = ir.Literal(value=await _carry_out(running, each), type=each.type)
     return transform(node, lambda inner: results.get(id(inner)))
+
+
+def _decided(node: object, known: Decided) -> ir.Scalar | None:
+    if not isinstance(node, ir.BoolOp) or not has_acting_calls(node):
+        return None
+    # A server that starts does not load the lowering.
+    from planner.lowering.fragments.decided import folded
+
+    result = folded(node, known)
+    return None if result is node else result
 
 
 def _refuse_conditional(node: object) -> None:

@@ -291,7 +291,8 @@ def _start_spark() -> Any:
 
 SPARK_SETTINGS = {
     "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", "spark.sql.timeType.enabled": "true",
+    "spark.sql.datetime.java8API.enabled": "true", "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true", "spark.sql.timeType.enabled": "true",
     "spark.sql.caseSensitive": "true", "spark.driver.memory": "1g", "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false", "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true", "spark.sql.pyspark.jvmStacktrace.enabled": "false",

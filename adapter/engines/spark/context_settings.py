@@ -65,6 +65,9 @@ def context_settings(
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        # Filters that are pushed into files would take a timestamp through the Julian calendar, where -infinity has no
+        # place.
+        "spark.sql.datetime.java8API.enabled": "true",
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import is_volatile, walk
 from planner.types.signature import COMPARISONS
 
 _HARMLESS = (
@@ -58,5 +58,7 @@ def _folded(expr: ir.BoolOp, known: Decided) -> ir.Scalar:
 
 
 def _is_constant(expr: ir.Scalar) -> bool:
-    """Whether an expression is made of constants and functions of them alone."""
-    return all(isinstance(part, (ir.Literal, ir.Call, ir.Cast, ir.BoolOp, ir.IsNull)) for part in walk(expr))
+    """Whether an expression is made of constants and functions of them alone, which give the same each time."""
+    return not is_volatile(expr) and all(
+        isinstance(part, (ir.Literal, ir.Call, ir.Cast, ir.BoolOp, ir.IsNull)) for part in walk(expr)
+    )
