@@ -84,21 +84,46 @@ def wholly_deleted(state: ShardState) -> tuple[int, ...]:
 
 
 def deletions_due(state: ShardState) -> bool:
-    """Whether it is worth reading the eligible delete parts to see what they hit."""
+    """Whether it is worth reading all eligible delete parts to see what they hit: they name a share of the rows, or are
+    about to be merged. What is merged has to be of some size beside the rest, which would be read each time else."""
     deletes = eligible(state, "delete")
     rows = sum(part.rows for part in eligible(state, "insert"))
-    return bool(_alike(deletes)) or sum(part.rows for part in deletes) > DELETED_SHARE * rows
+    if sum(part.rows for part in deletes) > DELETED_SHARE * rows:
+        return True
+    merged = sum(part.bytes for part in deletes_alike(deletes))
+    return 0 < sum(part.bytes for part in deletes) <= MERGE_FACTOR * merged
 
 
-def _alike(deletes: Iterable[Part]) -> list[Part]:
-    """Delete parts of one size class and the same columns that are due to be merged, the smallest first."""
+def deletes_alike(deletes: Iterable[Part]) -> list[Part]:
+    """Delete parts of one size class and the same columns that are due to be merged, of the smallest such class; no
+    more than are read at once."""
     classes: dict[tuple[int, tuple[str, ...]], list[Part]] = {}
     for part in deletes:
         number = sum(part.bytes >= limit for limit in SIZE_CLASSES)
         if number < len(SIZE_CLASSES):
             classes.setdefault((number, part.columns), []).append(part)
     due = [key for key, members in classes.items() if len(members) >= MERGE_FACTOR]
-    return classes[min(due)] if due else []
+    found = list(read_at_once(classes[min(due)])) if due else []
+    return found if len(found) > 1 else []
+
+
+def deletes_to_read(state: ShardState) -> list[Part]:
+    """The delete parts that `plan` wants to know the row ids of; those that are to be merged first."""
+    deletes = eligible(state, "delete")
+    alike = deletes_alike(deletes)
+    if not deletions_due(state):
+        return alike
+    merged = {part.id for part in alike}
+    return list(read_at_once([*alike, *(part for part in deletes if part.id not in merged)]))
+
+
+def read_at_once(deletes: Iterable[Part]) -> Iterator[Part]:
+    """Those of `deletes` whose entries are looked at together."""
+    entries = size = 0
+    for part in deletes:
+        if entries + part.rows <= MAX_DELETED_ROWS and size + part.bytes <= MAX_INPUT_BYTES:
+            entries, size = entries + part.rows, size + part.bytes
+            yield part
 
 
 def plan(
@@ -111,7 +136,7 @@ def plan(
     """What to compact next; None when nothing is due. `layout` is that of the shard, `undivided` the parts that it was
     tried in vain to divide by partition.
 
-    `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. `in_vain`
+    `deleted` has the row ids of delete parts by part id: those of `deletes_to_read`. `in_vain`
     has parts that were rewritten for nothing, each with the number of deletions that seemed to hit it (a part whose ids
     have gaps may span deleted ids of other parts without holding one): it is left alone while the number is the same.
     """
@@ -130,8 +155,10 @@ def plan(
     mixed = next(mixed_parts(inserts, layout, undivided), None)
     if mixed is not None:
         return CompactionPlan(inserts=(mixed,), deletes=tuple(deletes))
-    alike = _alike(deletes)
-    return CompactionPlan(inserts=(), deletes=tuple(alike)) if alike else None
+    alike = deletes_alike(eligible(state, "delete"))
+    if alike and all(part.id in deleted for part in alike):
+        return CompactionPlan(inserts=(), deletes=tuple(alike))
+    return None
 
 
 def _whole_bytes(layout: TableLayout | None) -> int:

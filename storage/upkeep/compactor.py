@@ -137,18 +137,13 @@ class Compactor:
         read = self._parts.read
         deleted: dict[int, compaction.RowIds] = {}
         small: dict[int, pa.Table] = {}
-        if compaction.deletions_due(state):
-            entries = size = 0
-            for part in compaction.eligible(state, "delete"):
-                if entries + part.rows > compaction.MAX_DELETED_ROWS or size + part.bytes > compaction.MAX_INPUT_BYTES:
-                    continue
-                entries, size = entries + part.rows, size + part.bytes
-                if part.inline is None:
-                    table = await read(part, [ROW_ID])
-                else:
-                    # Read once: there are many of them.
-                    table = small[part.id] = await read(part, keep=False)
-                deleted[part.id] = np.asarray(table.column(ROW_ID).combine_chunks())
+        for part in compaction.deletes_to_read(state):
+            if part.inline is None:
+                table = await read(part, [ROW_ID])
+            else:
+                # Read once: there are many of them.
+                table = small[part.id] = await read(part, keep=False)
+            deleted[part.id] = np.asarray(table.column(ROW_ID).combine_chunks())
         in_vain = self._merged_in_vain.setdefault(handle.shard, {})
         layout = self.layout_of(handle.shard)
         undivided = self._undivided_of(handle.shard, layout)

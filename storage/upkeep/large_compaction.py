@@ -87,21 +87,18 @@ class _Output(Struct):
         )
 
 
-def large_deletes(state: ShardState) -> tuple[Part, ...]:
-    """The eligible delete parts that `compaction` does not read whole."""
-    return tuple(part for part in compaction.eligible(state, "delete") if is_large_delete(part))
-
-
-def is_large_delete(part: Part) -> bool:
-    """Whether a delete part is too large to be read whole."""
-    return part.rows > compaction.MAX_DELETED_ROWS or part.bytes > compaction.MAX_INPUT_BYTES
+def has_more_deletes(state: ShardState) -> bool:
+    """Whether there are more eligible delete parts than `compaction` looks at, or larger ones: what it counts of the
+    rows that a part has lost may be too few."""
+    deletes = compaction.eligible(state, "delete")
+    return len(list(compaction.read_at_once(deletes))) < len(deletes)
 
 
 def due(state: ShardState) -> bool:
     """A cheap look at whether `fold` may find something."""
     if not compaction.deletions_due(state):
         return False
-    return bool(large_deletes(state)) or any(
+    return has_more_deletes(state) or any(
         part.rows > compaction.MAX_INPUT_ROWS for part in compaction.eligible(state, "insert")
     )
 
@@ -113,7 +110,7 @@ async def fold(
 
     `in_vain` as for `compaction.plan`. Also returns what is to be added to it.
     """
-    everything = bool(large_deletes(state))
+    everything = has_more_deletes(state)
     candidates = [
         part
         for part in compaction.eligible(state, "insert")
