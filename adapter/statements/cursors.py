@@ -101,9 +101,12 @@ async def _cursor(running: Running, portal: Portal) -> PortalCursor:
 
 
 def _timeout_s(shown: str) -> float:
-    """A time in milliseconds or with a unit, as in settings. Raises 22023."""
+    """A time in milliseconds or with a unit, as in settings, 0 or more. Raises 22023."""
     try:
-        return number_of("statement_timeout", shown) / 1000
+        value = number_of("statement_timeout", shown)
+        if value < 0:
+            raise InvalidParameterValue("it is negative", hint="Give a time, or 0 not to wait.")
+        return value / 1000
     except InvalidParameterValue as error:
         raise InvalidParameterValue(f'invalid value for option "timeout": "{shown}"', hint=error.hint) from error
 
