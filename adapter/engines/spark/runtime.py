@@ -220,8 +220,11 @@ class Spark:
         from py4j.protocol import Py4JError
 
         found: dict[int, int] = {}
+        java = self.context._jsc
+        if java is None:
+            return found
         try:
-            tracker, store = self.context._jsc.statusTracker(), self._scala_context.statusStore()
+            tracker, store = java.statusTracker(), self._scala_context.statusStore()
             for job in tracker.getJobIdsForGroup(group):
                 info = tracker.getJobInfo(job)
                 for stage in () if info is None else info.stageIds():
@@ -233,8 +236,11 @@ class Spark:
         return found
 
     def stuck_tasks(self) -> int:
-        """How many tasks still run whose jobs have ended; blocks."""
-        tracker = self.context._jsc.statusTracker()
+        """How many tasks still run whose jobs have ended; blocks. None in a context that was stopped meanwhile."""
+        java = self.context._jsc
+        if java is None:
+            return 0
+        tracker = java.statusTracker()
         running = sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         active = sum(stage.numActiveTasks() for stage in stages if stage is not None)

@@ -465,3 +465,16 @@ def test_a_start_is_given_up_when_the_server_stops(tmp_path: Path) -> None:
     assert launched[0].poll() is not None
     with pytest.raises(ObjectNotInPrerequisiteState, match="the Spark engine is stopped"):
         runtime.start()
+
+
+async def test_a_context_that_was_stopped_has_no_tasks_and_writes_nothing(
+    world: World, spark: SparkEngine, spark_runtime: SparkRuntime
+) -> None:
+    """Those who watch what a cancelled or limited statement leaves may look while Spark is stopped."""
+    assert await world.rows(spark, constants(literal(1)), {}) == [(1,)]
+    running = spark_runtime.current()
+    assert running is not None
+    running.context.stop()
+    assert running.stuck_tasks() == 0
+    assert running.temporary_bytes("1-1") == {}
+    assert await world.rows(spark, constants(literal(1)), {}) == [(1,)]
