@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.dialects.quoting import quoted
-from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.form import CallSite, Form, NotConstant, both, local_only
 from planner.functions.udfs.regex import compiled, first_is_longest
 from planner.functions.udfs.regular_expressions import like_with_escape, similar_to_regex, translate
 
@@ -24,18 +24,27 @@ def like(*, negated: bool, insensitive: bool) -> Callable[[CallSite], str]:
         if isinstance(pattern, str) and "\\" not in pattern:
             return f"({{0}} {word} {{1}})"
         escape = " ESCAPE '\\'" if site.engine == "local" else ""
+        plain = f"({{0}} {word} {{1}}{escape})"
+        if isinstance(pattern, NotConstant):
+            slash = literal(site, "\\")
+            bare = f"rtrim({{1}}, {slash})" if site.engine == "local" else f"rtrim({slash}, {{1}})"
+            is_unended = f"right({{1}}, 1) = {slash} AND (length({{1}}) - length({bare})) % 2 = 1"
+            before = "concat(left({1}, length({1}) - 1), '_%')"
+            unended = _like_unended(site, before, escape, insensitive=insensitive, negated=negated)
+            return f"CASE WHEN {is_unended} THEN {unended} ELSE {plain} END"
         if isinstance(pattern, str) and (len(pattern) - len(pattern.rstrip("\\"))) % 2:
-            return _like_unended(site, pattern, escape, insensitive=insensitive, negated=negated)
-        return f"({{0}} {word} {{1}}{escape})"
+            before = literal(site, pattern[:-1] + "_%")
+            return _like_unended(site, before, escape, insensitive=insensitive, negated=negated)
+        return plain
 
     return template
 
 
-def _like_unended(site: CallSite, pattern: str, escape: str, *, insensitive: bool, negated: bool) -> str:
+def _like_unended(site: CallSite, before: str, escape: str, *, insensitive: bool, negated: bool) -> str:
     """LIKE of a pattern at whose end a backslash stands alone: it matches nothing, and is an error where PostgreSQL
-    comes to it, which takes what matches before it and one character more (MatchText)."""
+    comes to it, which takes what matches before it and one character more (MatchText), SQL of which is `before`."""
     word = "ILIKE" if insensitive else "LIKE"
-    reached = f"{{0}} {word} {literal(site, pattern[:-1] + '_%')}{escape}"
+    reached = f"{{0}} {word} {before}{escape}"
     fault = site.dialect.raise_sql("22025", "LIKE pattern must not end with escape character")
     otherwise = "TRUE" if negated else "FALSE"
     return f"CASE WHEN {reached} THEN {fault} WHEN {{0}} IS NOT NULL THEN {otherwise} END"
