@@ -543,4 +543,4 @@ def _rounded_time(ctx: Context, target: SqlType) -> str:
         f"CASE WHEN {since} >= 0 THEN ({since} + {unit // 2}) {div} {unit} * {unit} "
         f"ELSE -(({unit // 2} - {since}) {div} {unit} * {unit}) END + {MICROS_1970_TO_2000}"
     )
-    return dialect.moment_of_micros(rounded, target.oid)
+    return dialect.if_finite("{0}", dialect.moment_of_micros(rounded, target.oid), "{0}")
