@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.clients_basic.client import Check, Client, Gap, Place, run_tool
+from tests.clients_basic.client import Check, Client, Place, run_tool
 from tests.clients_basic.installing import go_program
 
 
@@ -18,14 +18,7 @@ CLIENT = Client(
     install=lambda: go_program("pgx"),
     checks=(
         Check("binary rows of many types, in each mode of execution", _session("types")),
-        Check(
-            "an inet as a parameter",
-            _session("networks"),
-            Gap(
-                shows="no binary input function available for type with OID 869",
-                why="`inet` and `cidr` have no binary form yet; as text they work.",
-            ),
-        ),
+        Check("an inet as a parameter", _session("networks")),
         Check("batches", _session("batches")),
         Check("CopyFrom", _session("copies")),
         Check("upserts from four connections", _session("upserts")),
