@@ -32,6 +32,7 @@ NORMALIZED = (
     (re.compile(r"server process with PID \d+"), "server process with PID"),
     (re.compile(r"LOCATION: .*"), "LOCATION"),
     (re.compile(r"\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?(?=\+00\))"), "NOW"),
+    (re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d 20\d\d\b"), "NOW"),
     (re.compile(r"Time: [\d.]+ ms.*"), "Time"),
     (re.compile(r"15\.\d+ \([^)]*\)"), "15 (of whom)"),
     (re.compile(r"\b1500\d\d\b"), "1500xx"),
@@ -120,14 +121,20 @@ def compare(case: Case, ours: str, theirs: str) -> None:
         assert ours != theirs, f"the answer is PostgreSQL's now: {case.gap}"
 
 
+def set_up(ours: TidegateServer, theirs: PostgresServer) -> None:
+    """Makes the objects in both; PostgreSQL is given a schema like the one that Tidegate has of itself."""
+    command = [find_psql(), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d"]
+    for server, scripts in ((ours, ("setup.sql",)), (theirs, ("own_schema.sql", "setup.sql"))):
+        subprocess.run([*command, server.dsn(), "-c", f"CREATE DATABASE {DATABASE}"], check=True)
+        for script in scripts:
+            subprocess.run([*command, server.dsn(DATABASE), "-f", str(FOLDER / script)], check=True)
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TidegateServer, PostgresServer]]:
     """Servers of our own: lists of roles and settings have nothing of other tests."""
     with run_server(tmp_path_factory.mktemp("psql") / "data") as ours, start_postgres() as theirs:
-        for server in (ours, theirs):
-            command = [find_psql(), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d"]
-            subprocess.run([*command, server.dsn(), "-c", f"CREATE DATABASE {DATABASE}"], check=True)
-            subprocess.run([*command, server.dsn(DATABASE), "-f", str(FOLDER / "setup.sql")], check=True)
+        set_up(ours, theirs)
         yield ours, theirs
 
 

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from tests.clients.test_psql import find_psql
-from tests.clients.test_psql_commands import DATABASE, FOLDER
+from tests.clients.test_psql_commands import DATABASE, FOLDER, set_up
 from tests.support.postgres import PostgresServer, start_postgres
 from tests.support.server import TidegateServer, run_server
 
@@ -89,10 +89,7 @@ class Terminal:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """Servers of our own: lists of roles have nothing of other tests."""
     with run_server(tmp_path_factory.mktemp("psql") / "data") as ours, start_postgres() as theirs:
-        for server in (ours, theirs):
-            command = [find_psql(), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d"]
-            subprocess.run([*command, server.dsn(), "-c", f"CREATE DATABASE {DATABASE}"], check=True)
-            subprocess.run([*command, server.dsn(DATABASE), "-f", str(FOLDER / "setup.sql")], check=True)
+        set_up(ours, theirs)
         yield ours, theirs
 
 
