@@ -138,6 +138,10 @@ class Engines:
         if self._spark_engine is None:
             from adapter.engines.spark.engine import SparkEngine
 
+            if self._spark_remote is None:
+                from adapter.engines.spark.runtime import SparkRuntime as Runtime
+            else:
+                from adapter.engines.spark.connect.runtime import ConnectRuntime as Runtime
             shared = None if self._worker is None else self._worker.folder / "spark"
             self._spark_engine = SparkEngine(
                 self._env,
@@ -149,6 +153,7 @@ class Engines:
                 place=self._place,
                 admission=self._admission,
                 worker=0 if self._worker is None else self._worker.memory.own,
+                new_runtime=Runtime,
             )
         return self._spark_engine
 

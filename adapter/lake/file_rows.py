@@ -103,7 +103,6 @@ class FileRows:
     def spark_view(
         self,
         session: Any,
-        to_seq: Callable[[list[str]], Any],
         folder: Path,
         *,
         as_they_are: bool,
@@ -112,23 +111,23 @@ class FileRows:
         """A data frame of the rows. The files are read `as_they_are`, or copied to `folder`, from where `sent` gives
         them to the executors, and says what these open. Blocks."""
         spark = dialect_of("spark")
-        reader = session.read().option("__globPaths__", "false")
+        reader = session.read.option("__globPaths__", "false")
         if not as_they_are:
             ddl = ", ".join(f"c{number} {spark.type_name(type)}" for number, type in enumerate(self.types, 1))
             path = folder / "rows.parquet"
             self._copy(path)
-            return reader.schema(ddl).parquet(to_seq([sent(path)]))
+            return reader.schema(ddl).parquet(sent(path))
         columns = list(zip(self.table.columns, self.types, strict=True))
         ddl = ", ".join(f"{spark.quoted_name(column.name)} {_stored(column)}" for column in self.table.columns)
         if self.table.root is not None:
             reader = reader.option("basePath", self.table.root)
-        files = to_seq([file.path for file in self.table.files])
+        files = [file.path for file in self.table.files]
         frame = reader.schema(ddl).format(self.table.format.name).load(files)
         items = []
         for number, (column, type) in enumerate(columns, 1):
             read = f"CAST({spark.quoted_name(column.name)} AS {spark.type_name(type)})"
             items.append(f"{_without_old_days(spark, read) if self._may_be_old(column) else read} AS c{number}")
-        return frame.selectExpr(to_seq(items))
+        return frame.selectExpr(*items)
 
     def _copy(self, path: Path) -> None:
         schema = pa.schema([pa.field(f"c{number}", arrow_type(type)) for number, type in enumerate(self.types, 1)])

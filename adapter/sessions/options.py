@@ -50,7 +50,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     @property
     def is_spark_here(self) -> bool:
         """Whether Spark runs in one process on this machine."""
-        return self.spark_remote is None and self.spark_master.startswith("local")
+        master = self.spark_master
+        return self.spark_remote is None and (master == "local" or master.startswith("local["))
 
     def executors_place(self) -> ObjectPlace | None:
         """The object store that executors on other machines use by themselves; None where they open files."""
@@ -61,12 +62,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
 
 def check_spark_reaches(options: ServerOptions) -> None:
     """Raise InvalidStore when Spark runs where it cannot be used, or cannot reach this server's blob store."""
-    if options.spark_remote is not None:
-        raise InvalidStore(
-            f"Spark Connect at {options.spark_remote} cannot be used (plans and files go to Spark's own driver): name "
-            "the master of its cluster (spark_master spark://...), or let Spark run here (spark_master local[*])"
-        )
-    elsewhere = "" if options.is_spark_here else options.spark_master
+    elsewhere = "" if options.is_spark_here else options.spark_remote or options.spark_master
     if not elsewhere or options.stores.blob_folder is not None:
         return
     if urlsplit(options.stores.blob).scheme not in OBJECT_SCHEMES:

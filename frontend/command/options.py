@@ -37,7 +37,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         help=f"processes that serve the clients, as one server: about one for each core (default {defaults.workers})",
     )
     add("--spark-master", metavar="URL", help=f"Spark master (default {defaults.spark_master})")
-    add("--spark-remote", metavar="URL", help="not supported yet: a Spark Connect server (sc://host:port)")
+    add("--spark-remote", metavar="URL", help="a Spark Connect server (sc://host:port) in place of a master")
     add("--spark-start", metavar="WHEN", help="start Spark with the server (eager, the default) or on demand (lazy)")
     add("--spark-conf", metavar="K=V", action="append", help="Spark property; may be repeated")
     add(

@@ -75,7 +75,8 @@ class RelationRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def _read(name: str) -> bytes:
-    return gzip.decompress((_FOLDER / f"{name}.json.gz").read_bytes())
+    # NOTE: the loader reads archives too, which executors of Spark are sent this code as.
+    return gzip.decompress(__loader__.get_data(str(_FOLDER / f"{name}.json.gz")))  # type: ignore[name-defined]
 
 
 def read_columns(name: str) -> dict[str, list[Any]]:
@@ -173,7 +174,7 @@ class Conversions(msgspec.Struct, frozen=True):
 @cache
 def conversions() -> Conversions:
     """PostgreSQL's conversions between character sets."""
-    return msgspec.json.decode(gzip.decompress((_FOLDER / "conversions.json.gz").read_bytes()), type=Conversions)
+    return msgspec.json.decode(_read("conversions"), type=Conversions)
 
 
 @cache

@@ -31,6 +31,7 @@ RUNTIME = pins(PROJECT["project"]["dependencies"])
 DEVELOPMENT = pins(PROJECT["dependency-groups"]["dev"])
 JAVA = pins(PROJECT["dependency-groups"]["java"])
 LAKES = pins(PROJECT["dependency-groups"]["lakes"])
+CONNECT = pins(PROJECT["dependency-groups"]["connect"])
 DUCKLAKE = pins(PROJECT["dependency-groups"]["ducklake"])
 
 
@@ -98,6 +99,7 @@ def test_a_tool_for_developers_is_used(name: str) -> None:
         ("requirements-dev.lock", RUNTIME | DEVELOPMENT | JAVA | LAKES),
         ("requirements-java.lock", JAVA),
         ("requirements-ducklake.lock", DUCKLAKE),
+        ("requirements-connect.lock", CONNECT),
     ],
 )
 def test_the_lock_files_are_those_of_make_lock(lock: str, wanted: dict[str, str]) -> None:

@@ -274,6 +274,7 @@ def _start_spark() -> Any:
 
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+    from pyspark.sql.functions import udf
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     # What another module's tests have used is over, and its JVM with it.
@@ -285,7 +286,7 @@ def _start_spark() -> Any:
     session.sparkContext.setLogLevel("OFF")
     session.sparkContext.environment["PYTHONPATH"] = PYTHON_PATH
     session.sparkContext.pythonExec = sys.executable
-    define(session, NAMES)
+    define(session, NAMES, udf)
     return session
 
 

@@ -133,15 +133,6 @@ def test_spark_reads_and_writes_an_object_store(servers: list[TidegateServer], s
         assert there.execute('SELECT v FROM added WHERE "Number" = 77').fetchone() == ("v",)
 
 
-def test_spark_connect_is_refused(tmp_path: Path) -> None:
-    server = TidegateServer(tmp_path / "three", arguments=("--spark-remote", "sc://127.0.0.1:7077"))
-    try:
-        with pytest.raises(RuntimeError, match=r"Spark Connect at sc://127\.0\.0\.1:7077 cannot be used"):
-            server.start()
-    finally:
-        server.kill()
-
-
 def test_lost_connections_to_consensus_lose_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
     url = postgres_url(postgres) + "?schema=interrupted"
     server = TidegateServer(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from adapter.admission.classes import limits_on
 from adapter.admission.machine import this_machine
@@ -13,6 +16,43 @@ from storage.stores.object_place import ObjectPlace
 
 MAX_RESULT_BYTES = 64 << 20
 """spark.driver.maxResultSize: what one collected result may hold of the driver's memory. Larger ones are spooled."""
+
+
+def is_one_process(master: str) -> bool:
+    """Whether the Spark of `master` is one JVM: ``local`` and ``local[...]``, and not ``local-cluster[...]``."""
+    return master == "local" or master.startswith("local[")
+
+
+class SparkSettings(Struct, frozen=True, kw_only=True):
+    """How to run Spark. `master`, `remote` and `conf` as spark-submit has them; `directory` is a private scratch
+    directory of this process. `shared` is the folder where the workers of a server meet, and `worker` the number of
+    this one; a server of one process meets nobody. `place` is the object store that executors use by themselves.
+    `tag` names this process's jobs, and `folders` are what else it
+    uses for them."""
+
+    directory: Path
+    shared: Path | None = None
+    worker: int = 0
+    tag: str = "tidegate"
+    folders: tuple[Path, ...] = ()
+    master: str = "local[*]"
+    remote: str | None = None
+    conf: tuple[tuple[str, str], ...] = ()
+    place: ObjectPlace | None = None
+
+    @property
+    def memory(self) -> str:
+        """The driver's heap: ``spark.driver.memory``, else a quarter of the machine's memory, from 1 to 4 GB."""
+        given = dict(self.conf).get("spark.driver.memory")
+        if given is not None:
+            return given
+        quarter = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 22
+        return f"{max(1024, min(4096, quarter))}m"
+
+    @property
+    def local(self) -> bool:
+        """Whether driver and executors are one JVM on this machine."""
+        return self.remote is None and is_one_process(self.master)
 
 
 def _store_settings(place: ObjectPlace | None, jvm: Any) -> dict[str, str]:
@@ -27,6 +67,36 @@ def _store_settings(place: ObjectPlace | None, jvm: Any) -> dict[str, str]:
             f"name it with --spark-conf spark.jars.packages={connector.package}"
         )
     return hadoop_settings(place, present[0])
+
+
+def session_settings(place: ObjectPlace | None) -> dict[str, str]:
+    """Settings that statements count on and that each session may have of its own."""
+    return {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.timeType.enabled": "true",
+        "spark.sql.caseSensitive": "true",
+        # Exact decimals, and text that is taken as it is.
+        "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Collecting bounds a batch by its rows alone, and a task holds all of its batches.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        # Filters that are pushed into files would take a timestamp through the Julian calendar, where -infinity has no
+        # place.
+        "spark.sql.datetime.java8API.enabled": "true",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        # Each file of a store is asked for over the network.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000" if place is None else "64",
+        "spark.sql.broadcastTimeout": "86400",
+        "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    }
 
 
 def context_settings(
@@ -52,33 +122,8 @@ def context_settings(
         "spark.driver.maxResultSize": str(MAX_RESULT_BYTES),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(java.directory / "warehouse"),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.timeType.enabled": "true",
-        "spark.sql.caseSensitive": "true",
-        # Exact decimals, and text that is taken as it is.
-        "spark.sql.decimalOperations.allowPrecisionLoss": "false",
-        "spark.sql.variable.substitute": "false",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Collecting bounds a batch by its rows alone, and a task holds all of its batches.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.parquet.compression.codec": "zstd",
-        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-        # Filters that are pushed into files would take a timestamp through the Julian calendar, where -infinity has no
-        # place.
-        "spark.sql.datetime.java8API.enabled": "true",
-        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-        "spark.sql.broadcastTimeout": "86400",
-        "spark.sql.pyspark.jvmStacktrace.enabled": "false",
-        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+        **session_settings(place),
     }
-    if place is not None:
-        # Each file is asked for over the network.
-        settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "64"
     if local:
         settings.update(
             {

@@ -28,18 +28,20 @@ from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, T
 from adapter.engines.common.estimates import workload_class
 from adapter.engines.common.lowered_queries import KnownQueries
 from adapter.engines.common.result_batches import ResultShape
+from adapter.engines.common.result_size import generates_rows, size_bound
 from adapter.engines.common.scan_sources import DeletedRows
 from adapter.engines.spark.cluster.executor_writes import FileSet, WrittenSets
 from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore, file_set, store_in_folder
 from adapter.engines.spark.cluster.side_files import FolderFiles, SideFiles, StoredFiles
+from adapter.engines.spark.context_settings import SparkSettings
 from adapter.engines.spark.folder_writes import file_rows, moved, outputs_of, write_parquet, write_sets
+from adapter.engines.spark.frames import RunningSpark
 from adapter.engines.spark.limits.execution import Execution, goes_beyond, limit_of
 from adapter.engines.spark.plans import SparkPlans
 from adapter.engines.spark.profiles import POOL, Mode, Profile, profile_for, spark_settings
-from adapter.engines.spark.result_size import generates_rows, size_bound
 from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, FolderSpool, SpooledResult, StoredSpool
-from adapter.engines.spark.results import ResultTooLarge, collect, spark_error, told_error, trouble_with
-from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
+from adapter.engines.spark.results import ResultTooLarge, spark_error, told_error, trouble_with
+from adapter.engines.spark.runtime import Spark, SparkRuntime
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan, spark_columns
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
@@ -103,6 +105,7 @@ class SparkEngine:
         shared: Path | None = None,
         worker: int = 0,
         runtime: SparkRuntime | None = None,
+        new_runtime: Callable[[SparkSettings], SparkRuntime] = SparkRuntime,
         place: ObjectPlace | None = None,
         admission: Admission | None = None,
     ) -> None:
@@ -120,14 +123,14 @@ class SparkEngine:
             conf=tuple(conf),
             place=place,
         )
-        self._runtime = SparkRuntime(settings) if runtime is None else runtime
+        self._runtime = new_runtime(settings) if runtime is None else runtime
         self._settings = self._runtime.settings
         self._store = None if self._settings.place is None else ClusterStore(self._settings.place, env.parts)
         self._folder_store = store_in_folder(env.blob, env.parts) if self._store is None else None
         self._deleted = DeletedRows(env.reader)
         self._known = KnownQueries("spark")
         self._kept_lock = threading.Lock()
-        self._kept: tuple[Spark, SparkViews, SparkPlans] | None = None
+        self._kept: tuple[RunningSpark, SparkViews, SparkPlans | None] | None = None
         self._running: dict[str, set[Execution]] = {}
         self._leaving: set[asyncio.Future[None]] = set()
         self._closing = False
@@ -158,7 +161,8 @@ class SparkEngine:
 
         def run() -> None:
             try:
-                exercise(spark, views, plans, idle=lambda: not self._running, ended=lambda: self._closing)
+                if isinstance(spark, Spark) and plans is not None:
+                    exercise(spark, views, plans, idle=lambda: not self._running, ended=lambda: self._closing)
             except Exception as error:
                 if not self._closing and spark.alive:
                     raise spark_error(error) from error
@@ -181,6 +185,8 @@ class SparkEngine:
     async def ask(self, question: Callable[[Any], T]) -> T:
         """What `question` answers, of the JVM. It blocks, on a thread of its own. Raises 55000 without a JVM."""
         spark = await self._runtime.ready()
+        if not isinstance(spark, Spark):
+            raise FeatureNotSupported("other databases cannot be looked at through Spark Connect")
         return await self._runtime.run(lambda: question(spark.jvm))
 
     def unsupported(self, query: BoundQuery) -> str | None:
@@ -208,7 +214,7 @@ class SparkEngine:
             bound = size_bound(query, tables, params)
             few = bound.grouped or (bound.rows is not None and bound.rows <= FEW_ROWS)
 
-            def run(spark: Spark, scans: Mapping[int, SparkScan]) -> list[RecordBatch] | SpooledResult:
+            def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> list[RecordBatch] | SpooledResult:
                 with self._statement(spark, execution, scans, query, params, context, extra) as statement:
                     if bound.collectable:
                         try:
@@ -254,10 +260,10 @@ class SparkEngine:
         outputs = [outputs_of(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
 
-            def run(spark: Spark, scans: Mapping[int, SparkScan]) -> list[Path]:
+            def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> list[Path]:
                 shutil.rmtree(scratch, ignore_errors=True)
                 with self._statement(spark, execution, scans, query, params, context, None) as statement:
-                    return write_sets(spark, statement.frame(), scratch, outputs, layout)
+                    return write_sets(statement.frame(), scratch, outputs, layout)
 
             try:
                 folders = await self._carry_out(execution, query, tables, run)
@@ -281,7 +287,7 @@ class SparkEngine:
         sets = [file_set(query, *pair, layout) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
 
-            def run(spark: Spark, scans: Mapping[int, SparkScan]) -> WrittenSets:
+            def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> WrittenSets:
                 with self._statement(spark, execution, scans, query, params, context, None) as statement:
                     return self._stored(store, statement, sets, shard)
 
@@ -299,10 +305,10 @@ class SparkEngine:
     ) -> WrittenSets:
         """What executors write to `store` of a statement's rows."""
         needed = dict.fromkeys(name for file_set in sets for name in file_set.columns)
-        frame = statement.python_frame(list(needed))
+        frame = statement.frame().selectExpr(*needed)
         order = sets[0].order if len(sets) == 1 else ()
         frame = frame.sort(*order) if order else frame
-        return store.write(frame, sets, shard, lambda answers: collect(statement.spark.context, answers))
+        return store.write(sets, shard, partial(statement.spark.run_tasks, statement.mode, frame))
 
     async def cancel(self, token: str) -> None:
         """See `Engine.cancel`."""
@@ -360,7 +366,7 @@ class SparkEngine:
         execution: Execution,
         query: BoundQuery,
         tables: Mapping[int, TableInput],
-        work: Callable[[Spark, Mapping[int, SparkScan]], T],
+        work: Callable[[RunningSpark, Mapping[int, SparkScan]], T],
     ) -> T:
         """What `work` gives, inside Spark. It is done again, once, when Spark ended under it: nobody has seen anything
         of it, and what its tasks have written has names that nothing refers to."""
@@ -428,7 +434,7 @@ class SparkEngine:
     @contextmanager
     def _statement(
         self,
-        spark: Spark,
+        spark: RunningSpark,
         execution: Execution,
         scans: Mapping[int, SparkScan],
         query: BoundQuery,
@@ -446,8 +452,10 @@ class SparkEngine:
         registered: list[str] = []
         scratch = self._file_scratch() / f"files-{next(self._numbers)}" if query.files else None
         try:
-            pool = context.settings.get(POOL) or execution.place.klass
-            spark.enter(mode, execution.group, pool=pool)
+            spark.enter(
+                mode, execution.group, pool=context.settings.get(POOL), klass=execution.place.klass,
+                limited=execution.limit_kb is not None,
+            )  # fmt: skip
             try:
                 sources = {oid: ScanSource(views.view(scan, mode, single=single)) for oid, scan in scans.items()}
                 for key, rows in (extra or {}).items():
@@ -486,12 +494,12 @@ class SparkEngine:
                 ) from error
             raise told from error
 
-    def _prepared(self, spark: Spark) -> tuple[SparkViews, SparkPlans]:
+    def _prepared(self, spark: RunningSpark) -> tuple[SparkViews, SparkPlans | None]:
         """The views and plans kept in `spark`."""
         with self._kept_lock:
             if self._kept is None or self._kept[0] is not spark:
                 views = SparkViews(spark, self._uri, self._url, self._side_files())
-                self._kept = (spark, views, SparkPlans(spark))
+                self._kept = (spark, views, SparkPlans(spark) if isinstance(spark, Spark) else None)
             return self._kept[1:]
 
     def _folds(self, query: BoundQuery, scans: Mapping[int, SparkScan]) -> bool:
@@ -567,8 +575,8 @@ def _written_folders(env: Environment) -> tuple[Path, ...]:
 class _Statement(Struct, frozen=True, kw_only=True):
     """A lowered statement on the thread that runs it."""
 
-    spark: Spark
-    plans: SparkPlans
+    spark: RunningSpark
+    plans: SparkPlans | None
     execution: Execution
     mode: Mode
     sql: str
@@ -578,19 +586,12 @@ class _Statement(Struct, frozen=True, kw_only=True):
         """All rows, which should be `few`. `keep`: the plan may be kept. Raises ResultTooLarge, or what Spark
         raises."""
         profile = self.mode.profile
-        if profile is Profile.LARGE or (profile is not Profile.TINY and not few):
-            return collect(self.spark.context, self.frame())
+        if self.plans is None or profile is Profile.LARGE or (profile is not Profile.TINY and not few):
+            return self.spark.collect(self.frame())
         self.execution.check()
         return self.plans.rows(self.mode, self.sql, read_bytes=self.read_bytes, keep=keep)
 
-    def python_frame(self, columns: list[str]) -> Any:
-        """These columns of the analysed statement as PySpark's data frame."""
-        from pyspark.sql.classic.dataframe import DataFrame
-
-        selected = self.frame().selectExpr(self.spark.jvm.PythonUtils.toSeq(columns))
-        return DataFrame(selected, self.spark.session(self.mode))
-
     def frame(self) -> Any:
-        """The analysed statement as a Java Dataset."""
+        """The statement as PySpark's data frame."""
         self.execution.check()
-        return self.spark.session(self.mode)._jsparkSession.sql(self.sql)
+        return self.spark.frame(self.mode, self.sql)

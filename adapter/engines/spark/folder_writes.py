@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from adapter.engines.spark.result_spool import ROW_GROUP_ROWS, result_files
-from adapter.engines.spark.runtime import Spark
 from planner.ir.bound import BoundQuery
 from storage.layouts.layout import TableLayout
 from storage.shards.field_ids import column_id
@@ -32,19 +31,12 @@ WRITTEN_ROW_GROUP_BYTES = 32 << 20
 """Row groups of parts that executors write: what each writing task buffers of the driver's heap in local mode."""
 
 
-def with_column_ids(spark: Spark, frame: Any) -> Any:
-    """The Java Dataset `frame` with the ids of its columns, where all can have one."""
-    fields = [(str(pair._1()), str(pair._2())) for pair in frame.dtypes()]
-    ids = [column_id(name) for name, _ in fields]
-    if None in ids or any(type.lower().startswith(_NESTED) for _, type in fields):
+def with_column_ids(frame: Any) -> Any:
+    """The data frame with the ids of its columns, where all can have one."""
+    ids = [(name, column_id(name)) for name, _ in frame.dtypes]
+    if any(id is None for _, id in ids) or any(type.startswith(_NESTED) for _, type in frame.dtypes):
         return frame
-    metadata = spark.jvm.org.apache.spark.sql.types.Metadata
-    columns = [
-        # NOTE: "as" is a word of Python.
-        getattr(frame.col(name), "as")(name, metadata.fromJson(f'{{"parquet.field.id": {number}}}'))
-        for (name, _), number in zip(fields, ids, strict=True)
-    ]
-    return frame.select(spark.jvm.PythonUtils.toSeq(columns))
+    return frame.select(*(frame[name].alias(name, metadata={"parquet.field.id": id}) for name, id in ids))
 
 
 def outputs_of(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]) -> list[str]:
@@ -53,32 +45,31 @@ def outputs_of(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]
     return [f"c{fields[position].id} AS {name}" for position, name in zip(columns, names, strict=True)]
 
 
-def write_sets(
-    spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence[str]], layout: TableLayout | None
-) -> list[Path]:
+def write_sets(frame: Any, scratch: Path, sets: Sequence[Sequence[str]], layout: TableLayout | None) -> list[Path]:
     """Writes one folder of files for each set of columns. With several, the statement runs once: its rows are kept on
     the executors' disks in between. New rows are laid out as `layout` says. When it fails nothing of it is left."""
     folders = [scratch / str(index) for index in range(len(sets))]
     kept = len(sets) > 1
     if kept:
-        frame = frame.persist(spark.jvm.org.apache.spark.storage.StorageLevel.DISK_ONLY())
+        from pyspark import StorageLevel
+
+        frame = frame.persist(StorageLevel.DISK_ONLY)
     try:
         for folder, outputs in zip(folders, sets, strict=True):
-            selected = frame.selectExpr(spark.jvm.PythonUtils.toSeq(list(outputs)))
+            selected = frame.selectExpr(*outputs)
             most_rows = 0
             if layout is not None and not any(output.endswith(f" AS {ROW_ID}") for output in outputs):
                 if layout.sort:
-                    order = [selected.col(name) for name in layout.sort]
-                    selected = selected.sort(spark.jvm.PythonUtils.toSeq(order))
+                    selected = selected.sort(*layout.sort)
                 most_rows = _most_rows(selected, layout)
-            write_parquet(with_column_ids(spark, selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES, most_rows)
+            write_parquet(with_column_ids(selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES, most_rows)
     except BaseException:
         # Whoever asked for it may have left meanwhile.
         shutil.rmtree(scratch, ignore_errors=True)
         raise
     finally:
         if kept:
-            frame.unpersist(False)
+            frame.unpersist()
     return folders
 
 
@@ -86,7 +77,7 @@ def _most_rows(frame: Any, layout: TableLayout) -> int:
     """How many rows make a file of the size that `layout` wishes, going by the types of the columns; 0: any number."""
     if layout.target_bytes is None:
         return 0
-    widths = [_WIDTHS.get(str(pair._2()).lower(), LONG_VALUE_BYTES) for pair in frame.dtypes()]
+    widths = [_WIDTHS.get(type, LONG_VALUE_BYTES) for _, type in frame.dtypes]
     return max(1, layout.target_bytes // max(1, round(sum(widths))))
 
 
@@ -102,7 +93,7 @@ _WIDTHS = {
 
 def write_parquet(frame: Any, folder: Path, codec: str, row_group_bytes: int, most_rows: int = 0) -> None:
     """Let executors write the rows of `frame` to `folder`, `most_rows` to a file unless that is 0."""
-    writer = frame.write().option("compression", codec).option("parquet.block.size", str(row_group_bytes))
+    writer = frame.write.option("compression", codec).option("parquet.block.size", str(row_group_bytes))
     # Repetitive rows encode to next to nothing, so their number has to be bounded too.
     writer = writer.option("maxRecordsPerFile", str(most_rows))
     writer.option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS)).parquet(str(folder))

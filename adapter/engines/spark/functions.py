@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,8 @@ PYTHON_PATH = str(Path(planner.__file__).parent.parent)
 """Where Python workers find this code."""
 
 
-def define(session: Any, names: Iterable[str]) -> None:
-    """Defines the UDFs `names` in the PySpark session `session`."""
-    from pyspark.sql.functions import udf
-
+def define(session: Any, names: Iterable[str], udf: Callable[..., Any]) -> None:
+    """Defines the UDFs `names` in the PySpark session `session`, with PySpark's `udf` for sessions of its kind."""
     for name in names:
         session.udf.register(name, udf(_named(name), result_type(name), useArrow=False))
 

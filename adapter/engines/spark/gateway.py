@@ -47,7 +47,7 @@ LOG_NAME = "spark.log"
 
 _LOG_TAIL_CHARS = 2000
 
-_OPENED_PACKAGES = (
+OPENED_PACKAGES = (
     "java.lang",
     "java.lang.invoke",
     "java.lang.reflect",
@@ -342,7 +342,7 @@ def attach(java: RunningJava) -> SparkGateway | None:
 
 def _command(java: JavaRuntime, home: Path, log_configuration: Path, options: GatewayOptions) -> list[str]:
     command = [str(java.executable), "-XX:+IgnoreUnrecognizedVMOptions"]
-    command += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
+    command += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
     if java.version >= 22:
         command += ["--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow"]
     command += [

@@ -23,7 +23,7 @@ class ResultTooLarge(Exception):
     """A collected result outgrew spark.driver.maxResultSize; nothing of it was handed out."""
 
 
-def collect(context: Any, frame: Any) -> list[RecordBatch]:
+def collect(frame: Any) -> list[RecordBatch]:
     """The rows of the Java Dataset `frame`, in order. Raises ResultTooLarge, or what Spark raises."""
     from pyspark.sql.pandas.serializers import ArrowCollectSerializer
     from pyspark.util import _load_from_socket

@@ -25,22 +25,23 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import structlog
-from msgspec import Struct
 
+from adapter.engines.common.engine import RecordBatch
 from adapter.engines.spark import gateway as spark_gateway
 from adapter.engines.spark.cluster.archive import write_archive
-from adapter.engines.spark.context_settings import context_settings
+from adapter.engines.spark.context_settings import SparkSettings, context_settings
+from adapter.engines.spark.frames import RunningSpark
 from adapter.engines.spark.functions import PYTHON_PATH, define
 from adapter.engines.spark.gateway import GatewayOptions, SparkGateway, SparkUnavailable, kill
 from adapter.engines.spark.profiles import Mode, Profile, profile_settings
+from adapter.engines.spark.results import collect
 from adapter.engines.spark.sharing import JavaFolder, JavaUse, User, is_worn, unused, wear_out
 from planner.errors import ConfigurationLimitExceeded, ObjectNotInPrerequisiteState
 from planner.functions.engines.spark import used
-from storage.stores.object_place import ObjectPlace
 
 log = structlog.get_logger(__name__)
 
@@ -66,38 +67,6 @@ ARCHIVE_FOLDER = "tidegate-code"
 
 LAUNCH_SETTINGS = ("spark.jars", "spark.driver.", "spark.yarn.", "spark.kubernetes.", "spark.submit.", "spark.archives")
 """Prefixes of settings that the launch of the JVM needs; the others are given to the context."""
-
-
-class SparkSettings(Struct, frozen=True, kw_only=True):
-    """How to run Spark. `master`, `remote` and `conf` as spark-submit has them; `directory` is a private scratch
-    directory of this process. `shared` is the folder where the workers of a server meet, and `worker` the number of
-    this one; a server of one process meets nobody. `place` is the object store that executors use by themselves.
-    `tag` names this process's jobs, and `folders` are what else it
-    uses for them."""
-
-    directory: Path
-    shared: Path | None = None
-    worker: int = 0
-    tag: str = "tidegate"
-    folders: tuple[Path, ...] = ()
-    master: str = "local[*]"
-    remote: str | None = None
-    conf: tuple[tuple[str, str], ...] = ()
-    place: ObjectPlace | None = None
-
-    @property
-    def memory(self) -> str:
-        """The driver's heap: ``spark.driver.memory``, else a quarter of the machine's memory, from 1 to 4 GB."""
-        given = dict(self.conf).get("spark.driver.memory")
-        if given is not None:
-            return given
-        quarter = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 22
-        return f"{max(1024, min(4096, quarter))}m"
-
-    @property
-    def local(self) -> bool:
-        """Whether driver and executors are one JVM on this machine."""
-        return self.master.startswith("local")
 
 
 class Spark:
@@ -152,9 +121,11 @@ class Spark:
                 self._sessions[mode] = session
             return self._sessions[mode]
 
-    def enter(self, mode: Mode, group: str, *, pool: str | None = None) -> None:
-        """Makes this thread run a statement of `mode`: its session is the active one, the jobs that the thread
-        starts belong to `group` and to the scheduler's `pool`, and their tasks see the session's settings; blocks."""
+    def enter(
+        self, mode: Mode, group: str, *, pool: str | None = None, klass: str | None = None, limited: bool = False
+    ) -> None:
+        """See `RunningSpark.enter`: the session of `mode` is the active one, the jobs that the thread starts belong to
+        `group`, and their tasks see the session's settings."""
         session = self.session(mode)
         with self._lock:
             if not self._statements:
@@ -162,6 +133,7 @@ class Spark:
             self._statements += 1
         properties = self._properties[mode].clone()
         properties.setProperty("spark.jobGroup.id", group)
+        pool = pool or klass
         if pool is not None:
             properties.setProperty("spark.scheduler.pool", pool)
         self._scala_context.setLocalProperties(properties)
@@ -171,8 +143,56 @@ class Spark:
         """Defines the functions in Python that `sql` calls, in the session of `mode`; blocks."""
         names = used(sql) - self._defined[mode]
         if names:
-            define(self.session(mode), names)
+            from pyspark.sql.functions import udf
+
+            define(self.session(mode), names, udf)
             self._defined[mode] |= names
+
+    def frame(self, mode: Mode, sql: str) -> Any:
+        """See `RunningSpark.frame`."""
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        session = self.session(mode)
+        # NOTE: not PySpark's own `sql`, which takes each text for one with parameters.
+        return DataFrame(session._jsparkSession.sql(sql), session)
+
+    most_relation_bytes = sys.maxsize
+
+    def relation(self, mode: Mode, rows: pa.Table, ddl: str) -> Any:
+        """See `RunningSpark.relation`."""
+        from pyspark.sql.classic.dataframe import DataFrame
+        from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+
+        jvm, session = self.jvm, self.session(mode)
+        schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl).json()
+        iterator = self.context._serialize_to_jvm(
+            rows.to_batches(),
+            ArrowStreamSerializer(),
+            lambda path: jvm.PythonSQLUtils.readArrowStreamFromFile(path),
+            lambda: jvm.ArrowIteratorServer(),
+        )
+        return DataFrame(jvm.PythonSQLUtils.toDataFrame(iterator, schema, session._jsparkSession), session)
+
+    def collect(self, frame: Any) -> list[RecordBatch]:
+        """See `RunningSpark.collect`."""
+        return collect(frame._jdf)
+
+    def run_tasks(self, mode: Mode, frame: Any, task: Callable[..., Any], answers: str) -> list[RecordBatch]:
+        """See `RunningSpark.run_tasks`."""
+        from pyspark.sql.udf import UserDefinedFunction
+        from pyspark.util import PythonEvalType
+
+        # NOTE: what DataFrame.mapInArrow does, which asks for pandas and makes no use of it.
+        udf = UserDefinedFunction(task, returnType=answers, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+        call = udf(*[frame[name] for name in frame.columns])._jc
+        return collect(frame._jdf.mapInArrow(call, False, None))
+
+    def shown_path(self, location: str) -> str:
+        """See `RunningSpark.shown_path`."""
+        return str(self.jvm.org.apache.hadoop.fs.Path(location).toUri().toString())
+
+    def check_databases(self) -> None:
+        """See `RunningSpark.check_databases`: the JVM reads them."""
 
     def leave(self) -> None:
         """Ends `enter`; also when the JVM is gone."""
@@ -292,11 +312,11 @@ class SparkRuntime:
         self.progress = "not started"
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="spark-engine")
         self._lock = threading.Lock()
-        self._starting: Future[Spark] | None = None
+        self._starting: Future[RunningSpark] | None = None
         self._closed = False
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Future[Spark]:
+    def start(self) -> Future[RunningSpark]:
         """Begins to start Spark, unless it runs or starts already; the future gives it or says why not."""
         with self._lock:
             current = self._starting
@@ -307,7 +327,7 @@ class SparkRuntime:
             self._starting = self._threads.submit(self._start)
             return self._starting
 
-    async def ready(self) -> Spark:
+    async def ready(self) -> RunningSpark:
         """Waits until Spark runs. Raises 55000 when it cannot."""
         try:
             return await asyncio.shield(asyncio.wrap_future(self.start()))
@@ -318,7 +338,7 @@ class SparkRuntime:
                 hint="Small reads and catalog queries run without it (SET engine = local).",
             ) from error
 
-    def current(self) -> Spark | None:
+    def current(self) -> RunningSpark | None:
         """The Spark that runs, if one does."""
         starting = self._starting
         if starting is None or not starting.done() or starting.cancelled() or starting.exception() is not None:
@@ -378,6 +398,7 @@ class SparkRuntime:
 
         try:
             spark = self.start().result()
+            assert isinstance(spark, Spark)
             until = time.monotonic() + STUCK_SECONDS
             while time.monotonic() < until and spark.alive and not self._closed:
                 spark.cancel_tag(left.tag)
@@ -385,13 +406,9 @@ class SparkRuntime:
         except (SparkUnavailable, Py4JError, OSError) as error:
             log.warning("spark.not_cancelled", tag=left.tag, reason=_first_line(error))
 
-    def _start(self) -> Spark:
+    def _start(self) -> RunningSpark:
         try:
-            if self.settings.remote is not None:
-                raise SparkUnavailable("Spark Connect is not supported; give a Spark master instead")
-            self.progress = "starting the Java process"
-            with self._folder.starting(lambda: self._closed):
-                spark = self._attached() or self._launch()
+            spark = self._begin()
         except Exception as error:
             self.progress = f"not available: {error}"
             if self._closed:
@@ -401,6 +418,12 @@ class SparkRuntime:
                 raise
             raise SparkUnavailable(_first_line(error)) from error
         self.progress = "ready"
+        return spark
+
+    def _begin(self) -> RunningSpark:
+        self.progress = "starting the Java process"
+        with self._folder.starting(lambda: self._closed):
+            spark = self._attached() or self._launch()
         log.info("spark.ready", master=self.settings.master, java=spark.gateway.java.pid)
         return spark
 
@@ -503,8 +526,9 @@ class SparkRuntime:
             archive.with_suffix(".new").rename(archive)
         context.addArchive(f"{archive}#{ARCHIVE_FOLDER}")
 
-    def _stop(self, spark: Spark) -> None:
+    def _stop(self, spark: RunningSpark) -> None:
         """Use `spark` no more, and end it when no other worker uses it."""
+        assert isinstance(spark, Spark)
         self.progress = "stopped"
         deadline = time.monotonic() + LEAVE_SECONDS
         with self._folder.starting(lambda: time.monotonic() > deadline):
@@ -531,7 +555,7 @@ def _job_properties(jvm: Any, session: Any, tag: str) -> Any:
     return properties
 
 
-def _is_over(starting: Future[Spark]) -> bool:
+def _is_over(starting: Future[RunningSpark]) -> bool:
     """Whether a start has failed, or the Spark that it gave has died."""
     if not starting.done():
         return False

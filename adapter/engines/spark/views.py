@@ -37,8 +37,8 @@ from adapter.engines.common.scan_sources import (
 )
 from adapter.engines.spark.cluster.side_files import SideFiles
 from adapter.engines.spark.databases.jdbc import frame_of
+from adapter.engines.spark.frames import RunningSpark
 from adapter.engines.spark.profiles import Mode
-from adapter.engines.spark.runtime import Spark
 from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows
 from planner.dialects.of_engine import dialect_of
@@ -108,7 +108,7 @@ class SparkViews:
     """The temporary views of one running Spark."""
 
     def __init__(
-        self, spark: Spark, uri: Callable[[str], str], url: Callable[[str], str], side_files: SideFiles
+        self, spark: RunningSpark, uri: Callable[[str], str], url: Callable[[str], str], side_files: SideFiles
     ) -> None:
         """`uri` says what the executors open to read an object of the blob store, and `url` one that is named by its
         URL; the files of deleted row ids go to `side_files`."""
@@ -156,7 +156,7 @@ class SparkViews:
         """A view of `rows`, whose columns are named and typed (Spark's SQL) by `columns`; `drop` it afterwards.
         `single` as for `view`."""
         name = f"rows{next(self._names)}"
-        frame = self._local_relation(rows, columns, mode)
+        frame = self._local_relation(rows, columns, mode, name)
         (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
         return name
 
@@ -165,14 +165,14 @@ class SparkViews:
         for Spark."""
         name = f"files{next(self._names)}"
         assert folder is not None
-        session, to_seq = self._spark.session(mode)._jsparkSession, self._spark.jvm.PythonUtils.toSeq
+        session = self._spark.session(mode)
         if isinstance(rows, RemoteRows):
-            frame_of(session, to_seq, rows).createOrReplaceTempView(name)
+            self._spark.check_databases()
+            frame_of(session, rows).createOrReplaceTempView(name)
             return name
         files = self._side_files
         frame = rows.spark_view(
             session,
-            to_seq,
             folder / name,
             as_they_are=rows.native and files.shared,
             sent=partial(files.sent, view=name),
@@ -182,12 +182,12 @@ class SparkViews:
 
     def drop(self, name: str, mode: Mode) -> None:
         """Drops a view made by `register`."""
-        self._spark.session(mode)._jsparkSession.catalog().dropTempView(name)
+        self._spark.session(mode).catalog.dropTempView(name)
         self._side_files.remove(name)
 
     def _create(self, scan: SparkScan, mode: Mode, name: str, single: bool) -> None:
         plan = scan.plan
-        session = self._spark.session(mode)._jsparkSession
+        session = self._spark.session(mode)
         simple = len(plan.files) == 1 and not scan.inline.num_rows and _is_plain(plan.files[0], plan)
         if simple:
             frame = self._reader(session, plan.files[0], plan)
@@ -198,12 +198,12 @@ class SparkViews:
             selects = [self._file_select(scan, group, mode, name, helpers) for group in plan.files]
             if scan.inline.num_rows or not selects:
                 selects.append(self._inline_select(scan, mode, name, helpers))
-            frame = session.sql(" UNION ALL ".join(selects))
+            frame = self._spark.frame(mode, " UNION ALL ".join(selects))
             (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
         finally:
             # The view's plan is analysed and refers to them no more.
             for helper in helpers:
-                session.catalog().dropTempView(helper)
+                session.catalog.dropTempView(helper)
 
     def _inline_select(self, scan: SparkScan, mode: Mode, name: str, helpers: list[str]) -> str:
         spark = dialect_of("spark")
@@ -216,23 +216,15 @@ class SparkViews:
             rows = rows.rename_columns(["nothing"])
         rows = rows.select([column for column, _ in types])
         helper = f"{name}_inline"
-        self._local_relation(rows, tuple(types), mode).createOrReplaceTempView(helper)
+        self._local_relation(rows, tuple(types), mode, name).createOrReplaceTempView(helper)
         helpers.append(helper)
         return f"SELECT * FROM {helper}"
 
-    def _local_relation(self, rows: pa.Table, columns: tuple[tuple[str, str], ...], mode: Mode) -> Any:
-        from pyspark.sql.pandas.serializers import ArrowStreamSerializer
-
-        jvm = self._spark.jvm
-        schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(", ".join(f"{n} {t}" for n, t in columns)).json()
-        batches = _for_spark(rows).combine_chunks().to_batches()
-        iterator = self._spark.context._serialize_to_jvm(
-            batches,
-            ArrowStreamSerializer(),
-            lambda path: jvm.PythonSQLUtils.readArrowStreamFromFile(path),
-            lambda: jvm.ArrowIteratorServer(),
-        )
-        return jvm.PythonSQLUtils.toDataFrame(iterator, schema, self._spark.session(mode)._jsparkSession)
+    def _local_relation(self, rows: pa.Table, columns: tuple[tuple[str, str], ...], mode: Mode, name: str) -> Any:
+        ddl, rows = ", ".join(f"{column} {type}" for column, type in columns), _for_spark(rows)
+        if rows.nbytes <= self._spark.most_relation_bytes:
+            return self._spark.relation(mode, rows.combine_chunks(), ddl)
+        return self._read(self._spark.session(mode), ddl, [self._side_files.write(rows, name, "rows")])
 
     def _reader(self, session: Any, group: FileGroup, plan: ScanPlan) -> Any:
         spark = dialect_of("spark")
@@ -263,33 +255,29 @@ class SparkViews:
         location = self._location(part)
         if _PLAIN_PATH.fullmatch(location):
             return location
-        return str(self._spark.jvm.org.apache.hadoop.fs.Path(location).toUri().toString())
+        return self._spark.shown_path(location)
 
     def _read(self, session: Any, ddl: str, uris: list[str]) -> Any:
         # Keys are plain names, but the folder above them may hold characters of a glob pattern.
-        reader = session.read().schema(ddl).option("__globPaths__", "false")
-        return reader.parquet(self._spark.jvm.PythonUtils.toSeq(uris))
+        return session.read.schema(ddl).option("__globPaths__", "false").parquet(*uris)
 
     def _ids_file(self, name: str, helper: str, ids: Any) -> str:
         """Writes row ids where the executors can read them: as rows of a plan they would be copied at every step."""
         return self._side_files.write(pa.table({"id": pa.array(ids)}), name, helper)
 
     def _forget(self, mode: Mode, name: str) -> None:
-        self._spark.session(mode)._jsparkSession.catalog().dropTempView(name)
+        self._spark.session(mode).catalog.dropTempView(name)
         self._side_files.remove(name)
 
     def _file_select(self, scan: SparkScan, group: FileGroup, mode: Mode, name: str, helpers: list[str]) -> str:
         spark = dialect_of("spark")
-        session = self._spark.session(mode)._jsparkSession
+        session = self._spark.session(mode)
         helper = f"{name}_{len(helpers)}"
         frame = self._reader(session, group, scan.plan)
         positions = group.row_ids and not group.stored_row_ids
         if positions:
-            frame = frame.selectExpr(
-                self._spark.jvm.PythonUtils.toSeq(
-                    ["*", f"{_FILE if group.names is None else _FILE_OF_OTHERS} AS _file", _POSITION]
-                )
-            )
+            file = _FILE if group.names is None else _FILE_OF_OTHERS
+            frame = frame.selectExpr("*", f"{file} AS _file", _POSITION)
         frame.createOrReplaceTempView(helper)
         helpers.append(helper)
         items = [
@@ -330,7 +318,7 @@ class SparkViews:
         name: str,
     ) -> tuple[str, str]:
         """A WHERE clause and a FROM clause that leave out the group's deleted rows."""
-        session = self._spark.session(mode)._jsparkSession
+        session = self._spark.session(mode)
         condition = ""
         ids = deleted_within(scan.deleted, group.parts)
         if 0 < len(ids) <= LITERAL_ROW_IDS:

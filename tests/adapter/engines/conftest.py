@@ -10,8 +10,9 @@ import pytest
 
 from adapter.engines.common.engine import Engine
 from adapter.engines.local.engine import LocalEngine
+from adapter.engines.spark.context_settings import SparkSettings
 from adapter.engines.spark.engine import SparkEngine
-from adapter.engines.spark.runtime import SparkRuntime, SparkSettings
+from adapter.engines.spark.runtime import SparkRuntime
 from tests.adapter.engines.harness import World
 
 

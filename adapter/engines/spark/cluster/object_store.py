@@ -74,16 +74,16 @@ class ClusterStore:
         return hadoop_url(url, self._place.options)
 
     def write(
-        self, frame: Any, sets: Sequence[FileSet], shard: ShardId, rows: Callable[[Any], list[pa.RecordBatch]]
+        self, sets: Sequence[FileSet], shard: ShardId, run: Callable[[Any, str], list[pa.RecordBatch]]
     ) -> WrittenSets:
-        """Let executors write the rows of `frame` (PySpark's) once, as files of `shard`. `rows` runs a frame and has
-        its rows. Whatever else was written is removed a while later, since tasks may outlive the job for a moment; when
-        the job fails, at once as well."""
+        """Let executors write the rows of a statement once, as files of `shard`. `run` hands them a function of their
+        batches, and has its answers in the columns that it is told. Whatever else was written is removed a while later,
+        since tasks may outlive the job for a moment; when the job fails, at once as well."""
         stem = self._parts.new_key(shard)
         job = WriteJob(place=self._place, stem=stem.removesuffix(".parquet"), sets=tuple(sets))
         kept: list[WrittenFile] = []
         try:
-            answers = rows(_written(frame, job))
+            answers = run(_task(job), DESCRIPTION)
             kept = [WrittenFile(**row) for batch in answers for row in batch.to_pylist()]
             self._parts.take_over(file.key for file in kept)
         except BaseException:
@@ -149,16 +149,6 @@ def file_set(
     schema = pa.schema([(name, arrow_type(field.type)) for name, field in zip(names, fields, strict=True)])
     kept = None if ROW_ID in names else layout
     return FileSet(columns=tuple(f"c{field.id}" for field in fields), schema=schema, layout=kept)
-
-
-def _written(frame: Any, job: WriteJob) -> Any:
-    """What the tasks of `job` answer, given the rows of `frame`, as a Java Dataset."""
-    from pyspark.sql.udf import UserDefinedFunction
-    from pyspark.util import PythonEvalType
-
-    # NOTE: what DataFrame.mapInArrow does, which asks for pandas and makes no use of it.
-    udf = UserDefinedFunction(_task(job), returnType=DESCRIPTION, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    return frame._jdf.mapInArrow(udf(*[frame[name] for name in frame.columns])._jc, False, None)
 
 
 def _task(job: WriteJob) -> Any:

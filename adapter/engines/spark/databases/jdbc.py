@@ -7,7 +7,7 @@ runtime's. No message that is made here names a password, and Spark's own hide U
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,14 +42,14 @@ _WITH_LENGTH = ("varchar", "bpchar", "bit", "varbit")
 _MAX_LENGTH = 10_485_760
 
 
-def frame_of(session: Any, to_seq: Callable[[list[str]], Any], rows: RemoteRows) -> Any:
+def frame_of(session: Any, rows: RemoteRows) -> Any:
     """A data frame of the rows, in Spark's types of theirs."""
     spark = dialect_of("spark")
-    reader = session.read().format("jdbc")
+    reader = session.read.format("jdbc")
     for name, value in (*_options(rows.database).items(), ("dbtable", f"({rows.query}\n) rows")):
         reader = reader.option(name, value)
     items = [f"CAST(c{number} AS {spark.type_name(type)}) AS c{number}" for number, type in enumerate(rows.types, 1)]
-    return reader.load().selectExpr(to_seq(items))
+    return reader.load().selectExpr(*items)
 
 
 def _options(database: Database) -> dict[str, str]:

@@ -20,13 +20,14 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
+from adapter.engines.common import result_size
 from adapter.engines.spark import gateway as spark_gateway
-from adapter.engines.spark import result_size
 from adapter.engines.spark import runtime as spark_runtime_module
+from adapter.engines.spark.context_settings import SparkSettings
 from adapter.engines.spark.engine import SparkEngine
 from adapter.engines.spark.gateway import SparkUnavailable
 from adapter.engines.spark.profiles import Mode, Profile, profile_for
-from adapter.engines.spark.runtime import Spark, SparkRuntime, SparkSettings
+from adapter.engines.spark.runtime import Spark, SparkRuntime
 from planner.errors import (
     ConfigurationLimitExceeded,
     DivisionByZero,
@@ -53,7 +54,7 @@ def ordered(source: ir.Scan) -> ir.Sort:
 async def jobs_run(runtime: SparkRuntime, statement: asyncio.Task[Any], *, some: bool) -> None:
     """Waits until Spark has active jobs, or has none. Raises what `statement` raised if it ends before it has any."""
     current = runtime.current()
-    assert current is not None
+    assert isinstance(current, Spark)
     tracker = current.context.statusTracker()
     while bool(await asyncio.to_thread(tracker.getActiveJobsIds)) is not some:
         if some and statement.done():
@@ -181,7 +182,7 @@ async def nothing_runs(runtime: SparkRuntime, statement: asyncio.Task[Any]) -> N
     """Waits until Spark has no jobs, and by its own count runs no tasks either, in the same JVM."""
     await jobs_run(runtime, statement, some=False)
     current = runtime.current()
-    assert current is not None
+    assert isinstance(current, Spark)
     await asyncio.to_thread(wait_until, lambda: not current.stuck_tasks())
     assert current.alive
 
@@ -212,7 +213,7 @@ async def test_a_statement_whose_context_stops_is_carried_out_again(
     reading, tables = query(scan(table), table), {table.oid: await world.input(table)}
     assert await world.rows(spark, reading, tables) == [(1, "x")]
     running = spark_runtime.current()
-    assert running is not None
+    assert isinstance(running, Spark)
     running.context.stop()
     # The statement is carried out again.
     assert await world.rows(spark, reading, tables) == [(1, "x")]
@@ -227,10 +228,10 @@ async def test_a_statement_is_carried_out_again_only_once(
     reading, tables = query(scan(table), table), {table.oid: await world.input(table)}
     enter, attempts = Spark.enter, []
 
-    def end(self: Spark, mode: Mode, group: str, *, pool: str | None = None) -> None:
+    def end(self: Spark, mode: Mode, group: str, **given: Any) -> None:
         attempts.append(group)
         self.gateway.kill()
-        enter(self, mode, group, pool=pool)
+        enter(self, mode, group, **given)
 
     with monkeypatch.context() as patched:
         patched.setattr(Spark, "enter", end)
@@ -249,9 +250,9 @@ async def test_settings_of_users(
     entered: list[tuple[Mode, str | None]] = []
     enter = Spark.enter
 
-    def noted(self: Spark, mode: Mode, group: str, *, pool: str | None = None) -> None:
+    def noted(self: Spark, mode: Mode, group: str, *, pool: str | None = None, **given: Any) -> None:
         entered.append((mode, pool))
-        enter(self, mode, group, pool=pool)
+        enter(self, mode, group, pool=pool, **given)
 
     monkeypatch.setattr(Spark, "enter", noted)
     plain = await world.rows(spark, reading, tables)
@@ -319,6 +320,7 @@ async def test_plans_that_are_kept_are_counted_as_large_as_they_are(world: World
         column = ir.ColumnRef(id=rel.fields[0].id, type=INT8)
         project = ir.Project(input=rel, exprs=(column, *exprs), fields=(replace(rel.fields[0], id=99), *fields))
         assert spark._kept is not None
+        assert spark._kept[2] is not None
         plans = spark._kept[2]._plans
         before = plans.bytes
         assert len(await world.rows(spark, query(project, table), tables)) == 2
@@ -473,7 +475,7 @@ async def test_a_context_that_was_stopped_has_no_tasks_and_writes_nothing(
     """Those who watch what a cancelled or limited statement leaves may look while Spark is stopped."""
     assert await world.rows(spark, constants(literal(1)), {}) == [(1,)]
     running = spark_runtime.current()
-    assert running is not None
+    assert isinstance(running, Spark)
     running.context.stop()
     assert running.stuck_tasks() == 0
     assert running.temporary_bytes("1-1") == {}
