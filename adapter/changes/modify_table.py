@@ -48,7 +48,7 @@ from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
 from adapter.changes.together import rows_of_all
-from adapter.changes.whole_parts import whole_parts, without_parts
+from adapter.changes.whole_parts import whole_parts
 from adapter.execution.statement import NotTogether, Outcome, RowsOutcome, Running
 from adapter.plans.computed.constant_rows import constant_value
 from adapter.plans.operands import operands_of
@@ -243,10 +243,9 @@ class Change:
         whole: tuple[Part, ...] = ()
         rest: PreparedRead | None = read
         if by_engine and isinstance(statement, BoundDelete):
-            whole = await whole_parts(running, read, self.target)
+            whole, rest = await whole_parts(running, read, self.target)
             if whole:
                 await lock_whole_table(running, self.target)
-                rest = without_parts(read, self.target, whole)
         if rest is not None and by_engine and read.writer is not None:
             if not isinstance(statement, BoundInsert):
                 await lock_whole_table(running, self.target)

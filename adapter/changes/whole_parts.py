@@ -12,8 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from adapter.changes.constraints.target import Target
+from adapter.changes.sure_conditions import SureCondition, may_hold, sure_condition, surely_holds
 from adapter.execution.statement import Running
-from adapter.plans.predicates import exact_conjunction
 from adapter.queries.prepared_read import PreparedRead
 from adapter.transactions.snapshots import ResolvedTables
 from planner.ir import nodes as ir
@@ -21,41 +21,49 @@ from planner.ir.rewrite import outermost_relations
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.off_loop import computed
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
-from storage.shards.whole_deletions import WHOLE_FORMAT, surely_matches
+from storage.shards.whole_deletions import WHOLE_FORMAT
 
 MIN_ROWS = 5_000
-"""A file of fewer rows is read: a table is not locked for it."""
+"""Files that have fewer rows all together are read: a table is not locked for them."""
 
 MAX_DELETED_ROWS = 1_000_000
 """Of so many deletions it is found out which files they hit; of more they may hit all that their ids span."""
 
 
-async def whole_parts(running: Running, read: PreparedRead, target: Target) -> tuple[Part, ...]:
-    """The parts of `target` all of whose rows `read`, which finds what a DELETE deletes, is sure to find."""
+async def whole_parts(
+    running: Running, read: PreparedRead, target: Target
+) -> tuple[tuple[Part, ...], PreparedRead | None]:
+    """The parts of `target` all of whose rows `read`, which finds what a DELETE deletes, is sure to find; and the read
+    of the others that may have such rows, None where there are none."""
     oid = target.relation.oid
     table = read.resolved.inputs.get(oid)
     if table is None or oid >= FIRST_TEMPORARY_OID or read.engine is None or read.paths:
-        return ()
-    conditions = _conditions(read, oid)
-    if conditions is None:
-        return ()
+        return (), read
+    condition = _condition(read, oid)
+    if condition is None:
+        return (), read
     found = [
         part
         for part in table.inserts
         if part.key is not None
         and part.id >= 0
-        and part.rows >= MIN_ROWS
         and part.row_id_bounds[1] < PROVISIONAL_ROW_ID
-        and surely_matches(part, conditions)
+        and surely_holds(condition, part)
     ]
-    if found and table.deletes:
+    if sum(part.rows for part in found) < MIN_ROWS:
+        return (), read
+    if table.deletes:
         found = await _untouched(running, found, table.deletes)
     # NOTE: while servers of an earlier version may be at work, the rows are read as they are by those.
-    return tuple(found) if found and await running.services.env.formats.allows(WHOLE_FORMAT) else ()
+    if not found or not await running.services.env.formats.allows(WHOLE_FORMAT):
+        return (), read
+    gone = {part.id for part in found}
+    left = [part for part in table.inserts if (part.id not in gone or part.id < 0) and may_hold(condition, part)]
+    return tuple(found), _of_parts(read, oid, tuple(left))
 
 
-def _conditions(read: PreparedRead, oid: int) -> list[tuple[str, str, object]] | None:
-    """What a row must meet to be found; None where simple conditions do not say all of it."""
+def _condition(read: PreparedRead, oid: int) -> SureCondition | None:
+    """What a row must meet to be found; None where conditions on single columns do not say all of it."""
     rel, filters = read.query.rel, list[ir.Scalar]()
     while not isinstance(rel, ir.Scan):
         if isinstance(rel, ir.Project) and not filters and not any(outermost_relations(rel.exprs)):
@@ -68,15 +76,7 @@ def _conditions(read: PreparedRead, oid: int) -> list[tuple[str, str, object]] |
     if rel.relation_oid != oid:
         return None
     columns = {f.id: f"c{f.origin.attnum}" for f in rel.fields if f.origin is not None and f.id != rel.row_id}
-    found: list[tuple[str, str, object]] = []
-    for condition in filters:
-        if isinstance(condition, ir.Literal) and condition.value is True:
-            continue
-        conjunction = exact_conjunction(condition, columns, read.params)
-        if conjunction is None or any(comparison.then is not None for comparison in conjunction):
-            return None
-        found += [(comparison.column, comparison.op, comparison.value) for comparison in conjunction]
-    return found
+    return sure_condition(filters, columns, read.params)
 
 
 async def _untouched(running: Running, parts: list[Part], deletes: tuple[Part, ...]) -> list[Part]:
@@ -99,11 +99,9 @@ def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def without_parts(read: PreparedRead, target: Target, parts: tuple[Part, ...]) -> PreparedRead | None:
-    """`read` without what it finds in `parts` of `target`; None when nothing is left to be read."""
-    oid, gone = target.relation.oid, {part.id for part in parts}
+def _of_parts(read: PreparedRead, oid: int, kept: tuple[Part, ...]) -> PreparedRead | None:
+    """`read` with these parts of the table."""
     table = read.resolved.inputs[oid]
-    kept = tuple([part for part in table.inserts if part.id not in gone or part.id < 0])
     if not kept:
         return None
     assert read.engine is not None

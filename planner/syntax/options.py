@@ -29,6 +29,12 @@ def option_text(element: Tree) -> str | None:
     raise SqlSyntaxError(f'unexpected value of option "{element.defname}"')
 
 
+def option_or_true(element: Tree) -> str:
+    """The value of a DefElem as text, ``true`` when it has none."""
+    text = option_text(element)
+    return "true" if text is None else text
+
+
 def option_flag(element: Tree) -> bool:
     """The value of a DefElem as a boolean, by PostgreSQL's defGetBoolean: no value means true."""
     text = option_text(element)

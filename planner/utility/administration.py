@@ -10,7 +10,7 @@ from planner.errors import FeatureNotSupported, InvalidGrantOperation, InvalidPa
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, qualified_name, role_name, strings
-from planner.syntax.options import option_flag, option_text
+from planner.syntax.options import option_flag, option_or_true, option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.utility.routines import routine_name
 
@@ -26,7 +26,7 @@ def _lock(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _vacuum(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    options = tuple((node.def_elem.defname.lower(), option_text(node.def_elem) or "true") for node in tree.options)
+    options = tuple((node.def_elem.defname.lower(), option_or_true(node.def_elem)) for node in tree.options)
     allowed = _VACUUM_OPTIONS if tree.is_vacuumcmd else _ANALYZE_OPTIONS
     for node in tree.options:
         if node.def_elem.defname.lower() not in allowed:

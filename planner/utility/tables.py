@@ -21,7 +21,7 @@ from planner.errors import (
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, strings
-from planner.syntax.options import option_text
+from planner.syntax.options import option_or_true
 from planner.syntax.parse import Parsed, Tree
 from planner.types import derived_oids
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
@@ -93,7 +93,7 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         unlogged=tree.relation.relpersistence == "u",
         on_commit=on_commit(tree.oncommit),
         of_type=of_type,
-        options=tuple((node.def_elem.defname, option_text(node.def_elem) or "true") for node in tree.options),
+        options=tuple((node.def_elem.defname, option_or_true(node.def_elem)) for node in tree.options),
     )
 
 
@@ -333,7 +333,7 @@ def _exclusion(tree: Tree, parsed: Parsed, definition: st.ConstraintDefinition) 
         include=tuple(st.IndexElement(name=name, text=name) for name in _names(tree.including)),
         predicate=parsed.expression(tree.where_clause) if tree.HasField("where_clause") else None,
         tablespace=tree.indexspace or None,
-        options=tuple((node.def_elem.defname, option_text(node.def_elem) or "true") for node in tree.options),
+        options=tuple((node.def_elem.defname, option_or_true(node.def_elem)) for node in tree.options),
     )
     return replace(definition, kind="x", index=index, operators=tuple(operators))
 

@@ -67,4 +67,6 @@ def _surely(part: Part, column: str, op: str, value: Any) -> bool:
         return True
     if op == "in":
         return any(_surely(part, column, "=", item) for item in value)
+    if op == "=" and any(known.is_of(value) for known in part.partition if known.field.column == column):
+        return True
     return op in _NEGATED and not part_may_match(part, column, _NEGATED[op], value)

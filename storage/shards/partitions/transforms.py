@@ -195,6 +195,14 @@ class PartitionValue(Struct, frozen=True, array_like=True):
         keys = _stored_keys(self.field, self.type, values)
         return keys is None or self.key in keys
 
+    def is_of(self, value: Any) -> bool:
+        """True only when every row of the part has `value`, which is not NULL, in the column."""
+        if self.field.transform != "identity" or self.key is None or value is None:
+            return False
+        # SUBTLE: the column may have another type by now, of which a value is rounded to that of the part.
+        is_same = _is_value_of(self.type, value)
+        return is_same and _stored_keys(self.field, self.type, (value,)) == frozenset((self.key,))
+
 
 @lru_cache(maxsize=256)
 def _stored_keys(field: PartitionField, type_name: str, values: tuple[Any, ...]) -> frozenset[int | str | None] | None:
@@ -207,6 +215,18 @@ def _stored_keys(field: PartitionField, type_name: str, values: tuple[Any, ...])
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return None  # Of another type than the column, perhaps.
     return frozenset([stored_key(key) for key in keys.to_pylist()])
+
+
+@lru_cache(maxsize=256, typed=True)
+def _is_value_of(type_name: str, value: Any) -> bool:
+    """Whether a column of the type can have the value as it is."""
+    type = _TYPES.get(type_name) or decimal_type(type_name)
+    if type is None:
+        return False
+    try:
+        return bool(pa.scalar(value, type).as_py() == value)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return False
 
 
 _TYPES: Mapping[str, pa.DataType] = {

@@ -55,6 +55,11 @@ WHOLE = {
     "day <> '2024-01-02'": 3,
     "not day > '2024-01-01'": 1,
     "true": 4,
+    "day = '2024-01-01' or day > '2024-01-02' and n >= 0": 3,
+    "day not in ('2024-01-01', '2024-01-02')": 2,
+    "not (day in ('2024-01-01', '2024-01-02') or day is null)": 2,
+    "not (day = '2024-01-01' or n < 0)": 3,
+    "day = any (array['2024-01-01', '2024-01-02']::date[])": 2,
 }
 
 
@@ -76,6 +81,10 @@ PARTLY = {
     "label is not null": 36_000,
     "day = '2024-01-02' and (select true)": 10_000,
     "day < '2024-01-03' and n > 0": 19_999,
+    "day not in ('2024-01-01', null)": 0,
+    "day not in ('2024-01-01') and label not in ('label 2')": 24_000,
+    "day = '2024-01-02' and label like 'label%'": 8_000,
+    "day = '2024-01-03' and label not like 'x%'": 10_000,
 }
 
 
@@ -84,6 +93,56 @@ async def test_what_is_not_sure_is_read(client: Client, condition: str) -> None:
     await filled(client)
     assert await client.tag(f"delete from events where {condition}") == f"DELETE {PARTLY[condition]}"
     assert await client.value("select count(*) from events") == DAYS * 10_000 - PARTLY[condition]
+
+
+KINDS = f"insert into kinds select (array['east', 'west', null, '{'long ' * 20}'])[1 + i % 4], i"
+KEYS = {
+    "region = 'east'": 1,
+    "region like 'we%'": 1,
+    "region like '%'": 3,
+    "region is null": 1,
+    "region = 'west' or region is null": 2,
+    f"region = '{'long ' * 20}'": 1,
+    f"region in ('east', '{'long ' * 20}')": 2,
+    "region <> 'east'": 2,
+    "starts_with(region, 'w') is not null and region is not null": None,
+    "region like 'we_t'": None,
+    "region like 'we%t%'": None,
+    r"region like 'wes\\t'": None,
+}
+
+
+@pytest.mark.parametrize("condition", KEYS)
+async def test_partitions_by_text(client: Client, read_files: list[Part], condition: str) -> None:
+    await client.run("create table kinds (region text, n int) with (partition_by = 'region')")
+    await client.run(f"{KINDS} from generate_series(0, 39999) i order by 1")
+    there = await client.value(f"select count(*) from kinds where {condition}")
+    read_files.clear()
+    assert await client.tag(f"delete from kinds where {condition}") == f"DELETE {there}"
+    wanted = KEYS[condition]
+    assert wanted is None or (there, read_files) == (wanted * 10_000, [])
+    assert await client.value("select count(*) from kinds") == 40_000 - there
+
+
+async def test_a_key_of_another_type_by_now(client: Client) -> None:
+    assert (await client.error("create table d (day date) with (partition_by = '')")).sqlstate == "22023"
+    await client.run("create table d (day date, n int) with (partition_by = 'day')")
+    await client.run("insert into d select '2024-01-01', i from generate_series(1, 9000) i")
+    await client.run("alter table d reset (partition_by); alter table d alter day type timestamp")
+    assert await client.tag("delete from d where day = '2024-01-01 12:00'") == "DELETE 0"
+    assert await client.tag("delete from d where day = '2024-01-01'") == "DELETE 9000"
+
+
+async def test_small_files_together(client: Client, read_files: list[Part]) -> None:
+    await client.run("create table logs (day date, n int, text text)")
+    for day in range(1, 5):
+        await client.run(f"insert into logs select '2024-01-0{day}', i, md5(i::text) from generate_series(1, 3000) i")
+    read_files.clear()
+    assert await client.tag("delete from logs where day <= '2024-01-02'") == "DELETE 6000"
+    assert not read_files
+    assert await client.tag("delete from logs where day = '2024-01-03'") == "DELETE 3000"
+    assert read_files
+    assert await client.value("select count(*) from logs") == 3000
 
 
 async def test_in_a_block(client: Client, another: Callable[[], Awaitable[Client]]) -> None:
