@@ -119,7 +119,7 @@ class Engines:
             engine=values["engine"],
             fast_path_limit=None if limit_kb < 0 else limit_kb * 1024,
             expected=lambda: self.estimate(query, tables, params),
-            spark=self.spark() if self._place is not None else self.with_files(self.spark()),
+            spark=self.spark_in_rounds if self._place is not None else self.with_files(self.spark_in_rounds),
             local=self.local,
         )
         return route.engine, route.reason
@@ -156,6 +156,13 @@ class Engines:
                 new_runtime=Runtime,
             )
         return self._spark_engine
+
+    @cached_property
+    def spark_in_rounds(self) -> Engine:
+        """Spark's engine for all queries."""
+        from adapter.engines.recursion.engine import EngineInRounds
+
+        return EngineInRounds(self.spark(), self._scratch / "rounds")
 
     @property
     def is_spark_started(self) -> bool:

@@ -64,11 +64,12 @@ class EngineWithFiles:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
+        extra: Mapping[int, pa.Table] | None = None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         async with self._files.holding(_keys(tables)):
             return await self.inner.write(
-                query, tables, params, context, shard=shard, columns=columns, names=names, layout=layout
+                query, tables, params, context, shard=shard, columns=columns, names=names, layout=layout, extra=extra
             )
 
     async def cancel(self, token: str) -> None:

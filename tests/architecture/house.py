@@ -68,6 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "transactions.past",
         "transactions",
         "engines",
+        "engines.recursion",
         "engines.spark.connect",
         "engines.spark",
         "engines.spark.limits",

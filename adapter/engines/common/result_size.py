@@ -13,9 +13,11 @@ from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundQuery
+from planner.ir.bound import WITH_ROWS, BoundQuery
 from planner.ir.nodes import Literal
 from planner.ir.physical import element_type
+from planner.ir.rewrite import walk
+from planner.lowering.rounds import ROUND_ROWS
 from planner.types import types
 from planner.types.types import SqlType
 
@@ -52,6 +54,8 @@ class SizeBound(Struct, frozen=True, kw_only=True):
 def size_bound(query: BoundQuery, tables: Mapping[int, TableInput], params: Sequence[Literal]) -> SizeBound:
     """The bound for the result of `query` over `tables`."""
     rows = _Rows(tables, params).of(query.rel)
+    if any(isinstance(node, ir.CteScan) and WITH_ROWS < node.cte <= ROUND_ROWS for node in walk(query.rel)):
+        rows = RECURSION_ROWS if rows is None else min(rows, RECURSION_ROWS)
     grouped = _is_grouped(query.rel)
     if rows is None:
         return SizeBound(rows=None, bytes=None, grouped=grouped)

@@ -347,10 +347,11 @@ class LocalEngine:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
+        extra: Mapping[int, ArrowTable] | None = None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         writers = [PartFileWriter(self._env, shard, *pair, layout) for pair in zip(columns, names, strict=True)]
-        async with aclosing(self.execute(query, tables, params, context)) as batches:
+        async with aclosing(self.execute(query, tables, params, context, extra=extra)) as batches:
             async for batch in batches:
                 for writer in writers:
                     await writer.write(batch)

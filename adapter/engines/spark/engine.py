@@ -15,7 +15,7 @@ import itertools
 import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +34,15 @@ from adapter.engines.spark.cluster.executor_writes import FileSet, WrittenSets
 from adapter.engines.spark.cluster.object_store import SIDE_FILES, ClusterStore, file_set, store_in_folder
 from adapter.engines.spark.cluster.side_files import FolderFiles, SideFiles, StoredFiles
 from adapter.engines.spark.context_settings import SparkSettings
-from adapter.engines.spark.folder_writes import file_rows, moved, outputs_of, write_parquet, write_sets
+from adapter.engines.spark.folder_writes import (
+    clear_abandoned,
+    file_rows,
+    moved,
+    outputs_of,
+    write_parquet,
+    write_sets,
+    written_folders,
+)
 from adapter.engines.spark.frames import RunningSpark
 from adapter.engines.spark.limits.execution import Execution, goes_beyond, limit_of
 from adapter.engines.spark.plans import SparkPlans
@@ -52,7 +60,6 @@ from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment
-from storage.errors import StorageError
 from storage.ids import ShardId
 from storage.layouts.layout import TableLayout
 from storage.stores.object_place import ObjectPlace
@@ -72,9 +79,6 @@ CANCEL_AGAIN_SECONDS = 0.5
 
 LEFT_AFTER_SECONDS = 0.4
 """The driver's planning looks at no cancel request: it is left alone after this time, and what it makes is removed."""
-
-ABANDONED_AFTER_SECONDS = 24 * 3600
-"""No statement writes for longer than this without its folder changing."""
 
 _groups = itertools.count(1)
 
@@ -117,7 +121,7 @@ class SparkEngine:
             shared=shared,
             worker=worker,
             tag=f"process-{env.process}",
-            folders=_written_folders(env),
+            folders=written_folders(env),
             master=master,
             remote=remote,
             conf=tuple(conf),
@@ -155,7 +159,7 @@ class SparkEngine:
 
     async def warm(self) -> None:
         """Starts Spark, and exercises it while nobody else uses it. Raises 55000 when it cannot be started."""
-        await asyncio.to_thread(self._clear_abandoned)
+        await asyncio.to_thread(clear_abandoned, self._env)
         spark = await self._runtime.ready()
         views, plans = self._prepared(spark)
 
@@ -168,19 +172,6 @@ class SparkEngine:
                     raise spark_error(error) from error
 
         await self._runtime.run(run)
-
-    def _clear_abandoned(self) -> None:
-        """Removes what a server that was killed a day ago or longer left in the blob store's scratch folder."""
-        limit = self._env.clock.now_ms() / 1000 - ABANDONED_AFTER_SECONDS
-        for own in _written_folders(self._env):
-            for folder in own.parent.glob("*/*"):
-                if folder.stat().st_mtime < limit:
-                    shutil.rmtree(folder, ignore_errors=True)
-            for process in own.parent.glob("*"):
-                # Those of processes that live, and use theirs, are made again.
-                if process.stat().st_mtime < limit:
-                    with suppress(OSError):
-                        process.rmdir()
 
     async def ask(self, question: Callable[[Any], T]) -> T:
         """What `question` answers, of the JVM. It blocks, on a thread of its own. Raises 55000 without a JVM."""
@@ -249,20 +240,21 @@ class SparkEngine:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
+        extra: Mapping[int, ArrowTable] | None = None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         store = self._store
         if store is None and layout is not None and layout.partition:
             store = self._folder_store  # Spark's own writer knows none of these transforms.
         if store is not None:
-            return await self._write_stored(store, query, tables, params, context, shard, columns, names, layout)
+            return await self._write_stored(store, query, tables, params, context, shard, columns, names, layout, extra)
         scratch = self._blob_scratch() / str(next(self._numbers))
         outputs = [outputs_of(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
 
             def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> list[Path]:
                 shutil.rmtree(scratch, ignore_errors=True)
-                with self._statement(spark, execution, scans, query, params, context, None) as statement:
+                with self._statement(spark, execution, scans, query, params, context, extra) as statement:
                     return write_sets(statement.frame(), scratch, outputs, layout)
 
             try:
@@ -282,13 +274,14 @@ class SparkEngine:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None,
+        extra: Mapping[int, ArrowTable] | None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """`write` by executors that reach `store` by themselves."""
         sets = [file_set(query, *pair, layout) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
 
             def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> WrittenSets:
-                with self._statement(spark, execution, scans, query, params, context, None) as statement:
+                with self._statement(spark, execution, scans, query, params, context, extra) as statement:
                     return self._stored(store, statement, sets, shard)
 
             written = await self._carry_out(execution, query, tables, run)
@@ -322,7 +315,7 @@ class SparkEngine:
             await self.cancel(token)
         await asyncio.to_thread(self._runtime.close)
         await asyncio.gather(*self._leaving, return_exceptions=True)
-        for folder in (self._settings.directory, *_written_folders(self._env)):
+        for folder in (self._settings.directory, *written_folders(self._env)):
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     # ------------------------------------------------------------ one execution
@@ -546,7 +539,7 @@ class SparkEngine:
 
     def _blob_scratch(self) -> Path:
         """A folder of this process on the blob store's file system."""
-        folders = _written_folders(self._env)
+        folders = written_folders(self._env)
         if not folders:
             raise FeatureNotSupported("Spark can write parts only to a blob store that is a folder")
         return folders[0]
@@ -560,16 +553,6 @@ class SparkEngine:
             size, check, footer = await self._runtime.run(lambda path=path, target=target: moved(path, target))  # type: ignore[misc]
             parts.append(WrittenPart(key=key, rows=rows, bytes=size, checksum=check, footer=footer))
         return parts
-
-
-def _written_folders(env: Environment) -> tuple[Path, ...]:
-    """Where executors write what this process makes parts of: on the blob store's file system, in a folder that holds
-    no objects (their names never begin with a dot). None when the blob store is no folder."""
-    try:
-        uri = env.blob.uri("x")
-    except StorageError:
-        return ()
-    return (Path(uri).parent / ".spark" / env.process,) if uri.startswith("/") else ()
 
 
 class _Statement(Struct, frozen=True, kw_only=True):

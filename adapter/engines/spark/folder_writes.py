@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,14 @@ import pyarrow.parquet as pq
 
 from adapter.engines.spark.result_spool import ROW_GROUP_ROWS, result_files
 from planner.ir.bound import BoundQuery
+from storage.environment.environment import Environment
+from storage.errors import StorageError
 from storage.layouts.layout import TableLayout
 from storage.shards.field_ids import column_id
 from storage.shards.parts import ROW_ID, PartDigest
+
+ABANDONED_AFTER_SECONDS = 24 * 3600
+"""No statement writes for longer than this without its folder changing."""
 
 _NESTED = ("array<", "struct<", "map<")
 
@@ -119,3 +125,27 @@ def moved(path: Path, target: Path) -> tuple[int, str, bytes]:
     target.parent.mkdir(parents=True, exist_ok=True)
     os.rename(path, target)
     return size, digest.checksum, tail
+
+
+def written_folders(env: Environment) -> tuple[Path, ...]:
+    """Where executors write what this process makes parts of: on the blob store's file system, in a folder that holds
+    no objects (their names never begin with a dot). None when the blob store is no folder."""
+    try:
+        uri = env.blob.uri("x")
+    except StorageError:
+        return ()
+    return (Path(uri).parent / ".spark" / env.process,) if uri.startswith("/") else ()
+
+
+def clear_abandoned(env: Environment) -> None:
+    """Removes what a server that was killed a day ago or longer left in the blob store's scratch folder. Blocks."""
+    limit = env.clock.now_ms() / 1000 - ABANDONED_AFTER_SECONDS
+    for own in written_folders(env):
+        for folder in own.parent.glob("*/*"):
+            if folder.stat().st_mtime < limit:
+                shutil.rmtree(folder, ignore_errors=True)
+        for process in own.parent.glob("*"):
+            # Those of processes that live, and use theirs, are made again.
+            if process.stat().st_mtime < limit:
+                with suppress(OSError):
+                    process.rmdir()

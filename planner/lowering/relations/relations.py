@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from planner.dialects.dialect import Dialect
 from planner.ir import nodes as ir
 from planner.ir.barriers import is_barrier
 from planner.ir.rewrite import transform, walk
@@ -315,10 +316,9 @@ class Relations:
             self._tables[table.id] = number
             if table.step is not None:
                 recursive = True
-                if not table.union_all and not self.ctx.dialect.recursive_union:
-                    raise self.ctx.unsupported("a recursive query with UNION")
-                if not self.ctx.dialect.recursive_groups and _groups_rows_of(table.step, table.id):
-                    raise self.ctx.unsupported("a recursive query that groups or sorts the rows so far")
+                refused = refused_recursion(table, self.ctx.dialect)
+                if refused is not None:
+                    raise self.ctx.unsupported(refused)
                 step = self.complete(self.build(table.step), table.step.fields, names)
                 body = made(f"({body}) UNION {'ALL ' if table.union_all else ''}({step})", body, step)
             keyword = ""
@@ -338,6 +338,15 @@ class Relations:
         if rel.cte <= ir.RETURNING_ROWS:
             return Select(self.ctx, columns, self._source(rel.cte, alias))
         return Select(self.ctx, columns, Fragment(f"cte{self._tables[rel.cte]} AS {alias}"))
+
+
+def refused_recursion(table: ir.CommonTable, dialect: Dialect) -> str | None:
+    """What of the recursive `table` an engine's own WITH RECURSIVE cannot do, or None."""
+    if not table.union_all and not dialect.recursive_union:
+        return "a recursive query with UNION"
+    if not dialect.recursive_groups and table.step is not None and _groups_rows_of(table.step, table.id):
+        return "a recursive query that groups or sorts the rows so far"
+    return None
 
 
 def _groups_rows_of(step: ir.Rel, cte: int) -> bool:
