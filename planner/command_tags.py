@@ -28,6 +28,8 @@ _FIXED: dict[type, str] = {
     st.CreateView: "CREATE VIEW",
     st.CreateSchema: "CREATE SCHEMA",
     st.CreateIndex: "CREATE INDEX",
+    st.CreateStatistics: "CREATE STATISTICS",
+    st.AlterStatistics: "ALTER STATISTICS",
     st.CreatePolicy: "CREATE POLICY",
     st.AlterPolicy: "ALTER POLICY",
     st.CreateSequence: "CREATE SEQUENCE",

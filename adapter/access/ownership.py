@@ -18,18 +18,19 @@ from storage.catalog.model import (
     Sequence,
 )
 from storage.catalog.outside import Extension, ForeignServer
-from storage.catalog.record import Record
+from storage.catalog.record import ExtendedStatistics, Record
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 
 Owned: TypeAlias = (
     Relation | Sequence | Schema | Database | EnumType | DomainType | UserRange | BaseType | Function | Extension
-    | ForeignServer
+    | ForeignServer | ExtendedStatistics
 )  # fmt: skip
 """The records that say who owns the object."""
 
 _OWNED = (
     Relation, Sequence, Schema, Database, EnumType, DomainType, UserRange, BaseType, Function, Extension, ForeignServer,
+    ExtendedStatistics,
 )  # fmt: skip
 _RELATION_KINDS = {"r": "table", "v": "view", "m": "materialized view", "f": "foreign table", COMPOSITE: "type"}
 
@@ -54,6 +55,8 @@ def kind_of(record: Owned | Index) -> str:
             return "database"
         case Extension():
             return "extension"
+        case ExtendedStatistics():
+            return "statistics object"
         case ForeignServer():
             return "foreign server"
         case EnumType() | DomainType() | UserRange() | BaseType():

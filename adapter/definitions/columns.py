@@ -15,6 +15,7 @@ from adapter.definitions.constraints.keys import forget_names, referring
 from adapter.definitions.dependents import dependents_of, named, remove, report_cascade
 from adapter.definitions.indexes.upkeep import indexes_with, remove_index
 from adapter.definitions.policies.upkeep import of_column
+from adapter.definitions.statistics.upkeep import statistics_with
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe, kind_of, shown_name
@@ -78,7 +79,7 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
     changed = without_constraints(without_column(relation, column), lost)
     what = f"column {column.name} of {describe(running, catalog, relation)}"
     _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
-    gone = {record.oid for record in lost}
+    gone = {record.oid for record in (*lost, *statistics_with(catalog, relation, column.attnum))}
     parts = [
         record
         for record in own_catalog(running).all()

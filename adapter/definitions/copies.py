@@ -48,7 +48,7 @@ from planner.types.user_types import mentioned, types_used
 from storage.catalog.access import PUBLIC, Policy, RowSecurity
 from storage.catalog.acl import Acl
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Comment, Constraint, Index, Relation, Sequence
-from storage.catalog.record import Record
+from storage.catalog.record import ExtendedStatistics, Record
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import is_temporary
 from storage.reading.copies import copy_rows
@@ -216,7 +216,8 @@ def _belonging(then: CatalogSnapshot, relation: Relation) -> Iterator[CatalogRec
     parts = [
         record
         for record in then.all()
-        if isinstance(record, (Constraint, Index, Policy, RowSecurity)) and record.relation == relation.oid
+        if isinstance(record, (Constraint, Index, Policy, RowSecurity, ExtendedStatistics))
+        and record.relation == relation.oid
     ]
     yield from parts
     described = {relation.oid, *(record.oid for record in (*sequences, *parts))}

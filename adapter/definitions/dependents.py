@@ -32,7 +32,7 @@ from storage.catalog.model import (
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension
-from storage.catalog.record import Record
+from storage.catalog.record import ExtendedStatistics, Record
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 
@@ -88,7 +88,7 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
                 yield record.foreign.server
             if record.of_type:
                 yield record.of_type
-        case EnumType() | Extension():
+        case EnumType() | Extension() | ExtendedStatistics():
             yield record.schema
         case DomainType() | UserRange():
             yield record.schema
@@ -194,7 +194,10 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
     for record in catalog.all():
         if (
             (isinstance(record, Comment) and record.object_oid in doomed)
-            or (isinstance(record, (Constraint, Index, Policy, RowSecurity)) and record.relation in doomed)
+            or (
+                isinstance(record, (Constraint, Index, Policy, RowSecurity, ExtendedStatistics))
+                and record.relation in doomed
+            )
             or (isinstance(record, Acl) and doomed & {record.object_oid, derived_oids.owner(record.object_oid)})
             or (isinstance(record, DefaultAcl) and doomed & {record.role, record.schema})
         ):

@@ -27,6 +27,7 @@ from adapter.definitions.privileges import grants
 from adapter.definitions.roles import attributes, memberships, stored_settings
 from adapter.definitions.routines import alteration
 from adapter.definitions.routines import creation as routines
+from adapter.definitions.statistics import changes as statistics
 from adapter.definitions.types import changes, composites, domains, enums, ranges
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.statement import Running
@@ -83,6 +84,8 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterGroup: memberships.alter_group,
     st.GrantRole: memberships.grant_role,
     st.DropRole: owned.drop_role,
+    st.CreateStatistics: statistics.create_statistics,
+    st.AlterStatistics: statistics.alter_statistics,
     st.CreatePolicy: policies.create_policy,
     st.AlterPolicy: policies.alter_policy,
     st.ReassignOwned: owned.reassign_owned,

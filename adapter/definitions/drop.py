@@ -19,6 +19,7 @@ from adapter.definitions.foreign.servers import described_mapping, find_server, 
 from adapter.definitions.policies.changes import dropped_policies
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.sequences import identity_owner
+from adapter.definitions.statistics.changes import find_statistics, require_statistics
 from adapter.definitions.type_uses import ViewUse, droppable_type, remove_use, type_rested_on, uses_of_types
 from adapter.definitions.types.names import look_up_type
 from adapter.execution.guards import own_catalog, prevent_in_block
@@ -49,12 +50,13 @@ from storage.catalog.model import (
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
-from storage.catalog.record import Record
+from storage.catalog.record import ExtendedStatistics, Record
 from storage.catalog.types import UserRange
 
 _RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence", "index", "foreign table"})
 _IN_SCHEMAS = _RELATION_KINDS | {
     "type", "domain", "function", "procedure", "routine", "aggregate", "operator", "collation", "conversion",
+    "statistics object",
 }  # fmt: skip
 """Kinds of objects that the first part of a qualified name says the schema of."""
 
@@ -75,6 +77,8 @@ async def drop(running: Running, statement: st.Drop) -> None:
         _drop_servers(running, statement)
     elif statement.kind == "policy":
         remove(running, own_catalog(running), dropped_policies(running, statement))
+    elif statement.kind == "statistics object":
+        _drop_statistics(running, statement)
     elif statement.routines:
         _drop_routines(running, statement)
     elif statement.if_exists:
@@ -206,6 +210,20 @@ def _drop_servers(running: Running, statement: st.Drop) -> None:
         require_owner(running, server)
         targets[server.oid] = server
     drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _drop_statistics(running: Running, statement: st.Drop) -> None:
+    targets: dict[int, Record] = {}
+    for name in statement.names:
+        if _without_schema(running, statement, name):
+            continue
+        if statement.if_exists and find_statistics(running, name) is None:
+            notify(running, f'statistics object "{name}" does not exist, skipping')
+            continue
+        record = require_statistics(running, name)
+        require_droppable(running, record)
+        targets[record.oid] = record
+    drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
 
 
 def _mappings_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[str, str]]:
@@ -343,7 +361,7 @@ def _constants(catalog: CatalogSnapshot, sequence: SequenceRecord) -> tuple[str,
 
 def _goes_with(record: Record) -> int | None:
     """The oid of the table, or of the range, that `record` is a part of."""
-    if isinstance(record, (Constraint, Policy)):
+    if isinstance(record, (Constraint, Policy, ExtendedStatistics)):
         return record.relation
     if isinstance(record, UserRange):
         return record.range if record.is_multirange else None

@@ -17,6 +17,7 @@ from adapter.definitions.policies.changes import policy_table, rename_policy, re
 from adapter.definitions.policies.upkeep import with_schema_renamed
 from adapter.definitions.roles.attributes import commented_role, rename_role
 from adapter.definitions.routines.names import find_routine
+from adapter.definitions.statistics.changes import require_statistics
 from adapter.definitions.types.changes import rename_type
 from adapter.definitions.types.domains import domain_check, rename_check
 from adapter.definitions.types.names import require_domain, require_own_type
@@ -225,6 +226,10 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             extension = require_extension(catalog, statement.name)
             require_owner(running, extension)
             return extension.oid, 0
+        case "statistics object" if statement.relation is not None:
+            statistics = require_statistics(running, statement.relation)
+            require_owner(running, statistics)
+            return statistics.oid, 0
         case "server":
             server = require_server(catalog, statement.name)
             require_owner(running, server)

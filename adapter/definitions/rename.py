@@ -15,6 +15,7 @@ from adapter.definitions.constraints.generation import renamed_generations
 from adapter.definitions.indexes.upkeep import rename_index, renamed_indexes
 from adapter.definitions.policies.upkeep import with_column_renamed, with_relation_moved
 from adapter.definitions.sequences import owned_sequences
+from adapter.definitions.statistics.upkeep import renamed_statistics
 from adapter.definitions.types.changes import move_type
 from adapter.definitions.types.typed_tables import typed_tables
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
@@ -59,9 +60,10 @@ def _rename_column(running: Running, relation: Relation, statement: st.RenameCol
     views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
     checks = rename_in_checks(running, changed, column.name, statement.new_name)
     indexes = renamed_indexes(running, changed, column.name, statement.new_name)
+    statistics = renamed_statistics(running, changed, column.name, statement.new_name)
     context = running.session.bind_context(own_catalog(running))
     policies = with_column_renamed(context, relation, changed, column.name, statement.new_name)
-    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks, *indexes, *policies]
+    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks, *indexes, *policies, *statistics]
     change(
         running,
         removed=[relation, *(old for old, _ in edited)],

@@ -31,6 +31,7 @@ from adapter.definitions.constraints.generation import generated_from
 from adapter.definitions.indexes.exclusion import retype_exclusions
 from adapter.definitions.indexes.upkeep import retyped_indexes
 from adapter.definitions.sequences import altered, configured
+from adapter.definitions.statistics.upkeep import retyped_statistics
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe
@@ -153,6 +154,8 @@ async def set_types(
     indexes = retyped_indexes(running, changed, changes)
     change(running, removed=[index for index, _ in indexes], added=[index for _, index in indexes])
     retype_exclusions(running, [index for _, index in indexes])
+    statistics = retyped_statistics(running, changed)
+    change(running, removed=[old_one for old_one, _ in statistics], added=[new_one for _, new_one in statistics])
     stays = not _has_written(running, relation) and all(
         action.using is None and widens(require_column(relation, action.name), action.type) for action in actions
     )

@@ -31,6 +31,7 @@ from adapter.definitions.indexes.exclusion import declared_exclusions, with_excl
 from adapter.definitions.materialized.creation import create_materialized_view
 from adapter.definitions.policies.view_options import view_options
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
+from adapter.definitions.statistics.upkeep import copy_statistics
 from adapter.definitions.types.typed_tables import require_usable
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
@@ -161,6 +162,8 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
         change(running, removed=[bare], added=[relation, *constraints, *excluding])
     for like, source in likes:
         indexes = copy_indexes(running, relation, source) if "indexes" in like.including else {}
+        if "statistics" in like.including:
+            indexes |= await copy_statistics(running, relation, source)
         if "comments" in like.including:
             copy_comments(running, relation, source, like.including, indexes)
     name_in_parents(running, constraints)

@@ -219,6 +219,8 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
         case st.CreateIndex():
             mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE
             yield from of([statement.table], mode, owned)
+        case st.CreateStatistics():
+            yield from of(statement.tables, Mode.SHARE_UPDATE_EXCLUSIVE, owned)
         case st.Reindex(name=QualifiedName()):
             mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE
             yield from of([statement.name], mode, owned)

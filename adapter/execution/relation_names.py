@@ -35,7 +35,7 @@ from storage.catalog.model import (
     Sequence,
 )
 from storage.catalog.outside import Extension, ForeignServer
-from storage.catalog.record import Record
+from storage.catalog.record import ExtendedStatistics, Record
 from storage.catalog.routines import Function
 from storage.catalog.temporary import TEMPORARY_SCHEMA
 
@@ -250,12 +250,22 @@ def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
         return f"extension {record.name}"
     if isinstance(record, ForeignServer):
         return f"server {record.name}"
+    if isinstance(record, ExtendedStatistics):
+        return f"statistics object {_statistics_name(running, catalog, record)}"
     if isinstance(record, Function):
         types = ",".join(format_type(oid) for oid in record.input_types)
         return f"function {function_name(record.oid)}({types})"
     if not isinstance(record, (Relation, Sequence, Index)):
         return f"object {record.oid}"
     return f"{kind_of(record)} {shown_name(running, catalog, record)}"
+
+
+def _statistics_name(running: Running, catalog: CatalogSnapshot, record: ExtendedStatistics) -> str:
+    schema = catalog.get(record.schema)
+    name = quote_identifier(record.name)
+    if not isinstance(schema, Schema) or schema.name in running.session.search_path():
+        return name
+    return f"{quote_identifier(schema.name)}.{name}"
 
 
 def shown_name(running: Running, catalog: CatalogSnapshot, record: Relation | Sequence | Index) -> str:

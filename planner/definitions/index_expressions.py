@@ -5,7 +5,7 @@ Source of the rules: PostgreSQL's transformIndexStmt, ComputeIndexAttrs and pg_g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from planner.definitions.expression_text import ObjectNames
 from planner.definitions.mutability import is_immutable
 from planner.definitions.row_expressions import StoredExpression, shown_expression, stored_expression
 from planner.errors import FeatureNotSupported, InvalidObjectDefinition
-from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
+from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, STATISTICS_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import RETURNING_ROWS, Collate, ColumnRef, CteScan, Field, Project, Scalar
 from planner.ir.rewrite import column_ids
@@ -50,17 +50,32 @@ def index_expression(
 ) -> IndexExpression:
     """What is kept of the key `text` of an index of `relation`; as `check_expression`. Raises 42P17 for what is not
     immutable."""
-    bound: list[Scalar] = []
 
     def bind(level: Level, tree: Tree) -> Scalar:
         expr = bind_clause(level, tree, INDEX_CLAUSE)
         if not is_immutable(expr):
             raise InvalidObjectDefinition("functions in index expression must be marked IMMUTABLE")
         _refuse_functions(level)
-        bound.append(expr)
         return expr
 
-    kept = stored_expression(relation, text, context, written, stored, bind)
+    return _kept(relation, text, context, written, stored, bind)
+
+
+def _kept(
+    relation: Relation,
+    text: str,
+    context: BindContext,
+    written: Parsed | None,
+    stored: bool,
+    bind: Callable[[Level, Tree], Scalar],
+) -> IndexExpression:
+    bound: list[Scalar] = []
+
+    def bind_noted(level: Level, tree: Tree) -> Scalar:
+        bound.append(bind(level, tree))
+        return bound[-1]
+
+    kept = stored_expression(relation, text, context, written, stored, bind_noted)
     scalar = bound[-1]
     while isinstance(scalar, Collate):
         scalar = scalar.arg
@@ -73,6 +88,18 @@ def index_expression(
         is_column=isinstance(scalar, ColumnRef) and len(kept.columns) == 1 and kept.columns[0] > 0,
         name=WITHOUT_NAME if name == NO_NAME else name,
     )
+
+
+def statistics_expression(
+    relation: Relation, text: str, context: BindContext, written: Parsed | None = None, *, stored: bool = False
+) -> IndexExpression:
+    """What is kept of the expression `text` of a statistics object of `relation`; as `check_expression`. Nothing is
+    computed of it, so that it may be volatile."""
+
+    def bind(level: Level, tree: Tree) -> Scalar:
+        return bind_clause(level, tree, STATISTICS_CLAUSE)
+
+    return _kept(relation, text, context, written, stored, bind)
 
 
 def _refuse_functions(level: Level) -> None:

@@ -18,11 +18,15 @@ CHECK_CLAUSE = "check constraints"
 GENERATION_CLAUSE = "column generation expressions"
 INDEX_CLAUSE = "index expressions"
 PREDICATE_CLAUSE = "index predicates"
+STATISTICS_CLAUSE = "statistics expressions"
 COPY_CLAUSE = "COPY FROM WHERE conditions"
 POLICY_CLAUSE = "policy expressions"
 DEFINITION_CLAUSES = frozenset(
-    {DEFAULT_CLAUSE, TRANSFORM_CLAUSE, CHECK_CLAUSE, GENERATION_CLAUSE, INDEX_CLAUSE, PREDICATE_CLAUSE, COPY_CLAUSE}
-)
+    {
+        DEFAULT_CLAUSE, TRANSFORM_CLAUSE, CHECK_CLAUSE, GENERATION_CLAUSE, INDEX_CLAUSE, PREDICATE_CLAUSE,
+        STATISTICS_CLAUSE, COPY_CLAUSE,
+    }
+)  # fmt: skip
 """What may hold no subquery and no parameter; a default no column either. (A transform is ALTER COLUMN TYPE's USING.)
 """
 

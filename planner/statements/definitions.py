@@ -85,6 +85,27 @@ class CreateIndex(Struct, frozen=True, kw_only=True):
     options: tuple[tuple[str, str], ...] = ()
 
 
+class CreateStatistics(Struct, frozen=True, kw_only=True):
+    """CREATE STATISTICS. `kinds` as they are written, none for all; a table of None is something else in FROM."""
+
+    name: QualifiedName
+    kinds: tuple[str, ...]
+    elements: tuple[IndexElement, ...]
+    tables: tuple[QualifiedName | None, ...]
+    if_not_exists: bool = False
+
+
+class AlterStatistics(Struct, frozen=True, kw_only=True):
+    """ALTER STATISTICS: SET STATISTICS `target`, or another name, owner or schema."""
+
+    name: QualifiedName
+    target: int | None = None
+    new_name: str | None = None
+    owner: str | None = None
+    schema: str | None = None
+    if_exists: bool = False
+
+
 class ConstraintDefinition(Struct, frozen=True, kw_only=True):
     """A declared constraint. `kind` as pg_constraint.contype: p primary key, u unique, c check, f foreign key,
     x exclusion.

@@ -67,12 +67,14 @@ from planner.statements.alterations import (
 )
 from planner.statements.copying import Copy, CopyOptions
 from planner.statements.definitions import (
+    AlterStatistics,
     ColumnDefinition,
     Comment,
     ConstraintDefinition,
     CreateIndex,
     CreateSchema,
     CreateSequence,
+    CreateStatistics,
     CreateTable,
     CreateTableAs,
     CreateView,
@@ -181,6 +183,8 @@ UtilityStatement: TypeAlias = (
     | Execute
     | Deallocate
     | DeclareCursor
+    | CreateStatistics
+    | AlterStatistics
     | Fetch
     | CloseCursor
     | Listen
@@ -237,6 +241,7 @@ __all__ = [
     "AlterRoutine",
     "AlterSequence",
     "AlterSetting",
+    "AlterStatistics",
     "AlterSystem",
     "AlterTable",
     "AlterTableAction",
@@ -267,6 +272,7 @@ __all__ = [
     "CreateRoutine",
     "CreateSchema",
     "CreateSequence",
+    "CreateStatistics",
     "CreateTable",
     "CreateTableAs",
     "CreateView",

@@ -205,6 +205,8 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if name in ("type", "domain"):
         target = name_from_list(tree.object.list.items)
         return st.RenameObject(kind=name, name=target.name, new_name=tree.newname, relation=target)
+    if name == "statistics object":
+        return st.AlterStatistics(name=name_from_list(tree.object.list.items), new_name=tree.newname)
     if name == "server":
         return st.RenameObject(kind=name, name=tree.object.string.sval, new_name=tree.newname)
     if name not in ("schema", "database", "role", "constraint", "policy"):
@@ -227,6 +229,8 @@ def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if tree.object_type in (pb.OBJECT_TYPE, pb.OBJECT_DOMAIN):
         kind = OBJECT_KINDS[tree.object_type]
         return st.SetSchema(relation=name_from_list(tree.object.list.items), new_schema=tree.newschema, kind=kind)
+    if named == "statistics object":
+        return st.AlterStatistics(name=name_from_list(tree.object.list.items), schema=tree.newschema)
     if named == "extension":
         return st.AlterExtension(name=tree.object.string.sval, schema=tree.newschema)
     if kind is None:
@@ -246,6 +250,8 @@ def _alter_owner(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if kind in ("type", "domain"):
         name = name_from_list(tree.object.list.items)
         return st.ChangeTypeOwner(name=name, owner=role_name(tree.newowner), kind=kind)
+    if kind == "statistics object":
+        return st.AlterStatistics(name=name_from_list(tree.object.list.items), owner=role_name(tree.newowner))
     if kind not in ("schema", "database", "server"):
         raise FeatureNotSupported(f"ALTER {words_of(kind or 'object')} OWNER is not supported")
     return st.AlterOwner(kind=kind, name=tree.object.string.sval, owner=role_name(tree.newowner))

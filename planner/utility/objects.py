@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
 from planner.definitions.deparse import expression_text
-from planner.errors import FeatureNotSupported
+from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, qualified_name, role_name, strings
@@ -85,6 +86,37 @@ def _policy_roles(nodes: Iterable[Tree]) -> tuple[str | None, ...]:
     """Names of roles, None for PUBLIC."""
     specs = [node.role_spec for node in nodes]
     return tuple(None if spec.roletype == pb.ROLESPEC_PUBLIC else role_name(spec) for spec in specs)
+
+
+_NAMELESS = re.compile(r"\bstatistics\s+(?:if\s+not\s+exists\s+)?(\(|on\b)", re.IGNORECASE)
+
+
+def _create_statistics(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    if not tree.defnames:
+        # Only later versions choose a name.
+        found = _NAMELESS.search(parsed.text, parsed.start)
+        token, place = ("on", None) if found is None else (found[1], found.start(1) + 1)
+        raise SqlSyntaxError(f'syntax error at or near "{token}"', position=place)
+    return st.CreateStatistics(
+        name=name_from_list(tree.defnames),
+        kinds=strings(tree.stat_types),
+        elements=tuple(_statistics_element(node.stats_elem, parsed) for node in tree.exprs),
+        tables=tuple(
+            qualified_name(node.range_var, parsed) if node.HasField("range_var") else None for node in tree.relations
+        ),
+        if_not_exists=tree.if_not_exists,
+    )
+
+
+def _statistics_element(tree: Tree, parsed: Parsed) -> st.IndexElement:
+    if not tree.HasField("expr"):
+        return st.IndexElement(name=tree.name, text=tree.name)
+    return st.IndexElement(expression=parsed.expression(tree.expr), text=expression_text(tree.expr))
+
+
+def _alter_statistics(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    target = tree.stxstattarget.integer.ival if tree.HasField("stxstattarget") else -1
+    return st.AlterStatistics(name=name_from_list(tree.defnames), target=target, if_exists=tree.missing_ok)
 
 
 def _drop(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -166,6 +198,8 @@ def _comment(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "create_schema_stmt": _create_schema,
     "index_stmt": _create_index,
+    "create_stats_stmt": _create_statistics,
+    "alter_stats_stmt": _alter_statistics,
     "create_policy_stmt": _create_policy,
     "alter_policy_stmt": _alter_policy,
     "drop_stmt": _drop,

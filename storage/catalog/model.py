@@ -25,7 +25,7 @@ from storage.catalog.access import AuthenticationSecret, Membership, Policies, P
 from storage.catalog.acl import Acl, Acls, DefaultAcl
 from storage.catalog.materialized import Materialized
 from storage.catalog.outside import Extension, ForeignServer, ForeignTable
-from storage.catalog.record import IndexMarks, Record, with_oid, without_oid
+from storage.catalog.record import ExtendedStatistics, IndexMarks, Record, with_oid, without_oid
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, EnumLabel, UserRange
 from storage.ids import ShardId
@@ -308,7 +308,7 @@ class SystemSetting(Record, frozen=True, kw_only=True, tag="system_setting"):
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
     | Function | Membership | Extension | AuthenticationSecret | Acl | DefaultAcl | Policy | RowSecurity | ForeignServer
-    | UserRange | BaseType | SystemSetting
+    | UserRange | BaseType | SystemSetting | ExtendedStatistics
 )  # fmt: skip
 
 
@@ -555,7 +555,7 @@ def _database_of(
             return _database_of_schema(record)
         case Relation() | Sequence() | Index() | EnumType() | DomainType() | UserRange() | BaseType():
             above = record.schema
-        case Function() | Extension():
+        case Function() | Extension() | ExtendedStatistics():
             above = record.schema
         case Constraint() | Policy() | RowSecurity():
             above = record.relation

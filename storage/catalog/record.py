@@ -1,4 +1,4 @@
-"""What every catalog record is, and lists of the oids of some by a key."""
+"""What every catalog record is, what tables have that needs no module of its own, and lists of oids by a key."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from immutables import Map
 _K = TypeVar("_K")
 
 COLUMN_OPTIONS_FORMAT = 7
+STATISTICS_FORMAT = 8
 
 NEWER_FIELDS = {"Column.options": COLUMN_OPTIONS_FORMAT, "Column.statistics": COLUMN_OPTIONS_FORMAT}
 """Fields of catalog records that there were not before formats had gates, and the formats (`storage.durable.formats`)
 that they need."""
+
+
+NEWER_RECORDS = {"ExtendedStatistics": STATISTICS_FORMAT}
+"""The same of whole records."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
@@ -31,6 +36,21 @@ class IndexMarks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     clustered: int = 0
     identity: str = "d"
     identity_index: int = 0
+
+
+class ExtendedStatistics(Record, frozen=True, kw_only=True, tag="statistics"):
+    """A statistics object of a table (pg_statistic_ext). `columns` are attnums, ascending; `kinds` are the letters of
+    stxkind but for that of expressions, whose SQL texts are `expressions`; they read the columns `reads`."""
+
+    name: str
+    schema: int
+    owner: int
+    relation: int
+    columns: tuple[int, ...] = ()
+    kinds: str = ""
+    expressions: tuple[str, ...] = ()
+    reads: tuple[int, ...] = ()
+    target: int = -1
 
 
 def with_oid(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:

@@ -40,6 +40,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "subscriptions",
         "definitions",
         "definitions.extensions",
+        "definitions.statistics",
         "definitions.policies",
         "definitions.privileges",
         "definitions.roles",

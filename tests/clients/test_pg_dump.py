@@ -254,7 +254,6 @@ def test_version_18(pair: Pair) -> None:
 
 
 REFUSED = {
-    "CREATE STATISTICS s ON a, b FROM t": "CREATE STATISTICS is not supported",
     "CREATE TABLE p (k int) PARTITION BY RANGE (k)": "partitioned tables are not supported",
     "CREATE TABLE h (z int) INHERITS (t)": "table inheritance is not supported",
     "CREATE TABLE g (p point)": "type point is not supported",

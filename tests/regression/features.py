@@ -50,7 +50,6 @@ FEATURES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("two-phase commit", _seen(r"\A.*\n.*prepared transactions|^\s*(?:commit|rollback)\s+prepared")),
     ("logical replication: publications and subscriptions", _refused(r"PUBLICATION|SUBSCRIPTION")),
     ("foreign data", _refused(r"FOREIGN|SERVER|USER MAPPING")),
-    ("extended statistics", _refused(r"STATISTICS")),
     ("text search", _refused(r"TEXT|tsvector|tsquery|ts_")),
     ("other access methods than btree", _refused(r"access method")),
     ("schema elements in CREATE SCHEMA", _refused(r"schema elements")),

@@ -29,7 +29,7 @@ async def set_column_options(running: Running, relation: Relation, action: st.Se
             f'ALTER action ALTER COLUMN ... {word} cannot be performed on relation "{relation.name}"',
             detail=f"This operation is not supported for {plural(kind_of(relation))}.",
         )
-    target = None if action.target is None else _checked_target(running, action.target)
+    target = None if action.target is None else checked_target(running, action.target)
     if target is not None and not action.column:
         raise FeatureNotSupported("cannot refer to non-index column by number")
     if action.column in _SYSTEM_COLUMNS:
@@ -46,7 +46,8 @@ async def set_column_options(running: Running, relation: Relation, action: st.Se
         change(running, removed=[relation], added=[with_column(relation, changed)])
 
 
-def _checked_target(running: Running, target: int) -> int:
+def checked_target(running: Running, target: int) -> int:
+    """The statistics target that is kept where `target` is asked for. Raises 22023; warns of one that is too high."""
     if target < -1:
         raise InvalidParameterValue(f"statistics target {target} is too low")
     if target > MAX_TARGET:

@@ -34,6 +34,7 @@ from storage.catalog.model import (
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
+from storage.catalog.record import ExtendedStatistics
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, EnumLabel, UserRange
 from storage.ids import ShardId
@@ -163,6 +164,14 @@ class Copies:
                     predicate=self._text(record.predicate),
                     expression_types=tuple((self._oid(type_), typmod) for type_, typmod in record.expression_types),
                     constraint=self._some(record.constraint),
+                )
+            case ExtendedStatistics():
+                return replace(
+                    record,
+                    oid=oid,
+                    schema=self._oid(record.schema),
+                    relation=self._oid(record.relation),
+                    expressions=self._texts(record.expressions),
                 )
             case SequenceRecord():
                 owned_by = None if record.owned_by is None else (self._oid(record.owned_by[0]), record.owned_by[1])

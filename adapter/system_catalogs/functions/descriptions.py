@@ -23,6 +23,7 @@ from adapter.system_catalogs.objects.objects import (
     PG_NAMESPACE,
     PG_PROC,
     PG_REWRITE,
+    PG_STATISTIC_EXT,
     PG_TYPE,
     PLPGSQL_OID,
     CatalogObjects,
@@ -34,6 +35,7 @@ from planner.syntax.identifiers import quote_identifier
 from planner.types import derived_oids
 from storage.catalog.model import Constraint, Database
 from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID, Extension, ForeignServer
+from storage.catalog.record import ExtendedStatistics
 
 SHARED_CLASSES = (PG_DATABASE, PG_AUTHID)
 
@@ -136,6 +138,10 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
         return _describe_default(context, oid)
     if class_id == PG_FOREIGN_DATA_WRAPPER:
         return f"foreign-data wrapper {LAKE_WRAPPER}" if oid == LAKE_WRAPPER_OID else None
+    if class_id == PG_STATISTIC_EXT and isinstance(record, ExtendedStatistics):
+        hidden = record.schema not in context.path
+        schema = f"{quote_identifier(objects.schema_name_by_oid[record.schema])}." if hidden else ""
+        return f"statistics object {schema}{quote_identifier(record.name)}"
     if class_id == PG_FOREIGN_SERVER:
         return f"server {quote_identifier(record.name)}" if isinstance(record, ForeignServer) else None
     if class_id == PG_EXTENSION:

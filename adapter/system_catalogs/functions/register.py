@@ -29,6 +29,11 @@ from adapter.system_catalogs.objects.functions import (
     is_hidden,
 )
 from adapter.system_catalogs.objects.index_definitions import index_definition
+from adapter.system_catalogs.objects.statistics_definitions import (
+    statistics_columns,
+    statistics_definition,
+    statistics_expressions,
+)
 from adapter.system_catalogs.relations.session import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, unknown_setting
@@ -38,6 +43,7 @@ from planner.types.type_scope import types_of
 from planner.types.types import REG_TYPES
 from planner.types.user_types import type_in
 from storage.catalog.model import PG_CATALOG_OID, Relation
+from storage.catalog.record import ExtendedStatistics
 from storage.catalog.routines import Function
 from storage.clock import SystemClock
 
@@ -81,6 +87,9 @@ def _visible(context: Entered, kind: str, oid: int) -> bool | None:
         return function.namespace in context.path and not (
             isinstance(own, Function) and is_hidden(objects, own, context.path)
         )
+    if kind == "statistics_obj":
+        statistics = objects.snapshot.get(oid)
+        return statistics.schema in context.path if isinstance(statistics, ExtendedStatistics) else None
     relation = _NAMED_IN_CATALOG[kind]
     if not catalog_data.has_data(relation) or oid not in builtin_columns(relation)["oid"]:
         return None
@@ -100,7 +109,6 @@ _NAMED_IN_CATALOG = {
     "opclass": "pg_opclass",
     "operator": "pg_operator",
     "opfamily": "pg_opfamily",
-    "statistics_obj": "pg_statistic_ext",
     "ts_config": "pg_ts_config",
     "ts_dict": "pg_ts_dict",
     "ts_parser": "pg_ts_parser",
@@ -355,6 +363,15 @@ UDFS: Mapping[str, Udf] = {
         call=lambda c, oid, column, pretty: index_definition(
             c.objects, oid, column, c.path if pretty else None, pretty=bool(pretty)
         ),
+    ),
+    "tg_get_statisticsobjdef": Udf(
+        args=(OID,), result=TEXT, call=lambda c, oid: statistics_definition(c.objects, oid, c.path)
+    ),
+    "tg_get_statisticsobjdef_columns": Udf(
+        args=(OID,), result=TEXT, call=lambda c, oid: statistics_columns(c.objects, oid)
+    ),
+    "tg_get_statisticsobjdef_expressions": Udf(
+        args=(OID,), result="VARCHAR[]", call=lambda c, oid: statistics_expressions(c.objects, oid)
     ),
     "tg_shown_view": Udf(args=(TEXT, TEXT, TEXT), result=TEXT, call=shown_view),
     "tg_shown_default": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=TEXT, call=shown_default),

@@ -39,6 +39,7 @@ from storage.catalog.model import (
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
+from storage.catalog.record import ExtendedStatistics
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 
@@ -53,6 +54,7 @@ PG_NAMESPACE = 2615
 PG_REWRITE = 2618
 PG_EXTENSION = 3079
 PG_POLICY = 3256
+PG_STATISTIC_EXT = 3381
 PG_FOREIGN_SERVER = 1417
 PG_USER_MAPPING = 1418
 PG_FOREIGN_DATA_WRAPPER = 2328
@@ -198,6 +200,11 @@ class CatalogObjects:
         return self._of(ForeignServer)
 
     @property
+    def statistics(self) -> Sequence[ExtendedStatistics]:
+        """Extended statistics."""
+        return self._of(ExtendedStatistics)
+
+    @property
     def enums(self) -> Sequence[EnumType]:
         """Enums."""
         return self._of(EnumType)
@@ -318,6 +325,8 @@ class CatalogObjects:
                 return PG_FOREIGN_SERVER
             case Policy():
                 return PG_POLICY
+            case ExtendedStatistics():
+                return PG_STATISTIC_EXT
             case None if oid in self.domain_checks:
                 return PG_CONSTRAINT
             case _:

@@ -23,6 +23,7 @@ from adapter.system_catalogs.objects.objects import (
     PG_NAMESPACE,
     PG_PROC,
     PG_REWRITE,
+    PG_STATISTIC_EXT,
     PG_TYPE,
     PG_USER_MAPPING,
     PLPGSQL_OID,
@@ -277,6 +278,13 @@ def pg_depend(objects: CatalogObjects) -> Content:
                 rests_on = referenced_index(objects, constraint)
                 if rests_on:
                     rows.append(_depends(self, (PG_CLASS, rests_on, 0), "n"))
+    for statistics in objects.statistics:
+        self = (PG_STATISTIC_EXT, statistics.oid, 0)
+        attnums = dict.fromkeys([*(statistics.columns or (0,)), *statistics.reads])
+        rows.extend(_depends(self, (PG_CLASS, statistics.relation, attnum), "a") for attnum in attnums)
+        rows.append(_depends(self, (PG_NAMESPACE, statistics.schema, 0), "n"))
+        for text in statistics.expressions:
+            rows.extend(_references(objects, self, text))
     for index, table in objects.indexes:
         self = (PG_CLASS, index.oid, 0)
         owner = constraint_of_index(objects.snapshot, index.oid)

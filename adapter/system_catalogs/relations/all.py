@@ -25,6 +25,7 @@ from adapter.system_catalogs.pg_catalog import (
     operator_rows,
     policy_rows,
     privilege_rows,
+    statistics_rows,
     type_rows,
 )
 from adapter.system_catalogs.pg_catalog.privilege_rows import with_column_privileges, with_privileges
@@ -65,6 +66,7 @@ PG_CATALOG: Mapping[str, Builder] = {
     "pg_namespace": with_privileges(object_rows.pg_namespace, "nspacl"),
     "pg_policies": policy_rows.pg_policies,
     "pg_policy": policy_rows.pg_policy,
+    "pg_statistic_ext": statistics_rows.pg_statistic_ext,
     "pg_shdescription": object_rows.pg_shdescription,
     "pg_group": catalog_views.pg_group,
     "pg_indexes": catalog_views.pg_indexes,

@@ -2,7 +2,7 @@
 
 Those that need the catalog or the session are functions of the local engine called ``tg_<name>``
 (adapter.system_catalogs.functions.register), which get the execution's token, ``{token}`` in a template, as their
-first argument. What cannot exist here (triggers, partitions, extended statistics, recovery, log files, temporary
+first argument. What cannot exist here (triggers, partitions, recovery, log files, temporary
 schemas) has the answer that PostgreSQL gives where there is none. A set-returning function's form is a list, of structs
 where it has several columns.
 """
@@ -24,6 +24,9 @@ _SIMPLE = {
     "current_setting(text,bool)": "tg_current_setting({token}, {0}, {1})",
     "pg_get_constraintdef(oid)": "tg_get_constraintdef({token}, {0}, FALSE)",
     "pg_get_constraintdef(oid,bool)": "tg_get_constraintdef({token}, {0}, {1})",
+    "pg_get_statisticsobjdef(oid)": "tg_get_statisticsobjdef({token}, {0})",
+    "pg_get_statisticsobjdef_columns(oid)": "tg_get_statisticsobjdef_columns({token}, {0})",
+    "pg_get_statisticsobjdef_expressions(oid)": "tg_get_statisticsobjdef_expressions({token}, {0})",
     "pg_get_indexdef(oid)": "tg_get_indexdef({token}, {0}, 0, FALSE)",
     "pg_get_indexdef(oid,int4,bool)": "tg_get_indexdef({token}, {0}, {1}, {2})",
     "pg_get_viewdef(oid)": "tg_get_viewdef({token}, {0}, FALSE, 0)",
@@ -100,9 +103,6 @@ _ABSENT = {
     "pg_get_triggerdef(oid,bool)": _NULL_TEXT,
     "pg_get_partkeydef(oid)": _NULL_TEXT,
     "pg_get_partition_constraintdef(oid)": _NULL_TEXT,
-    "pg_get_statisticsobjdef(oid)": _NULL_TEXT,
-    "pg_get_statisticsobjdef_columns(oid)": _NULL_TEXT,
-    "pg_get_statisticsobjdef_expressions(oid)": "CAST(NULL AS VARCHAR[])",
     "pg_relation_filepath(regclass)": _NULL_TEXT,
     "pg_tablespace_location(oid)": "''",
     "pg_is_in_recovery()": "FALSE",
