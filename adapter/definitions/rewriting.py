@@ -21,7 +21,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
     without_column,
 )
-from adapter.definitions.common.columns import retyped
+from adapter.definitions.common.columns import collation_of, retyped, with_collations
 from adapter.definitions.common.layouts import checked_layout
 from adapter.definitions.common.row_types import refuse_itself, refuse_stored
 from adapter.definitions.common.table_rows import alter_shard, fill_table, make_shard, physical_schema
@@ -142,11 +142,12 @@ async def set_types(
             await _retype_sequence(running, column, action.type)
         refuse_itself(relation, action.type.declared_oid)
         refuse_stored(catalog, relation)
-        column = retyped(column, action.type)
+        column = retyped(column, action.type, collation=collation_of(action.type, action.collation))
         if column.default is not None:
             _check_converted_default(running, relation, column)
         changed = with_column(changed, column)
         changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
+    changed = await with_collations(running, changed)
     checked_layout(changed)
     checks = retyped_checks(running, changed, changes)
     change(running, removed=[old_check for old_check, _ in checks], added=[new_check for _, new_check in checks])

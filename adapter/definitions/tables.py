@@ -17,7 +17,13 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
-from adapter.definitions.common.columns import column_of_type, retyped, stored_columns, stored_type
+from adapter.definitions.common.columns import (
+    collation_of,
+    column_of_type,
+    retyped,
+    stored_columns,
+    with_collations,
+)
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout, copied_layout
 from adapter.definitions.common.owners import require_owner
@@ -46,6 +52,7 @@ from adapter.queries.single_row import bind_execute_params
 from adapter.results import Command, Notice
 from adapter.transactions.snapshots import ResolvedTables
 from planner.analyze import BindContext, define_view
+from planner.collations.derivation import Collations
 from planner.common_errors import existing_relation, repeated_column
 from planner.copies.tables_of_files import table_of_files
 from planner.definitions.updatability import why_not_updatable
@@ -58,6 +65,7 @@ from planner.errors import (
 )
 from planner.ir.bound import BoundQuery
 from planner.statements import records as st
+from planner.types.operator_classes import collation_name, column_collation
 from planner.types.type_names import format_type
 from planner.types.types import type_of_column
 from storage.catalog.model import (
@@ -132,7 +140,7 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
         retyped(column, type_held(catalog, relation, type_of_column(column))) if column.attnum in written else column
         for column in relation.columns
     ]
-    relation = msgspec.structs.replace(relation, columns=tuple(held))
+    relation = await with_collations(running, msgspec.structs.replace(relation, columns=tuple(held)))
     check_publishable(relation)
     checked_layout(relation)
     bare: Relation | None = None
@@ -275,7 +283,12 @@ def _like(column: Column, like: st.LikeClause) -> Column:
 def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
     """The catalog's column for a definition."""
     return column_of_type(
-        attnum, definition.name, definition.type, not_null=definition.not_null, default=definition.default
+        attnum,
+        definition.name,
+        definition.type,
+        not_null=definition.not_null,
+        default=definition.default,
+        collation=collation_of(definition.type, definition.collation),
     )
 
 
@@ -308,11 +321,11 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         raise SqlSyntaxError("too many column names were specified")
     names[: len(statement.column_names)] = statement.column_names
     options = checked_options(statement.options, PLAIN_TABLES)
-    columns: list[Column] = []
-    for attnum, (name, field) in enumerate(zip(names, fields, strict=True), 1):
-        if name in names[: attnum - 1]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
             raise repeated_column(name)
-        columns.append(column_of_type(attnum, name, stored_type(name, field.type)))
+    collations = Collations(plan.query.rel, catalog.get).of_fields(zip(names, fields, strict=True))
+    typed = ((name, field.type) for name, field in zip(names, fields, strict=True))
     oid = new_oid(running, schema.oid)
     relation = Relation(
         oid=oid,
@@ -320,11 +333,12 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         schema=schema.oid,
         owner=owner_oid(running),
         kind="r",
-        columns=tuple(columns),
+        columns=stored_columns(typed, collations),
         shard=new_shard_id(running, oid),
         options=as_reloptions(options),
         retain_ms=retained_of(options),
     )
+    relation = await with_collations(running, relation)
     check_publishable(relation)
     checked_layout(relation)
     await running.transaction.lock(plan.locks)
@@ -402,7 +416,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         message = f'view "{statement.name.name}" will be a temporary view'
         running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
     schema = creation_schema(running, catalog, statement.name, temporary=temporary)
-    columns = stored_columns(definition.columns)
+    columns = stored_columns(definition.columns, definition.collations)
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:
@@ -423,6 +437,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
             check_option=statement.check_option,
             options=view_options(statement.options),
         )
+        relation = await with_collations(running, relation)
         _check_check_option(relation, running.session.bind_context(catalog))
         change(running, added=[relation])
         return
@@ -443,6 +458,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         check_option=statement.check_option,
         options=view_options(statement.options),
     )
+    replaced = await with_collations(running, replaced)
     _check_check_option(replaced, running.session.bind_context(catalog))
     change(running, removed=[existing], added=[replaced])
 
@@ -466,6 +482,11 @@ def _check_replacement(old: Sequence[Column], new: Sequence[Column]) -> None:
             raise InvalidTableDefinition(
                 f'cannot change data type of view column "{before.name}" from '
                 f"{format_type(before.type_oid, before.typmod)} to {format_type(after.type_oid, after.typmod)}"
+            )
+        if before.collation != after.collation:
+            collations = [collation_name(column_collation(column)) for column in (before, after)]
+            raise InvalidTableDefinition(
+                f'cannot change collation of view column "{before.name}" from "{collations[0]}" to "{collations[1]}"'
             )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
+from planner.collations.derivation import Collations
 from planner.definitions.expression_text import ObjectNames
 from planner.definitions.mutability import is_immutable
 from planner.definitions.row_expressions import StoredExpression, shown_expression, stored_expression
@@ -26,9 +27,10 @@ from planner.resolution.statement import BindContext, Level
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Parsed, Tree
+from planner.types.operator_classes import column_collation, key_collation
 from planner.types.system_relations import BuiltinRelations
 from planner.types.types import TEXT, UNKNOWN, SqlType
-from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.model import CatalogSnapshot, Index, Relation
 
 WITHOUT_NAME = "expr"
 """What a key is called whose expression gives no name."""
@@ -36,13 +38,14 @@ WITHOUT_NAME = "expr"
 
 class IndexExpression(Struct, frozen=True, kw_only=True):
     """A key that is an expression, as the catalog keeps it. `is_column`: it is a column of the table and nothing more.
-    `name` is what the index calls it."""
+    `name` is what the index calls it, `collation` the COLLATE around a column, ``""`` for none."""
 
     text: str
     columns: tuple[int, ...]
     type: SqlType
     is_column: bool
     name: str
+    collation: str
 
 
 def index_expression(
@@ -77,6 +80,7 @@ def _kept(
 
     kept = stored_expression(relation, text, context, written, stored, bind_noted)
     scalar = bound[-1]
+    collation = scalar.collation if isinstance(scalar, Collate) else ""
     while isinstance(scalar, Collate):
         scalar = scalar.arg
     tree = written.tree if written is not None else parse_expression(text)[1]
@@ -87,6 +91,7 @@ def _kept(
         type=SqlType(TEXT) if scalar.type.oid == UNKNOWN else scalar.type,
         is_column=isinstance(scalar, ColumnRef) and len(kept.columns) == 1 and kept.columns[0] > 0,
         name=WITHOUT_NAME if name == NO_NAME else name,
+        collation=collation,
     )
 
 
@@ -166,6 +171,29 @@ _ANYWHERE = BindContext(
     system_relations=BuiltinRelations(),
 )
 """Stored expressions mean the same everywhere, and read nothing but a row."""
+
+
+def expression_collation(relation: Relation, text: str) -> int:
+    """The oid of the collation that is derived for the stored key `text` of an index of `relation`, 0 for none."""
+    value = bind_row_value(relation, text)
+    return Collations(value.query.rel, lambda _: relation).of_value(value.scalar)
+
+
+def key_collations(relation: Relation, index: Index) -> tuple[int, ...]:
+    """The collations that the keys of an index of `relation` have by themselves, as oids, 0 for none."""
+    columns = {column.attnum: column for column in relation.columns}
+    types = iter(index.expression_types)
+    texts = iter(index.expressions)
+    plain = not any(column.collation for column in relation.columns)
+    found = []
+    for attnum, collation in zip(index.columns, index.collations, strict=True):
+        if attnum:
+            found.append(column_collation(columns[attnum]))
+            continue
+        own, text = key_collation(next(types)[0]), next(texts)
+        # What is bound takes time, and few expressions say COLLATE.
+        found.append(own if plain and collation == own else expression_collation(relation, text))
+    return tuple(found)
 
 
 def refuse_whole_rows(columns: Sequence[int]) -> None:

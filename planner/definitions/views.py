@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from planner.collations.derivation import Collations
 from planner.common_errors import repeated_column
 from planner.definitions.deparse import query_text
 from planner.definitions.kept_operators import keep_operators
@@ -35,15 +36,17 @@ from storage.catalog.model import Relation
 
 
 class ViewDefinition(Struct, frozen=True, kw_only=True):
-    """What CREATE VIEW stores: columns (name, type) in order, SQL text, and the oids of the relations it reads."""
+    """What CREATE VIEW stores: columns (name, type) in order, `Column.collation` of each, SQL text, and the oids of the
+    relations that it reads."""
 
     columns: tuple[tuple[str, SqlType], ...]
+    collations: tuple[int, ...]
     definition: str
     depends_on: tuple[int, ...]
 
 
 def define_view(create: CreateView, context: BindContext) -> ViewDefinition:
-    """Binds the query of a CREATE VIEW. Raises what binding raises; 42601 for too many column names."""
+    """Binds the query of a CREATE VIEW. Raises what binding raises; 42601 for too many column names, 42P22."""
     return define_query(create.query, create.column_names, context)
 
 
@@ -72,7 +75,8 @@ def define_query(
             raise repeated_column(name)
     text, used = written_out(query, context)
     columns = tuple((name, field.type) for name, field in zip(names, rel.fields, strict=True))
-    return ViewDefinition(columns=columns, definition=text, depends_on=tuple(sorted(used)))
+    collations = Collations(rel, context.catalog.get).of_fields(zip(names, rel.fields, strict=True))
+    return ViewDefinition(columns=columns, collations=collations, definition=text, depends_on=tuple(sorted(used)))
 
 
 def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:

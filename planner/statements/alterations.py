@@ -75,6 +75,7 @@ class SetColumnType(Struct, frozen=True, kw_only=True):
 
     name: str
     type: SqlType
+    collation: str | None = None
     using: str | None = None
     written_using: Parsed | None = None
     position: int | None = None

@@ -11,6 +11,10 @@ from planner.types import types as t
 from planner.types.base_types import kind_of, operator_class_called, operator_classes
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import check_collation, collation_oid, format_type, type_row
+from storage.catalog.model import Column
+
+DEFAULT_COLLATION = 100
+"""The oid of the collation "default"."""
 
 METHODS = {"btree": 403, "hash": 405}
 """The access methods that indexes have here, with their oids."""
@@ -166,6 +170,11 @@ def key_collation(type_oid: int, given: Sequence[str] = ()) -> int:
     if not own:
         raise DatatypeMismatch(f"collations are not supported by type {format_type(type_oid)}")
     return collation_oid(given[-1])
+
+
+def column_collation(column: Column) -> int:
+    """The oid of a column's collation, 0 for a type without one."""
+    return column.collation or key_collation(column.type_oid)
 
 
 def collation_name(oid: int) -> str:

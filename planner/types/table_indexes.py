@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from planner.types import derived_oids
-from planner.types.operator_classes import default_operator_class, key_collation
+from planner.types.operator_classes import column_collation, default_operator_class
 from storage.catalog.model import (
     INFORMATION_SCHEMA_OID,
     PG_CATALOG_OID,
@@ -27,7 +27,7 @@ NULLS_FIRST = 2
 @lru_cache(maxsize=4096)
 def index_of_constraint(relation: Relation, constraint: Constraint) -> Index:
     """The index of a primary key or unique constraint of `relation`."""
-    types = {column.attnum: column.type_oid for column in relation.columns}
+    columns = {column.attnum: column for column in relation.columns}
     return Index(
         oid=derived_oids.index_oid(constraint.oid),
         name=constraint.name,
@@ -35,8 +35,8 @@ def index_of_constraint(relation: Relation, constraint: Constraint) -> Index:
         relation=relation.oid,
         columns=constraint.columns,
         options=(0,) * len(constraint.columns),
-        operator_classes=tuple(default_operator_class(types[attnum]) or 0 for attnum in constraint.columns),
-        collations=tuple(key_collation(types[attnum]) for attnum in constraint.columns),
+        operator_classes=tuple(default_operator_class(columns[attnum].type_oid) or 0 for attnum in constraint.columns),
+        collations=tuple(column_collation(columns[attnum]) for attnum in constraint.columns),
         include=constraint.include,
         unique=True,
         nulls_not_distinct=constraint.nulls_not_distinct,

@@ -72,6 +72,7 @@ class Attribute(Struct, frozen=True, kw_only=True):
     name: str
     type: SqlType
     physical: str
+    collation: int = 0
 
 
 def attributes(oid: int) -> tuple[Attribute, ...] | None:
@@ -84,6 +85,7 @@ def attributes(oid: int) -> tuple[Attribute, ...] | None:
             name=column.name,
             type=type_of_column(column),
             physical=f"a{column.attnum}",
+            collation=column.collation,
         )
         for column in record.live_columns()
     )

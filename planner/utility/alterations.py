@@ -78,6 +78,7 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.SetColumnType(
             name=command.name,
             type=_new_type(command.name, column_def, parsed),
+            collation=strings(column_def.coll_clause.collname)[-1] if column_def.HasField("coll_clause") else None,
             using=None if using is None else expression_text(using),
             written_using=None if using is None else parsed.expression(using),
             position=parsed.position(column_def.location),

@@ -24,6 +24,7 @@ from planner.syntax.names import qualified_name, strings
 from planner.syntax.options import option_or_true
 from planner.syntax.parse import Parsed, Tree
 from planner.types import derived_oids
+from planner.types.operator_classes import collation_name
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.type_names import (
     SERIAL_TYPES,
@@ -35,7 +36,7 @@ from planner.types.type_names import (
 )
 from planner.types.type_scope import record_of
 from planner.types.types import INT2, INT4, INT8, SqlType
-from planner.types.user_types import attributes
+from planner.types.user_types import Attribute, attributes
 from planner.utility.objects import index_element
 from planner.utility.sequences import sequence_options
 from storage.catalog.model import COMPOSITE, Relation
@@ -60,8 +61,9 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         kind = node.WhichOneof("node")
         if kind == "column_def":
             of_field = _field(of_type, node.column_def, columns) if of_type else None
-            column, own = column_definition(node.column_def, parsed, tree.relation.relname, of_field)
-            columns.append(column)
+            type = None if of_field is None else of_field.type
+            column, own = column_definition(node.column_def, parsed, tree.relation.relname, type)
+            columns.append(column if of_field is None else replace(column, collation=_collation(of_field)))
             constraints.extend(own)
         elif kind == "constraint":
             constraints.append(constraint_definition(node.constraint, parsed, None))
@@ -70,7 +72,12 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if of_type:
         given = {column.name: column for column in columns}
         columns = [
-            given.get(field.name) or st.ColumnDefinition(name=field.name, type=field.type)
+            given.get(field.name)
+            or st.ColumnDefinition(
+                name=field.name,
+                type=field.type,
+                collation=_collation(field),
+            )
             for field in attributes(derived_oids.row_type_oid(of_type)) or ()
         ]
     constraints.extend(constraint_definition(node.constraint, parsed, None) for node in tree.constraints)
@@ -106,15 +113,19 @@ def composite_type(tree: Tree, parsed: Parsed) -> int:
     return record.oid
 
 
-def _field(of_type: int, tree: Tree, before: Sequence[st.ColumnDefinition]) -> SqlType:
-    """The type of the field that a column WITH OPTIONS is. 42703, 42701."""
+def _field(of_type: int, tree: Tree, before: Sequence[st.ColumnDefinition]) -> Attribute:
+    """The field that a column WITH OPTIONS is. 42703, 42701."""
     fields = attributes(derived_oids.row_type_oid(of_type)) or ()
     field = next((field for field in fields if field.name == tree.colname), None)
     if field is None:
         raise UndefinedColumn(f'column "{tree.colname}" does not exist')
     if any(column.name == field.name for column in before):
         raise DuplicateColumn(f'column "{field.name}" specified more than once')
-    return field.type
+    return field
+
+
+def _collation(field: Attribute) -> str | None:
+    return collation_name(field.collation) if field.collation else None
 
 
 def on_commit(action: int) -> OneOf["none", "preserve", "delete", "drop"]:

@@ -11,8 +11,13 @@ _K = TypeVar("_K")
 
 COLUMN_OPTIONS_FORMAT = 7
 STATISTICS_FORMAT = 8
+COLLATIONS_FORMAT = 8
 
-NEWER_FIELDS = {"Column.options": COLUMN_OPTIONS_FORMAT, "Column.statistics": COLUMN_OPTIONS_FORMAT}
+NEWER_FIELDS = {
+    "Column.options": COLUMN_OPTIONS_FORMAT,
+    "Column.statistics": COLUMN_OPTIONS_FORMAT,
+    "Column.collation": COLLATIONS_FORMAT,
+}
 """Fields of catalog records that there were not before formats had gates, and the formats (`storage.durable.formats`)
 that they need."""
 

@@ -138,6 +138,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "values.json",
         "command_tags",
         "statements",
+        "collations",
         "ir",
         "types",
         "syntax.dialects",

@@ -7,12 +7,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from adapter.execution.statement import Running
 from planner.errors import InvalidTableDefinition
 from planner.types import types as t
 from planner.types.composites import form_of
-from planner.types.type_names import format_type
+from planner.types.operator_classes import key_collation
+from planner.types.type_names import collation_oid, format_type
 from planner.types.types import SqlType
-from storage.catalog.model import Column
+from storage.catalog.model import Column, Relation
+from storage.catalog.record import COLLATIONS_FORMAT
 
 
 def stored_type(name: str, type_: SqlType) -> SqlType:
@@ -24,11 +27,28 @@ def stored_type(name: str, type_: SqlType) -> SqlType:
     return type_
 
 
-def stored_columns(fields: Iterable[tuple[str, SqlType]]) -> tuple[Column, ...]:
-    """The columns of a view or table with these names and types. 42P16 for pseudo-types."""
+def stored_columns(fields: Iterable[tuple[str, SqlType]], collations: Iterable[int]) -> tuple[Column, ...]:
+    """The columns of a view or table with these names, types and collations. 42P16 for pseudo-types."""
     return tuple(
-        column_of_type(attnum, name, stored_type(name, type_)) for attnum, (name, type_) in enumerate(fields, 1)
+        column_of_type(attnum, name, stored_type(name, type_), collation=collation)
+        for attnum, ((name, type_), collation) in enumerate(zip(fields, collations, strict=True), 1)
     )
+
+
+def collation_of(type_: SqlType, name: str | None) -> int:
+    """`Column.collation` for a column of this type that is declared with the collation `name`, None for none."""
+    oid = 0 if name is None else collation_oid(name)
+    return 0 if oid == key_collation(type_.declared_oid) else oid
+
+
+async def with_collations(running: Running, relation: Relation) -> Relation:
+    """`relation` with the collations of its columns, if these may be kept: as long as servers of an earlier version may
+    be at work, which cannot read them, they are left out, as those leave them out."""
+    if not any(column.collation for column in relation.columns):
+        return relation
+    if await running.services.env.formats.allows(COLLATIONS_FORMAT):
+        return relation
+    return replace(relation, columns=tuple(replace(column, collation=0) for column in relation.columns))
 
 
 def column_of_type(attnum: int, name: str, type_: SqlType, **more: Any) -> Column:
@@ -44,12 +64,13 @@ def column_of_type(attnum: int, name: str, type_: SqlType, **more: Any) -> Colum
     )
 
 
-def retyped(column: Column, type_: SqlType) -> Column:
-    """`column` once it is of another type."""
+def retyped(column: Column, type_: SqlType, **more: Any) -> Column:
+    """`column` once it is of another type; `more` are other fields of its record."""
     return replace(
         column,
         type_oid=type_.declared_oid,
         typmod=type_.declared_typmod,
         dimensioned=type_.dimensioned,
         form=form_of(type_.declared_oid),
+        **more,
     )

@@ -16,7 +16,7 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
-from adapter.definitions.common.columns import column_of_type, retyped
+from adapter.definitions.common.columns import collation_of, column_of_type, retyped, with_collations
 from adapter.definitions.foreign.options import altered, checked_names
 from adapter.definitions.foreign.servers import require_server
 from adapter.execution.guards import own_catalog
@@ -71,7 +71,7 @@ async def create_foreign_table(
             ),
         ),
     )
-    change(running, added=[relation])
+    change(running, added=[await with_collations(running, relation)])
 
 
 def _columns(statement: ft.CreateForeignTable) -> tuple[Column, ...]:
@@ -82,7 +82,8 @@ def _columns(statement: ft.CreateForeignTable) -> tuple[Column, ...]:
 
 
 def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
-    return column_of_type(attnum, definition.name, definition.type, not_null=definition.not_null)
+    collation = collation_of(definition.type, definition.collation)
+    return column_of_type(attnum, definition.name, definition.type, not_null=definition.not_null, collation=collation)
 
 
 async def _inferred(running: Running, server: ForeignServer, options: Options) -> tuple[Column, ...]:
@@ -161,7 +162,8 @@ async def alter_foreign_table(running: Running, relation: Relation, action: st.A
             if relation.column(definition.name) is None:
                 check_column_count(len(relation.columns) + 1)
                 column = _column(definition, len(relation.columns) + 1)
-                change(running, removed=[relation], added=[replace(relation, columns=(*relation.columns, column))])
+                changed = await with_collations(running, replace(relation, columns=(*relation.columns, column)))
+                change(running, removed=[relation], added=[changed])
                 return
             message = f'column "{definition.name}" of relation "{relation.name}" already exists'
             if not action.if_not_exists:
@@ -170,8 +172,10 @@ async def alter_foreign_table(running: Running, relation: Relation, action: st.A
         case st.SetColumnType():
             if any(relation.oid in r.depends_on for r in own_catalog(running).all() if isinstance(r, Relation)):
                 raise FeatureNotSupported("cannot alter type of a column used by a view or rule")
-            typed = retyped(require_column(relation, action.name), action.type)
-            change(running, removed=[relation], added=[with_column(relation, typed)])
+            collation = collation_of(action.type, action.collation)
+            typed = retyped(require_column(relation, action.name), action.type, collation=collation)
+            changed = await with_collations(running, with_column(relation, typed))
+            change(running, removed=[relation], added=[changed])
         case st.SetNotNull():
             column = replace(require_column(relation, action.name), not_null=action.not_null)
             change(running, removed=[relation], added=[with_column(relation, column)])

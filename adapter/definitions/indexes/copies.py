@@ -21,7 +21,7 @@ from planner.definitions.object_names import free_name
 from planner.errors import ObjectNotInPrerequisiteState, UndefinedObject, WrongObjectType
 from planner.statements import records as st
 from planner.types.derived_oids import index_oid
-from planner.types.operator_classes import default_operator_class, key_collation
+from planner.types.operator_classes import column_collation, default_operator_class
 from planner.types.table_indexes import constraint_of_index, index_called
 from storage.catalog.model import Comment, Constraint, Index, Relation
 
@@ -81,12 +81,11 @@ def _usable_for(running: Running, relation: Relation, definition: st.ConstraintD
         what = f'"{name}" is a partial index'
     if what is not None:
         raise WrongObjectType(what, detail=_NO_KEY, position=position)
-    types = {column.attnum: column.type_oid for column in relation.columns}
+    columns = {column.attnum: column for column in relation.columns}
     keys = zip(index.columns, index.options, index.operator_classes, index.collations, strict=True)
     for number, (attnum, option, operator_class, collation) in enumerate(keys, 1):
-        type_oid = types[attnum]
-        default = option == 0 and operator_class == default_operator_class(type_oid)
-        if not default or collation != key_collation(type_oid):
+        default = option == 0 and operator_class == default_operator_class(columns[attnum].type_oid)
+        if not default or collation != column_collation(columns[attnum]):
             raise WrongObjectType(
                 f'index "{name}" column number {number} does not have default sorting behavior',
                 detail=_NO_KEY,

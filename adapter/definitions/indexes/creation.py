@@ -25,6 +25,7 @@ from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
 from adapter.results import Notice
+from planner.collations.errors import IndeterminateCollation
 from planner.common_errors import (
     MAX_INDEX_COLUMNS,
     existing_relation,
@@ -36,6 +37,7 @@ from planner.definitions.index_expressions import (
     WITHOUT_NAME,
     bind_row_value,
     distinct_names,
+    expression_collation,
     index_expression,
     index_predicate,
     refuse_whole_rows,
@@ -50,7 +52,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.statements import records as st
-from planner.types.operator_classes import METHODS, key_collation, operator_class
+from planner.types.operator_classes import METHODS, column_collation, key_collation, operator_class
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST
 from planner.types.types import SqlType
@@ -68,6 +70,8 @@ class _Keys(Struct, kw_only=True):
     columns: list[int]
     names: list[str]
     types: list[SqlType]
+    collations: list[int]
+    """What each has by itself."""
     expressions: list[str]
     expression_types: list[tuple[int, int]]
     reads: list[int]
@@ -175,13 +179,14 @@ def _table(running: Running, statement: st.CreateIndex) -> Relation:
 def _expressions(running: Running, relation: Relation, statement: st.CreateIndex) -> _Keys:
     """The keys that are expressions; of the others, which are looked at later, the names."""
     context = running.session.bind_context(own_catalog(running))
-    keys = _Keys(columns=[], names=[], types=[], expressions=[], expression_types=[], reads=[])
+    keys = _Keys(columns=[], names=[], types=[], collations=[], expressions=[], expression_types=[], reads=[])
     for element in statement.elements:
         if element.expression is None:
             assert element.name is not None
             keys.columns.append(0)
             keys.names.append(element.name)
             keys.types.append(SqlType(0))
+            keys.collations.append(0)
             continue
         found = index_expression(relation, element.text, context, element.expression)
         refuse_whole_rows(found.columns)
@@ -189,9 +194,13 @@ def _expressions(running: Running, relation: Relation, statement: st.CreateIndex
         keys.types.append(found.type)
         if found.is_column:
             keys.columns.append(found.columns[0])
+            column = next(column for column in relation.columns if column.attnum == found.columns[0])
+            given = (found.collation,) if found.collation else ()
+            keys.collations.append(key_collation(column.type_oid, given) if given else column_collation(column))
             continue
         keys.columns.append(0)
         keys.expressions.append(found.text)
+        keys.collations.append(expression_collation(relation, found.text))
         keys.expression_types.append((found.type.oid, found.type.typmod))
         keys.reads += found.columns
     return keys
@@ -212,13 +221,19 @@ def _columns(
             raise missing_column(element.name)
         keys.columns[place] = column.attnum
         keys.types[place] = SqlType(column.type_oid, column.typmod)
+        keys.collations[place] = column_collation(column)
 
 
 def _orders(statement: st.CreateIndex, keys: _Keys) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Operator classes, collations and options of the keys."""
     classes, collations, options = [], [], []
-    for element, type_ in zip(statement.elements, keys.types, strict=True):
-        collations.append(key_collation(type_.oid, element.collation))
+    for element, type_, own in zip(statement.elements, keys.types, keys.collations, strict=True):
+        collations.append(key_collation(type_.oid, element.collation) if element.collation else own)
+        if not collations[-1] and key_collation(type_.declared_oid):
+            raise IndeterminateCollation(
+                "could not determine which collation to use for index expression",
+                hint="Use the COLLATE clause to set the collation explicitly.",
+            )
         classes.append(
             operator_class(type_.oid, statement.method, element.operator_class, has_options=element.has_class_options)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec.structs import replace
 
@@ -11,10 +11,10 @@ from adapter.definitions.constraints.keys import forget_names
 from adapter.definitions.indexes.creation import storage_parameters
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
-from planner.definitions.index_expressions import index_expression, index_predicate
+from planner.definitions.index_expressions import index_expression, index_predicate, key_collations
 from planner.definitions.renaming import with_column_renamed
 from planner.statements import records as st
-from planner.types.operator_classes import accepts, key_collation, operator_class
+from planner.types.operator_classes import accepts, operator_class
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import CatalogSnapshot, Comment, Index, Relation
 
@@ -77,7 +77,10 @@ def _rebound(
     running: Running, changed: Relation, indexes: Collection[Index], edit: Callable[[str], str]
 ) -> list[tuple[Index, Index]]:
     """The indexes (before, after) of which something is not as it was, once `edit` has gone over their texts."""
-    context = running.session.bind_context(own_catalog(running))
+    catalog = own_catalog(running)
+    context = running.session.bind_context(catalog)
+    before = catalog.get(changed.oid)
+    assert isinstance(before, Relation)
     found = []
     for index in indexes:
         expressions = [index_expression(changed, edit(text), context, stored=True) for text in index.expressions]
@@ -85,6 +88,7 @@ def _rebound(
         if predicate is not None:
             predicate = index_predicate(changed, edit(predicate), context, stored=True).text
         after = _with_classes(
+            key_collations(before, index),
             changed,
             replace(
                 index,
@@ -98,14 +102,17 @@ def _rebound(
     return found
 
 
-def _with_classes(changed: Relation, index: Index) -> Index:
-    """`index` with operator classes and collations that its keys' types have; those that still do stay."""
+def _with_classes(before: Sequence[int], changed: Relation, index: Index) -> Index:
+    """`index` with operator classes and collations that its keys' types have; those that still do stay, but for
+    collations that the keys had `before` by themselves."""
     types = {column.attnum: column.type_oid for column in changed.columns}
     expressions = iter(index.expression_types)
     classes, collations = [], []
-    for attnum, known, collation in zip(index.columns, index.operator_classes, index.collations, strict=True):
+    own_collations = key_collations(changed, index)
+    for attnum, known, collation, old, own in zip(
+        index.columns, index.operator_classes, index.collations, before, own_collations, strict=True
+    ):
         type_oid = types[attnum] if attnum else next(expressions)[0]
         classes.append(known if accepts(known, type_oid) else operator_class(type_oid, index.method))
-        own = key_collation(type_oid)
-        collations.append(collation if collation and own else own)
+        collations.append(collation if collation != old and own else own)
     return replace(index, operator_classes=tuple(classes), collations=tuple(collations))

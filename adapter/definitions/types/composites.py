@@ -20,7 +20,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
     without_column,
 )
-from adapter.definitions.common.columns import column_of_type, retyped
+from adapter.definitions.common.columns import collation_of, column_of_type, retyped, with_collations
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.row_types import refuse_itself, refuse_stored
 from adapter.definitions.types.names import check_free_type
@@ -56,11 +56,12 @@ async def create_composite(running: Running, statement: st.CreateComposite) -> N
         kind=COMPOSITE,
         columns=tuple(columns),
     )
-    change(running, added=[record])
+    change(running, added=[await with_collations(running, record)])
 
 
 def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
-    return column_of_type(attnum, definition.name, of_any_dimensions(definition.type))
+    collation = collation_of(definition.type, definition.collation)
+    return column_of_type(attnum, definition.name, of_any_dimensions(definition.type), collation=collation)
 
 
 DropUsers: TypeAlias = Callable[[Running, Relation, st.DropColumn], None]
@@ -81,7 +82,7 @@ async def alter_composite(running: Running, statement: st.AlterTable, drop_users
             drop_users(running, record, action)
         changed = _changed(running, own_catalog(running), record, action)
         if changed is not None:
-            change(running, removed=[record], added=[changed])
+            change(running, removed=[record], added=[await with_collations(running, changed)])
 
 
 def _changed(
@@ -104,10 +105,12 @@ def _changed(
                 running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
                 return None
             return without_column(record, column)
-        case st.SetColumnType(name=name, type=wanted):
+        case st.SetColumnType(name=name, type=wanted, collation=collation):
             column = require_column(record, name)
             refuse_itself(record, wanted.declared_oid)
             refuse_stored(catalog, record)
-            return with_column(record, retyped(column, of_any_dimensions(wanted)))
+            return with_column(
+                record, retyped(column, of_any_dimensions(wanted), collation=collation_of(wanted, collation))
+            )
         case _:
             raise FeatureNotSupported("this change of a composite type is not supported")

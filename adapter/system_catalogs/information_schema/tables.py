@@ -118,7 +118,7 @@ def tables_of(objects: CatalogObjects) -> Iterator[Table]:
                 relation.kind,
                 relation.owner,
                 [
-                    Column(c.attnum, c.name, c.type_oid, c.typmod, c.not_null, c.default, stored=c)
+                    Column(c.attnum, c.name, c.type_oid, c.typmod, c.not_null, c.default, c.collation or None, stored=c)
                     for c in relation.live_columns()
                 ],
             )

@@ -1,4 +1,4 @@
-"""The views of information_schema over types in use: element_types, column_udt_usage, domain_constraints and others."""
+"""The views of information_schema over types: attributes, element_types, column_udt_usage and others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adapter.system_catalogs.objects.seers import SEEN_BY, having
 from planner.catalog_data import content as catalog_data
 from planner.catalog_data.content import TypeRow
 from planner.types.derived_oids import row_type_oid
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, INFORMATION_SCHEMA_OID
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, COMPOSITE, INFORMATION_SCHEMA_OID
 
 
 def element_types(objects: CatalogObjects) -> Content:
@@ -39,6 +39,44 @@ def element_types(objects: CatalogObjects) -> Content:
                         SEEN_BY: seers,
                     }
                 )
+    return Content(rows=rows)
+
+
+def attributes(objects: CatalogObjects) -> Content:
+    """The fields of composite types."""
+    rows: list[Row] = []
+    for relation in objects.relations:
+        if relation.kind != COMPOSITE:
+            continue
+        named = object_name(objects, "udt", objects.schema_name_by_oid.get(relation.schema), relation.name)
+        seers = having(objects.snapshot, "T", row_type_oid(relation.oid), relation.owner, "U")
+        for column in relation.live_columns():
+            described = type_row(
+                objects,
+                column.type_oid,
+                column.typmod,
+                str(column.attnum),
+                domain=False,
+                collation=column.collation or None,
+            )
+            type_ = objects.type(column.type_oid)
+            if type_ is not None and type_.kind == "d":
+                # A domain stands for itself here.
+                schema = objects.schema_name_by_oid.get(type_.namespace)
+                itself = object_name(objects, "udt", schema, type_.name)
+                described = {**described, **itself, "data_type": "USER-DEFINED"}
+            rows.append(
+                {
+                    **described,
+                    **{f"attribute_{name}": described[name] for name in named},
+                    **named,
+                    "attribute_name": column.name,
+                    "ordinal_position": column.attnum,
+                    "is_nullable": "YES",
+                    "is_derived_reference_attribute": "NO",
+                    SEEN_BY: seers,
+                }
+            )
     return Content(rows=rows)
 
 

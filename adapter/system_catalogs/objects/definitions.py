@@ -14,7 +14,7 @@ from adapter.system_catalogs.objects.objects import (
 from planner.catalog_data import content as catalog_data
 from planner.definitions import updatability
 from planner.definitions.expression_text import NotPrintable
-from planner.definitions.index_expressions import key_texts
+from planner.definitions.index_expressions import key_collations, key_texts
 from planner.definitions.row_expressions import generation_expression, value_of
 from planner.definitions.row_expressions import shown_expression as stored_expression_text
 from planner.definitions.shown.queries import query_shown
@@ -231,12 +231,13 @@ def key_options(relation: Relation, index: Index) -> Iterator[str]:
     """What follows each key: collation, operator class and order, where they are not the default."""
     types = {column.attnum: column.type_oid for column in relation.columns}
     expressions = iter(index.expression_types)
-    for attnum, option, operator_class, collation in zip(
-        index.columns, index.options, index.operator_classes, index.collations, strict=True
+    own_collations = key_collations(relation, index)
+    for attnum, option, operator_class, collation, own in zip(
+        index.columns, index.options, index.operator_classes, index.collations, own_collations, strict=True
     ):
         type_oid = types[attnum] if attnum else next(expressions)[0]
         text = ""
-        if collation != operator_classes.key_collation(type_oid):
+        if collation != own:
             text += f" COLLATE {quote_identifier(operator_classes.collation_name(collation))}"
         if operator_class != (operator_classes.default_operator_class(type_oid, index.method) or 0):
             text += f" {operator_classes.operator_class_name(operator_class)}"

@@ -166,6 +166,7 @@ def pg_attribute(objects: CatalogObjects) -> Content:
                     typmod=column.typmod,
                     **({"attndims": 2} if column.dimensioned else {}),
                     **({"attoptions": list(column.options)} if column.options else {}),
+                    **({"attcollation": column.collation} if column.collation else {}),
                     stattarget=column.statistics,
                     attnotnull=column.not_null,
                     atthasdef=column.default is not None,
@@ -201,7 +202,8 @@ def _index_attributes(index: Index, relation: Relation) -> Iterator[Row]:
         if index.method == "hash":
             type_oid, typmod = INT4, -1
         taken = distinct_names([*taken, name])
-        yield attribute_row(index.oid, position, taken[-1], type_oid, typmod=typmod)
+        collation = index.collations[position - 1] if position <= len(index.collations) else 0
+        yield attribute_row(index.oid, position, taken[-1], type_oid, typmod=typmod, attcollation=collation)
 
 
 def pg_attrdef(objects: CatalogObjects) -> Content:

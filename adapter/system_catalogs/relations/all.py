@@ -96,6 +96,7 @@ INFORMATION_SCHEMA: Mapping[str, Builder] = {
     "collation_character_set_applicability": information_schema.collation_character_set_applicability,
     "collations": information_schema.collations,
     "column_column_usage": information_schema.column_column_usage,
+    "attributes": information_schema_types.attributes,
     "column_domain_usage": information_schema_types.column_domain_usage,
     "column_privileges": information_schema_privileges.column_privileges,
     "column_udt_usage": information_schema_types.column_udt_usage,

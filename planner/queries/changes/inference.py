@@ -137,8 +137,8 @@ def _matches(
 def _orders_alike(element: _Element, index: Index, keys: Sequence[int | Scalar]) -> bool:
     """Whether one of the `keys` of `index` that `element` is has the collation and the operator class that it says.
 
-    All texts are kept in the order of "C", and a column's own collation is not recorded: a key of the default one may
-    be meant by either.
+    All texts are kept in the order of "C", and earlier versions did not record a column's own collation: a key of the
+    default one may be meant by either.
     """
     wanted = element.attnum or element.expression
     for key, own_class, own_collation in zip(keys, index.operator_classes, index.collations, strict=True):

@@ -11,6 +11,7 @@ from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from planner.errors import SqlError
 from storage.catalog.model import CatalogUpdate, Constraint, Relation
+from storage.catalog.record import COLLATIONS_FORMAT
 from storage.durable.formats import UNGATED, FormatGate
 from storage.environment.named_stores import StoreNames
 from tests.adapter.harness import connect, open_server
@@ -90,3 +91,23 @@ async def test_column_options_wait_for_the_upgrade_to_be_finished(monkeypatch: p
             assert await client.rows(options) == [(None, -1)]
         await client.run("alter table t alter a set (n_distinct = 5); alter table t alter a set statistics 100")
         assert await client.rows(options) == [(["n_distinct=5"], 100)]
+
+
+async def test_collations_are_left_out_until_the_upgrade_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def not_yet(gate: FormatGate, format: int) -> bool:
+        return format < COLLATIONS_FORMAT
+
+    columns = "select attrelid::regclass::text, attname, attcollation from pg_attribute where attrelid > 16383"
+    kept = f"{columns} and attnum > 0 and attcollation = 950 order by 1, 2"
+    async with open_server() as server:
+        client = await connect(server)
+        with monkeypatch.context() as patched:
+            patched.setattr(FormatGate, "allows", not_yet)
+            await client.run(
+                'create table t (a text collate "C", b text); create table s as select a from t;'
+                'create view v as select b collate "C" as b from t; create type c as (a text collate "C");'
+                'alter table t add d text collate "C"; alter table s alter a type varchar collate "C"'
+            )
+            assert await client.rows(kept) == []
+        await client.run('alter table s alter a type text collate "C"; create view w as select a from s')
+        assert await client.rows(kept) == [("s", "a", 950), ("w", "a", 950)]

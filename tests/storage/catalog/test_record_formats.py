@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from storage.catalog.model import CatalogRecord, Column
-from storage.catalog.record import COLUMN_OPTIONS_FORMAT, NEWER_FIELDS, NEWER_RECORDS
+from storage.catalog.record import NEWER_FIELDS, NEWER_RECORDS
 from storage.durable.formats import UNGATED
 from storage.durable.state import FORMAT_VERSION
 
@@ -51,11 +51,11 @@ def test_what_says_nothing_is_not_written() -> None:
     plain = Column(attnum=1, name="a", type_oid=23)
     assert set(msgspec.msgpack.decode(msgspec.msgpack.encode(plain))) == {"attnum", "name", "type_oid"}
     back = msgspec.msgpack.decode(msgspec.msgpack.encode(plain), type=Column)
-    for column in (plain, back, msgspec.structs.replace(back, options=(), statistics=-1)):
-        assert not {"options", "statistics"} & set(msgspec.msgpack.decode(msgspec.msgpack.encode(column)))
-    told = msgspec.structs.replace(plain, options=("n_distinct=5",), statistics=100)
-    assert {"options", "statistics"} < set(msgspec.msgpack.decode(msgspec.msgpack.encode(told)))
-    assert COLUMN_OPTIONS_FORMAT == 7
+    for column in (plain, back, msgspec.structs.replace(back, options=(), statistics=-1, collation=0)):
+        assert not {"options", "statistics", "collation"} & set(msgspec.msgpack.decode(msgspec.msgpack.encode(column)))
+    told = msgspec.structs.replace(plain, options=("n_distinct=5",), statistics=100, collation=950)
+    assert {"options", "statistics", "collation"} < set(msgspec.msgpack.decode(msgspec.msgpack.encode(told)))
+    assert max(*NEWER_FIELDS.values(), *NEWER_RECORDS.values()) == FORMAT_VERSION
 
 
 def test_what_has_new_fields_leaves_out_what_says_nothing() -> None:
