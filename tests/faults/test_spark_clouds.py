@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from storage.stores.object_place import ObjectPlace
-from tests.faults.test_spark_cluster import QUERIES, STATEMENTS, parts
 from tests.storage.cloud_emulators import AzureServer, asked_for
-from tests.support.postgres import start_postgres
 from tests.support.server import TidegateServer
 from tests.support.spark_cluster import SparkCluster
+from tests.support.spark_work import answers_as_postgres, blob_options, written_by_tasks
 
 pytestmark = pytest.mark.skipif(not asked_for(), reason="make clouds installs what it needs")
 
@@ -29,28 +26,19 @@ def azure() -> Iterator[tuple[ObjectPlace, dict[str, str]]]:
 
 def test_executors_read_and_write_the_store(azure: tuple[ObjectPlace, dict[str, str]], tmp_path: Path) -> None:
     place, settings = azure
-    options = [part for pair in place.options.items() for part in ("--blob-option", "=".join(pair))]
     with SparkCluster(tmp_path / "cluster", settings=settings) as cluster:
         temporary = tmp_path / "temporary"
         temporary.mkdir()
         server = TidegateServer(
             tmp_path / "server" / "data",
-            arguments=(*cluster.arguments, "--set", "engine=spark", "--blob", place.root, *options),
+            arguments=(*cluster.arguments, "--set", "engine=spark", *blob_options(place)),
             environment={"TMPDIR": str(temporary)},
         )
         server.data_dir.parent.mkdir()
         try:
             server.start()
-            with (
-                start_postgres() as oracle,
-                psycopg.connect(oracle.dsn(), autocommit=True) as theirs,
-                psycopg.connect(server.dsn(), autocommit=True) as ours,
-            ):
-                for statement in STATEMENTS:
-                    assert ours.execute(statement).statusmessage == theirs.execute(statement).statusmessage, statement
-                for query in QUERIES:
-                    assert ours.execute(query).fetchall() == theirs.execute(query).fetchall(), query
+            answers_as_postgres(server.dsn())
         finally:
             server.kill()
-    assert [key for key in parts(place.open()) if re.search(r"-\w+(\.\d+){4}\.parquet$", key)]
+    assert written_by_tasks(place.open())
     assert list(temporary.rglob("*.parquet")) == []

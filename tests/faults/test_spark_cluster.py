@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,28 +14,9 @@ import pytest
 
 from storage.stores.object_place import ObjectFiles, ObjectPlace
 from tests.storage.store_servers import S3Server
-from tests.support.postgres import start_postgres
 from tests.support.server import TidegateServer
 from tests.support.spark_cluster import SparkCluster
-
-ROWS = 20_000
-
-STATEMENTS = (
-    "CREATE TABLE t AS SELECT g AS n, 'x' || g AS text, g * 1.5 AS v, timestamp '2020-01-01' + g * interval '1 minute'"
-    f" AS ts, ARRAY[g, NULL] AS a FROM generate_series(1, {ROWS}) g",
-    "CREATE TABLE names (id int, name text)",
-    "INSERT INTO names SELECT n, 'name ' || n FROM generate_series(0, 9) n",
-    "UPDATE t SET text = 'y' WHERE n <= 9000",
-    f"INSERT INTO t SELECT n + {ROWS}, text, v, ts, a FROM t",
-    "DELETE FROM t WHERE n % 3 = 0",
-)
-
-QUERIES = (
-    "SELECT name, count(*), sum(v), max(ts), count(a[2]), count(*) FILTER (WHERE text = 'y') FROM t JOIN names"
-    " ON id = n % 10 GROUP BY name ORDER BY name",
-    # By a function in Python; and of a size that nobody knows before, so it is written by executors and read back.
-    "SELECT a.n, b.* FROM t a, t b WHERE a.n <= 2 AND b.text ~ '^x1\\d*9$' ORDER BY a.n, b.n",
-)
+from tests.support.spark_work import ROWS, answers_as_postgres, blob_options, parts, written_by_tasks
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +52,9 @@ def server(
     tmp_path_factory: pytest.TempPathFactory, cluster: SparkCluster, place: ObjectPlace, temporary: Path
 ) -> Iterator[TidegateServer]:
     """A server whose Spark is the cluster."""
-    options = [part for pair in place.options.items() for part in ("--blob-option", "=".join(pair))]
     server = TidegateServer(
         tmp_path_factory.mktemp("server") / "data",
-        arguments=(*cluster.arguments, "--set", "engine=spark", "--blob", place.root, *options),
+        arguments=(*cluster.arguments, "--set", "engine=spark", *blob_options(place)),
         environment={"TMPDIR": str(temporary)},
     )
     try:
@@ -85,31 +64,17 @@ def server(
         server.kill()
 
 
-def parts(files: ObjectFiles) -> set[str]:
-    """The objects that hold rows."""
-    return {key for key in files.list("parts/") if key.endswith(".parquet")}
-
-
 def row_count(files: ObjectFiles, keys: set[str]) -> int:
     """How many rows these objects have together."""
     return sum(pq.read_metadata(pa.BufferReader(files.get(key))).num_rows for key in keys)
 
 
 def test_executors_read_and_write_the_object_store(server: TidegateServer, place: ObjectPlace, temporary: Path) -> None:
-    files = place.open()
-    with (
-        start_postgres() as oracle,
-        psycopg.connect(oracle.dsn(), autocommit=True) as theirs,
-        psycopg.connect(server.dsn(), autocommit=True) as ours,
-    ):
-        for statement in STATEMENTS:
-            assert ours.execute(statement).statusmessage == theirs.execute(statement).statusmessage, statement
-        for query in QUERIES:
-            assert ours.execute(query).fetchall() == theirs.execute(query).fetchall(), query
-    written_by_tasks = [key for key in parts(files) if re.search(r"-\w+(\.\d+){4}\.parquet$", key)]
+    answers_as_postgres(server.dsn())
+    written = written_by_tasks(place.open())
     # Spooled results are gone; and nothing has passed the server's disk.
-    assert written_by_tasks
-    assert not [key for key in written_by_tasks if key.startswith("parts/spark/")]
+    assert written
+    assert not [key for key in written if key.startswith("parts/spark/")]
     assert list(temporary.rglob("*.parquet")) == []
 
 

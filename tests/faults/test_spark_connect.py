@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.faults.test_spark_cluster import QUERIES, STATEMENTS
-from tests.support.postgres import start_postgres
+from storage.stores.object_place import ObjectPlace
+from tests.storage.store_servers import S3Server
 from tests.support.server import TidegateServer
+from tests.support.spark_cluster import S3_SETTINGS
 from tests.support.spark_connect import SparkConnect, client_packages
+from tests.support.spark_work import answers_as_postgres, blob_options, written_by_tasks
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +26,16 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConnect]:
         yield connect
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, connect: SparkConnect) -> Iterator[TidegateServer]:
+@contextlib.contextmanager
+def connected(folder: Path, url: str, *arguments: str) -> Iterator[TidegateServer]:
     """A server that does all its work there."""
     paths = (str(client_packages()), os.environ.get("PYTHONPATH", ""))
+    temporary = folder / "temporary"
+    temporary.mkdir()
     server = TidegateServer(
-        tmp_path_factory.mktemp("server") / "data",
-        arguments=("--spark-remote", connect.url, "--set", "engine=spark"),
-        environment={"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        folder / "data",
+        arguments=("--spark-remote", url, "--set", "engine=spark", *arguments),
+        environment={"PYTHONPATH": os.pathsep.join(filter(None, paths)), "TMPDIR": str(temporary)},
     )
     try:
         server.start()
@@ -38,20 +44,48 @@ def server(tmp_path_factory: pytest.TempPathFactory, connect: SparkConnect) -> I
         server.kill()
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, connect: SparkConnect) -> Iterator[TidegateServer]:
+    """A server over a folder."""
+    with connected(tmp_path_factory.mktemp("server"), connect.url) as server:
+        yield server
+
+
 def test_the_answers_are_those_of_postgres(server: TidegateServer) -> None:
-    with (
-        start_postgres() as oracle,
-        psycopg.connect(oracle.dsn(), autocommit=True) as theirs,
-        psycopg.connect(server.dsn(), autocommit=True) as ours,
-    ):
-        for statement in STATEMENTS:
-            assert ours.execute(statement).statusmessage == theirs.execute(statement).statusmessage, statement
-        for query in QUERIES:
-            assert ours.execute(query).fetchall() == theirs.execute(query).fetchall(), query
-        ours.execute("SET spark.sql.shuffle.partitions = 3")
-        assert ours.execute("SELECT count(*), sum(n) FROM t").fetchall() == (
-            theirs.execute("SELECT count(*), sum(n) FROM t").fetchall()
-        )
+    answers_as_postgres(server.dsn(), "SELECT count(*), sum(n) FROM t")
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        before = connection.execute("SELECT count(*), sum(n) FROM t").fetchall()
+        connection.execute("SET spark.sql.shuffle.partitions = 3")
+        assert connection.execute("SELECT count(*), sum(n) FROM t").fetchall() == before
+
+
+def test_an_object_store_and_a_token(tmp_path: Path) -> None:
+    store = S3Server()
+    options = {"endpoint": store.endpoint, "region": "us-east-1", "access_key_id": "test", "secret_access_key": "test"}
+    place = ObjectPlace(root=f"s3://{store.new_bucket()}/some/prefix", options=options)
+    settings = {**S3_SETTINGS, "spark.connect.authenticate.token": "sesame"}
+    try:
+        with SparkConnect(tmp_path / "connect", settings=settings) as connect:
+            # By its name: to any other host than localhost a token goes over TLS alone.
+            url = connect.url.replace("127.0.0.1", "localhost")
+            for number, (token, words) in enumerate(
+                (("", "No authentication token provided"), ("/;token=guess", "Invalid authentication token"))
+            ):
+                folder = tmp_path / f"refused-{number}"
+                folder.mkdir()
+                with connected(folder, url + token) as server, psycopg.connect(server.dsn()) as connection:
+                    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as raised:
+                        connection.execute("SELECT count(*) FROM generate_series(1, 10)")
+                    assert raised.value.diag.message_detail == f"the Spark Connect server {url}: {words}"
+            (tmp_path / "server").mkdir()
+            with connected(tmp_path / "server", f"{url}/;token=sesame", *blob_options(place)) as server:
+                answers_as_postgres(server.dsn())
+            written = written_by_tasks(place.open())
+    finally:
+        store.stop()
+    assert written
+    assert not [key for key in written if key.startswith("parts/spark/")]
+    assert list((tmp_path / "server" / "temporary").rglob("*.parquet")) == []
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from enum import Enum
 from msgspec import Struct
 
 from adapter.settings.values import number_of
+from planner.errors import ConfigurationLimitExceeded
 
 
 class Profile(Enum):
@@ -34,6 +35,20 @@ class Mode(Struct, frozen=True):
 
     profile: Profile
     settings: tuple[tuple[str, str], ...] = ()
+
+
+MAX_MODES = 256
+"""Sessions of one Spark: a profile and the settings of users make one each."""
+
+
+def check_modes(count: int) -> None:
+    """Whether there can be another session beside `count` that there are. Raises 53400 when there are too many."""
+    if count >= MAX_MODES:
+        raise ConfigurationLimitExceeded(
+            "too many different values of Spark's settings",
+            detail=f"Up to {MAX_MODES} combinations are kept until Spark is started again.",
+            hint="Use values that other sessions use, or the defaults.",
+        )
 
 
 TINY_BYTES = 1 << 20

@@ -37,10 +37,10 @@ from adapter.engines.spark.context_settings import SparkSettings, context_settin
 from adapter.engines.spark.frames import RunningSpark
 from adapter.engines.spark.functions import PYTHON_PATH, define
 from adapter.engines.spark.gateway import GatewayOptions, SparkGateway, SparkUnavailable, kill
-from adapter.engines.spark.profiles import Mode, Profile, profile_settings
+from adapter.engines.spark.profiles import Mode, Profile, check_modes, profile_settings
 from adapter.engines.spark.results import collect
 from adapter.engines.spark.sharing import JavaFolder, JavaUse, User, is_worn, unused, wear_out
-from planner.errors import ConfigurationLimitExceeded, ObjectNotInPrerequisiteState
+from planner.errors import ObjectNotInPrerequisiteState
 from planner.functions.engines.spark import used
 
 log = structlog.get_logger(__name__)
@@ -49,9 +49,6 @@ T = TypeVar("T")
 
 MAX_THREADS = 32
 """Statements inside Spark at once; more wait. Spark shares its cores among them (FAIR)."""
-
-MAX_MODES = 256
-"""Sessions of Spark in its JVM: a profile and the settings of users make one each."""
 
 STUCK_SECONDS = 15.0
 REAP_SECONDS = 0.5
@@ -109,12 +106,7 @@ class Spark:
         """PySpark's session for statements of `mode`; blocks. Raises 53400 when there are too many modes."""
         with self._sessions_lock:
             if mode not in self._sessions:
-                if len(self._sessions) >= MAX_MODES:
-                    raise ConfigurationLimitExceeded(
-                        "too many different values of Spark's settings",
-                        detail=f"Up to {MAX_MODES} combinations are kept until Spark is started again.",
-                        hint="Use values that other sessions use, or the defaults.",
-                    )
+                check_modes(len(self._sessions))
                 session = self._new_session(mode)
                 self._properties[mode] = _job_properties(self.jvm, session, self._tag)
                 self._defined[mode] = set()

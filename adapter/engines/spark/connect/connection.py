@@ -25,10 +25,9 @@ from adapter.engines.spark.cluster.archive import write_archive
 from adapter.engines.spark.context_settings import MAX_RESULT_BYTES
 from adapter.engines.spark.functions import define
 from adapter.engines.spark.gateway import SparkUnavailable
-from adapter.engines.spark.profiles import Mode, Profile, profile_settings
+from adapter.engines.spark.profiles import Mode, Profile, check_modes, profile_settings
 from adapter.engines.spark.results import ResultTooLarge
-from adapter.engines.spark.runtime import MAX_MODES
-from planner.errors import ConfigurationLimitExceeded, FeatureNotSupported
+from planner.errors import FeatureNotSupported
 from planner.functions.engines.spark import used
 
 log = structlog.get_logger(__name__)
@@ -89,12 +88,7 @@ class ConnectSpark:
         """See `RunningSpark.session`."""
         with self._lock:
             if mode not in self._sessions:
-                if len(self._sessions) >= MAX_MODES:
-                    raise ConfigurationLimitExceeded(
-                        "too many different values of Spark's settings",
-                        detail=f"Up to {MAX_MODES} combinations are kept until Spark is started again.",
-                        hint="Use values that other sessions use, or the defaults.",
-                    )
+                check_modes(len(self._sessions))
                 self._sessions[mode] = self._new_session(mode)
                 self._defined[mode] = set()
             return self._sessions[mode]

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from adapter.engines.common import result_size
 from adapter.engines.spark import gateway as spark_gateway
+from adapter.engines.spark import profiles
 from adapter.engines.spark import runtime as spark_runtime_module
 from adapter.engines.spark.context_settings import SparkSettings
 from adapter.engines.spark.engine import SparkEngine
@@ -266,7 +267,7 @@ async def test_settings_of_users(
     assert entered[0][0] == Mode(Profile.TINY)
     assert running.session(entered[1][0]).conf.get("spark.sql.shuffle.partitions") == "7"
     assert running.session(entered[0][0]).conf.get("spark.sql.shuffle.partitions") == "1"
-    monkeypatch.setattr(spark_runtime_module, "MAX_MODES", 0)
+    monkeypatch.setattr(profiles, "MAX_MODES", 0)
     with pytest.raises(ConfigurationLimitExceeded):
         await world.rows(spark, reading, tables, context=world.context({"spark.sql.shuffle.partitions": "8"}))
     assert await world.rows(spark, reading, tables) == plain
