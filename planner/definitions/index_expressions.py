@@ -88,7 +88,8 @@ def _kept(
     return IndexExpression(
         text=kept.text,
         columns=kept.columns,
-        type=SqlType(TEXT) if scalar.type.oid == UNKNOWN else scalar.type,
+        # Indexes of constants of no type were made before they were refused.
+        type=SqlType(TEXT) if stored and scalar.type.oid == UNKNOWN else scalar.type,
         is_column=isinstance(scalar, ColumnRef) and len(kept.columns) == 1 and kept.columns[0] > 0,
         name=WITHOUT_NAME if name == NO_NAME else name,
         collation=collation,

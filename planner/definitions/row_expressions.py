@@ -16,7 +16,7 @@ from planner.definitions.deparse import expression_text as deparsed
 from planner.definitions.expression_text import NotPrintable, ObjectNames, expression_text, printed
 from planner.definitions.mutability import is_immutable
 from planner.definitions.views import written_out
-from planner.errors import FeatureNotSupported, InvalidObjectDefinition, SqlError
+from planner.errors import InvalidColumnReference, InvalidObjectDefinition, SqlError
 from planner.expressions.bind import CHECK_CLAUSE, COPY_CLAUSE, DEFAULT_CLAUSE, POLICY_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.domain_faults import DomainFault
@@ -351,7 +351,7 @@ def shown_expression(
 
 def filtering_query(relation: Relation, written: Parsed, context: BindContext) -> tuple[BoundQuery, list[int]]:
     """Whether each row of `relation` at hand satisfies the condition of a COPY ... WHERE, and the columns (attnums)
-    that it reads. Raises 42804 when it is none, 0A000 for generated columns, which rows do not have yet, and for
+    that it reads. Raises 42804 when it is none, 42P10 for generated columns, which rows do not have yet, and 0A000 for
     subqueries."""
     statement = new_statement(written, context)
     level, scan = row_scope(statement, relation)
@@ -359,7 +359,7 @@ def filtering_query(relation: Relation, written: Parsed, context: BindContext) -
     used = set(column_ids(condition))
     for column, field in zip(relation.live_columns(), scan.fields, strict=True):
         if column.generated and field.id in used:
-            raise FeatureNotSupported(
+            raise InvalidColumnReference(
                 "generated columns are not supported in COPY FROM WHERE conditions",
                 detail=f'Column "{column.name}" is a generated column.',
             )

@@ -162,7 +162,7 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
             inner = coerce(statement, expr.arg, target, context)
             return statement.at(replace(expr, arg=inner, type=inner.type), statement.location(expr))
     if isinstance(expr, Literal):
-        folded = _fold(expr, target.oid)
+        folded = folded_constant(expr, target.oid)
         if folded is not None:
             form = Conversion(arg=expr, type=SqlType(target.oid), explicit=context == Context.EXPLICIT)
             return statement.written_as(statement.at(folded, statement.location(expr)), form)
@@ -244,7 +244,9 @@ def _row_as(
     return made
 
 
-def _fold(literal: Literal, oid: int) -> Literal | None:
+def folded_constant(literal: Literal, oid: int) -> Literal | None:
+    """`literal` converted to the type with this oid where that is known without an engine: NULL and numbers. Raises
+    22003."""
     value, source = literal.value, literal.type.oid
     if value is None:
         return Literal(value=None, type=column_type(oid))

@@ -22,9 +22,14 @@ def stored_type(name: str, type_: SqlType) -> SqlType:
     """The column type for an expression's type. 42P16 for pseudo-types."""
     if type_.oid == t.UNKNOWN:
         return SqlType(t.TEXT)
+    refuse_pseudo_type(name, type_)
+    return type_
+
+
+def refuse_pseudo_type(name: str, type_: SqlType) -> None:
+    """42P16 for a column that would be of a type that nothing is stored as."""
     if type_.oid in (t.RECORD, t.RECORD_ARRAY, t.VOID, t.ANYARRAY, t.ANYELEMENT):
         raise InvalidTableDefinition(f'column "{name}" has pseudo-type {format_type(type_.oid)}')
-    return type_
 
 
 def stored_columns(fields: Iterable[tuple[str, SqlType]], collations: Iterable[int]) -> tuple[Column, ...]:

@@ -25,6 +25,7 @@ from planner.errors import (
     InvalidForeignKey,
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
+    SqlSyntaxError,
     TooManyColumns,
     UndefinedColumn,
     UndefinedObject,
@@ -201,6 +202,8 @@ def _foreign_key(
             delete_columns.append(column.attnum)
     if definition.match == "p":
         raise InvalidForeignKey("MATCH PARTIAL not yet implemented")
+    if any(column.generated for column in columns):
+        _refuse_setting(definition)
     return Constraint(
         oid=new_oid(running, relation.oid),
         name=name,
@@ -218,6 +221,13 @@ def _foreign_key(
         on_delete=definition.on_delete or "a",
         delete_columns=tuple(delete_columns),
     )
+
+
+def _refuse_setting(definition: st.ConstraintDefinition) -> None:
+    """42601 for actions that would give a generated column a value."""
+    for event, action, setting in (("UPDATE", definition.on_update, "ncd"), ("DELETE", definition.on_delete, "nd")):
+        if action and action in setting:
+            raise SqlSyntaxError(f"invalid ON {event} action for foreign key constraint containing generated column")
 
 
 def _means(running: Running, catalog: CatalogSnapshot, name: QualifiedName, relation: Relation) -> bool:

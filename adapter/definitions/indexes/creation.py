@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, new_oid
+from adapter.definitions.common.columns import refuse_pseudo_type
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.storage_parameters import checked_parameters
@@ -177,7 +178,7 @@ def _table(running: Running, statement: st.CreateIndex) -> Relation:
 
 
 def _expressions(running: Running, relation: Relation, statement: st.CreateIndex) -> _Keys:
-    """The keys that are expressions; of the others, which are looked at later, the names."""
+    """The keys that are expressions; of the others, which are looked at later, the names. 42P16 for pseudo-types."""
     context = running.session.bind_context(own_catalog(running))
     keys = _Keys(columns=[], names=[], types=[], collations=[], expressions=[], expression_types=[], reads=[])
     for element in statement.elements:
@@ -190,6 +191,7 @@ def _expressions(running: Running, relation: Relation, statement: st.CreateIndex
             continue
         found = index_expression(relation, element.text, context, element.expression)
         refuse_whole_rows(found.columns)
+        refuse_pseudo_type(found.name, found.type)
         keys.names.append(found.name)
         keys.types.append(found.type)
         if found.is_column:

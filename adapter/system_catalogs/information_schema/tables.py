@@ -14,6 +14,7 @@ from adapter.system_catalogs.objects.definitions import (
     builtin_view_definitions,
     format_type,
     generation_sources,
+    is_identity,
     is_insertable,
     is_updatable,
     shown_expression,
@@ -348,9 +349,11 @@ def information_schema_catalog_name(objects: CatalogObjects) -> Content:
 
 
 def sequences(objects: CatalogObjects) -> Content:
-    """Sequences."""
+    """Sequences, but for those of identity columns."""
     rows: list[Row] = []
     for sequence in objects.sequences:
+        if is_identity(objects, sequence):
+            continue
         facts = type_facts(sequence.type_oid, -1)
         rows.append(
             {

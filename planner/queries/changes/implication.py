@@ -10,27 +10,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from planner.ir.nodes import BoolOp, Call, Cast, Collate, InList, IsNull, Literal, Scalar
 from planner.ir.rewrite import transform
-from planner.types.types import TEXT, VARCHAR
+from planner.resolution.casting import folded_constant
+from planner.types.types import INT2, INT4, INT8, TEXT, VARCHAR
 
 
 def implied(predicate: Scalar, known: Sequence[Scalar]) -> bool:
     """Whether `predicate` is true of every row for which all of `known` are. False where that is not seen."""
-    given = [clause for condition in known for clause in _clauses(transform(condition, _plain_text))]
-    return all(any(_follows(clause, each) for each in given) for clause in _clauses(transform(predicate, _plain_text)))
+    given = [clause for condition in known for clause in _clauses(transform(condition, _plain_cast))]
+    return all(any(_follows(clause, each) for each in given) for clause in _clauses(transform(predicate, _plain_cast)))
 
 
-def _plain_text(node: object) -> Scalar | None:
-    """What a cast between types of texts says that changes no value: the constant itself (``'a'::varchar::text``), or
-    the cast, whoever has written it."""
-    if not isinstance(node, Cast) or node.type.oid not in _TEXTS or node.type.typmod >= 0:
+def _plain_cast(node: object) -> Scalar | None:
+    """What a cast says that changes no value: the constant itself (``1::bigint``, ``'a'::varchar::text``), which may
+    have been a parameter when the statement was bound, or the cast, whoever has written it."""
+    if not isinstance(node, Cast) or node.type.typmod >= 0:
         return None
-    arg: Scalar = transform(node.arg, _plain_text)
-    if arg.type.oid not in _TEXTS:
-        return None
-    return Literal(value=arg.value, type=node.type) if isinstance(arg, Literal) else Cast(arg=arg, type=node.type)
+    arg: Scalar = transform(node.arg, _plain_cast)
+    if isinstance(arg, Literal):
+        if node.type.oid in _TEXTS and arg.type.oid in _TEXTS:
+            return Literal(value=arg.value, type=node.type)
+        constant = folded_constant(arg, node.type.oid)
+        if constant is not None:
+            return constant
+    return Cast(arg=arg, type=node.type)
 
 
 _TEXTS = frozenset({TEXT, VARCHAR})
+_INTEGERS = frozenset({INT2, INT4, INT8})
 
 
 def _clauses(condition: Scalar) -> Iterator[Scalar]:
@@ -103,7 +109,10 @@ def _compared(call: Call) -> tuple[Scalar, str, Literal] | None:
 def _follows_in_order(clause: Call, given: Call) -> bool:
     """Whether a comparison follows from another one of the same value: ``a > 3`` from ``a > 5``."""
     wanted, known = _compared(clause), _compared(given)
-    if wanted is None or known is None or wanted[0] != known[0] or wanted[2].type != known[2].type:
+    if wanted is None or known is None or wanted[0] != known[0]:
+        return False
+    types = {wanted[2].type, known[2].type}
+    if len(types) > 1 and not {type.oid for type in types} <= _INTEGERS:
         return False
     (_, how, bound), (_, given_how, value) = wanted, known
     limit, at = bound.value, value.value
