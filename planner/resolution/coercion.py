@@ -87,6 +87,10 @@ def _find_pathway(source: int, target: int, context: Context) -> str | None:
     rule = cast_rule(source, target)
     if rule is not None:
         return None if context < _CONTEXTS[rule.context] else "function" if rule.function else "relabel"
+    made = range_of(source)
+    if made is not None and made.multirange == target:
+        # Of a range of a user; CREATE TYPE makes the cast.
+        return "function" if context == Context.EXPLICIT else None
     if (source == RECORD and category(target) == "C") or (target == RECORD and category(source) == "C"):
         return "io"
     if target not in (OIDVECTOR, INT2VECTOR):

@@ -128,9 +128,26 @@ def _integer(text: str, type: SqlType, settings: Mapping[str, str]) -> int:
     return value
 
 
+_C_NUMBER = re.compile(r"[ \t\n\r\v\f]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([0-9]+))?", re.ASCII)
+
+
+def _c_number(text: str) -> int:
+    """A number of 64 bits as C's strtoul reads it, with the base that its first digits say; what follows does not
+    matter, and what is none is 0. PostgreSQL 15's xidin and xid8in check no more."""
+    match = _C_NUMBER.match(text)
+    assert match is not None
+    sign, hexadecimal, octal, decimal = match.groups()
+    value = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal or "0")
+    if value >= 1 << 64:
+        return (1 << 64) - 1
+    return (-value if sign == "-" else value) % (1 << 64)
+
+
 def _oid(text: str, type: SqlType, settings: Mapping[str, str]) -> int:
+    if type.oid == t.XID:
+        return _c_number(text) % (1 << 32)
     if not _INTEGER.match(text):
-        raise _invalid("xid" if type.oid == t.XID else "oid", text)
+        raise _invalid("oid", text)
     value = int(text)
     if not -(1 << 31) <= value < 1 << 32:
         raise NumericValueOutOfRange(f'value "{text}" is out of range for type oid')
@@ -138,9 +155,7 @@ def _oid(text: str, type: SqlType, settings: Mapping[str, str]) -> int:
 
 
 def _xid8(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
-    if not _INTEGER.match(text):
-        raise _invalid("xid8", text)
-    return str(int(text) % (1 << 64))
+    return str(_c_number(text))
 
 
 _SNAPSHOT = re.compile(r"([0-9]{1,19}):([0-9]{1,19}):((?:[0-9]{1,19}(?:,[0-9]{1,19})*)?)\Z", re.ASCII)

@@ -130,6 +130,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "functions.udfs.extensions",
         "functions.udfs.numbers",
         "functions.udfs",
+        "functions.udfs.templates",
         "functions.forms",
         "dialects",
         "values",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from planner.errors import InvalidDatetimeFormat
-from planner.functions.udfs.template_patterns import DAYS, MONTHS, ordinal, tokens
+from planner.functions.udfs.templates.template_patterns import DAYS, MONTHS, ordinal, tokens
 from planner.values.datetimes.calendar_days import in_python_years, years_of_shift
 from planner.values.datetimes.time_zones import setting_zone
 

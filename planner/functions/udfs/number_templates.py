@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from planner.errors import InvalidTextRepresentation
-from planner.functions.udfs.template_patterns import ordinal
+from planner.functions.udfs.templates.template_patterns import ordinal
 
 _WIDE = Context(prec=200)
 

@@ -19,9 +19,10 @@ from planner.errors import (
     InvalidDatetimeFormat,
     InvalidTimeZoneDisplacementValue,
 )
-from planner.functions.udfs.datetime_input import assembled, distance, read_field
 from planner.functions.udfs.opaque.timetz import of_time
-from planner.functions.udfs.template_patterns import tokens
+from planner.functions.udfs.templates.datetime_input import assembled, distance
+from planner.functions.udfs.templates.datetime_scanning import scanned_fields
+from planner.functions.udfs.templates.template_patterns import tokens
 from planner.values.datetime_output import format_date, format_moment, format_time
 from planner.values.datetimes.calendar_days import DAY_MICROS
 from planner.values.datetimes.time_zones import setting_zone
@@ -109,27 +110,13 @@ def moment_in(text: str, template: str | None) -> Moment:
 
 def _read(text: str, template: str) -> Moment:
     parts = tokens(template)
-    found: dict[str, int] = {}
-    position = 0
     fields = set()
     for kind, part, _, _ in parts:
         if kind == "field":
             fields.add(part.partition("\0")[0].upper())
         elif kind == "text" and part not in _SEPARATORS:
             raise InvalidTemplate(f'invalid datetime format separator: "{part}"')
-    for number, (kind, part, _, _) in enumerate(parts):
-        if position >= len(text):
-            raise InvalidDatetimeFormat("input string is too short for datetime format")
-        if kind == "field":
-            following = parts[number + 1][0] if number + 1 < len(parts) else None
-            position = read_field(text, position, part.partition("\0")[0], following == "field", found)
-        elif text.startswith(part, position):
-            position += len(part)
-        else:
-            what = f'separator "{part}"' if kind == "text" else f'character "{part[:1]}"'
-            raise InvalidDatetimeFormat(f"unmatched format {what}")
-    if text[position:].strip():
-        raise InvalidDatetimeFormat("trailing characters remain in input string after datetime format")
+    found = scanned_fields(text, template, standard=True)
     timed, zoned, dated = bool(fields & _TIMED), bool(fields & _ZONED), bool(fields - _TIMED - _ZONED)
     if dated and zoned and not timed:
         raise InvalidDatetimeFormat("datetime format is zoned but not timed")
