@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from adapter.changes.with_changes import run_rows
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import creation_schema
 from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
 from adapter.materialized.freshness import why_stale
 from adapter.materialized.journal import UNKNOWN, last_refresh
@@ -36,6 +38,8 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
             assert prepared.parsed is not None
             plan = await session.planned(prepared.parsed, catalog, running.declared)
         case st.CreateTableAs() | st.DeclareCursor():
+            if isinstance(plan.statement, st.CreateTableAs) and _is_there(running, plan.statement):
+                return _output(statement, [], {})
             plan = await session.planned(plan.statement.query, catalog, running.declared)
         case _ if session.values.flat["use_materialized_views"] == "on":
             from adapter.definitions.materialized.answered import answered
@@ -60,6 +64,15 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     planning_ms = (planned - began).total_seconds() * 1000
     views = await _views_read(running, plan)
     return _report(running, statement, tree, read, rows, planning_ms, first_ms, elapsed_ms, views)
+
+
+def _is_there(running: Running, statement: st.CreateTableAs) -> bool:
+    """Whether there is the relation already, and that is to be skipped. 42P07 when it is not."""
+    from adapter.definitions.common.catalog_changes import exists_already
+
+    catalog = own_catalog(running)
+    schema = creation_schema(running, catalog, statement.name, temporary=statement.temporary)
+    return exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists)
 
 
 async def _views_read(running: Running, plan: Plan) -> list[tuple[str, str]]:

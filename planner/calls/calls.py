@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from planner.calls.aggregate_calls import aggregate_call, rows_as_json
 from planner.calls.hypothetical_sets import HYPOTHETICAL_SETS, hypothetical_set
+from planner.calls.json_records import json_record
 from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.set_returning import set_returning
 from planner.calls.user_calls import user_call
@@ -43,6 +44,10 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
     arg_names: list[str | None] = []
     windowed = tree.HasField("over")
     start_srfs = len(level.srfs)
+    populated = json_record(level, tree)
+    if populated is not None:
+        _refuse_aggregate_syntax(level, ".".join(names), tree)
+        return populated
     for node in tree.args:
         if node.HasField("named_arg_expr"):
             named = node.named_arg_expr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from planner.calls.json_records import json_records
 from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.samples import check_method, sample_condition
 from planner.calls.set_returning import output_fields
@@ -43,7 +44,6 @@ from planner.ir.nodes import (
 )
 from planner.ir.rewrite import column_ids, transform
 from planner.queries.column_names import column_name
-from planner.queries.in_from.json_records import json_records
 from planner.queries.in_from.rows_from import side_by_side
 from planner.queries.relations import apply_column_aliases, bind_range_var
 from planner.resolution.casting import to_boolean, to_common, unify

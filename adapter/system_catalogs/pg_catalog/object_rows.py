@@ -35,7 +35,7 @@ from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import constraint_of_index
 from planner.types.user_types import is_user_type, mentioned
-from storage.catalog.model import COMPOSITE, OWN_SCHEMA_OID, Relation
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, COMPOSITE, OWN_SCHEMA_OID, Relation
 from storage.catalog.outside import LAKE_WRAPPER_OID
 from storage.catalog.types import BaseType
 
@@ -43,6 +43,10 @@ UTF8 = 6
 PG_DEFAULT_TABLESPACE = 1663
 COLLATION = "C.UTF-8"
 """Bytewise order with Unicode character classes."""
+
+
+PG_TOAST_NAMESPACE = 99
+"""The schema of tables that hold long values: there are none, but clients look for it."""
 
 
 def pg_namespace(objects: CatalogObjects) -> Content:
@@ -58,6 +62,14 @@ def pg_namespace(objects: CatalogObjects) -> Content:
                 "nspacl": acl.get(schema.origin or schema.oid),
             }
             for schema in objects.schemas
+        ]
+        + [
+            {
+                "oid": PG_TOAST_NAMESPACE,
+                "nspname": "pg_toast",
+                "nspowner": BOOTSTRAP_SUPERUSER_OID,
+                "nspacl": acl.get(PG_TOAST_NAMESPACE),
+            }
         ]
     )
 

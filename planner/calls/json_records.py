@@ -1,5 +1,6 @@
 """json_to_record, json_to_recordset, json_populate_record, json_populate_recordset, and those of jsonb, in FROM: each
-is a query of one expression for each column, put together as text from the types of the columns."""
+is a query of one expression for each column, put together as text from the types of the columns. json_populate_record
+elsewhere is a subquery of one row."""
 
 from __future__ import annotations
 
@@ -17,16 +18,19 @@ from planner.resolution.coercion import Context
 from planner.resolution.query import bind_query
 from planner.resolution.statement import Level
 from planner.syntax.identifiers import quote_identifier, quote_literal
+from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree, parse_tree, subtrees
 from planner.types.type_names import element_of, format_type
-from planner.types.types import JSON, JSONB, SqlType, column_type
+from planner.types.types import JSON, JSONB, RECORD, SqlType, column_type
 from planner.types.user_types import attributes
 
 _TO_RECORD = frozenset({"json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"})
 _POPULATE = frozenset({
     "json_populate_record", "json_populate_recordset", "jsonb_populate_record", "jsonb_populate_recordset",
 })  # fmt: skip
+
+_ONE = frozenset({"json_populate_record", "jsonb_populate_record"})
 
 _VALUE, _BASE = '"*r"."*v"', '"*r"."*b"'
 """An object, and the row whose fields it has where it says nothing of them."""
@@ -59,6 +63,37 @@ def json_records(level: Level, call: Tree, definitions: Sequence[Tree]) -> UserR
     else:
         return None
     kind = "jsonb" if name.startswith("jsonb") else "json"
+    rel = bind_query(Level(statement, level), _select(level, call, name, columns))
+    written = FunctionCall(name=name, args=_written_arguments(level, call, kind))
+    return UserRows(name=name, rel=rel, is_value=False, written=written)
+
+
+def json_record(level: Level, call: Tree) -> Scalar | None:
+    """The value of a call of json_populate_record or jsonb_populate_record outside FROM; None for another call, and
+    where the type of the row is not known by a name."""
+    names = strings(call.funcname)
+    if names[-1] not in _ONE or (len(names) > 1 and names[0] != "pg_catalog") or len(call.args) != 2:
+        return None
+    base = bind(level, call.args[0])
+    fields = attributes(base.type.oid)
+    if fields is None or base.type.oid == RECORD:
+        return None
+    tree = _select(level, call, names[-1], [(field.name, field.type) for field in fields], row=base.type)
+    holder = pb.Node()
+    holder.sub_link.sub_link_type = pb.EXPR_SUBLINK
+    holder.sub_link.subselect.select_stmt.CopyFrom(tree)
+    value = bind(level, holder)
+    kind = "jsonb" if names[-1].startswith("jsonb") else "json"
+    if level.statement.written is not None:
+        level.statement.written_as(value, FunctionCall(name=names[-1], args=_written_arguments(level, call, kind)))
+    return level.statement.at(value, call.location)
+
+
+def _select(
+    level: Level, call: Tree, name: str, columns: Sequence[tuple[str, SqlType]], *, row: SqlType | None = None
+) -> Tree:
+    """The query of the columns, or of one `row` of them."""
+    kind = "jsonb" if name.startswith("jsonb") else "json"
     exprs = [
         f"{_field(kind, column, type, populated=name in _POPULATE)} AS {quote_identifier(column)}"
         for column, type in columns
@@ -69,6 +104,10 @@ def json_records(level: Level, call: Tree, definitions: Sequence[Tree]) -> UserR
     checked = f"""CASE WHEN {kind}_typeof("*v") = 'object' THEN "*v" ELSE {refused} END"""
     given = ", $2" if name in _POPULATE else ""
     renamed = '("*v", "*b")' if given else '("*v")'
+    if row is not None:
+        values = [_field(kind, column, type, populated=True) for column, type in columns]
+        shown = format_type(row.declared_oid, row.declared_typmod)
+        exprs = [f'CASE WHEN "*v" IS NOT NULL OR "*b" IS NOT NULL THEN ROW({", ".join(values)})::{shown} END']
     query = f'SELECT {", ".join(exprs)} FROM (SELECT {checked}{given} FROM {objects} AS "*e"("*v")) AS "*r"{renamed}'
     tree = parse_tree(query).stmts[0].stmt.select_stmt
     for part in list(subtrees(tree)):
@@ -76,9 +115,7 @@ def json_records(level: Level, call: Tree, definitions: Sequence[Tree]) -> UserR
             part.location = call.location
         if part.DESCRIPTOR.name == "Node" and part.HasField("param_ref"):
             part.CopyFrom(call.args[-1] if part.param_ref.number == 1 else call.args[0])
-    rel = bind_query(Level(statement, level), tree)
-    written = FunctionCall(name=name, args=_written_arguments(level, call, kind))
-    return UserRows(name=name, rel=rel, is_value=False, written=written)
+    return tree
 
 
 def _written_arguments(level: Level, call: Tree, kind: str) -> tuple[Scalar, ...]:
