@@ -27,3 +27,20 @@ def test_most_of_the_lookups_are_lookups(engines: Engines) -> None:
     """Each of these was compared with the database's answer above."""
     rels = [engines.bind(case.sql).rel for case in read_cases(FOLDER / "lookups.txt")]
     assert sum(lookup_of(rel) is not None for rel in rels) >= 35
+
+
+@pytest.mark.parametrize(
+    ("sql", "scans"),
+    [
+        ("select id from n where num < (select avg(num) from n)", 2),
+        ("select id from n where num < (select avg(o.salary) from emp o where o.id = n.id)", 2),
+        ("select e.id from emp e, n where n.id = e.id and salary < (select avg(num) from n o where o.id = n.id)", 3),
+        ("select id, num / (select max(u) from n) from n where num > 0", 2),
+    ],
+)
+def test_spark_plans_a_subquery_once(sql: str, scans: int, engines: Engines) -> None:
+    """However often a form names it, and without a product of the outer query's tables."""
+    text, _ = engines.lower(engines.bind(sql), "spark")
+    shown = engines.spark.sql(text)._jdf.queryExecution().optimizedPlan().toString()
+    assert shown.count("Relation [") + shown.count("LocalRelation") == scans, shown
+    assert "Reused" not in shown

@@ -39,6 +39,11 @@ _ORDERED = [
 ]
 
 
+_NUMBER = "CASE WHEN count({d}{0}){f} > 0 THEN count({d}{0}){f} END"
+"""How many values there are. NOTE: not nullif(), for which Spark makes a projection over the groups, and looks for the
+rows of the outer query to which a correlated subquery has none in the product of its tables."""
+
+
 def _average(site: CallSite) -> str | None:
     narrow = shape_of(site.arg_types[0])
     if not narrow.exact_scale:
@@ -50,7 +55,7 @@ def _average(site: CallSite) -> str | None:
     integer = site.arg_types[0].oid in INTEGER_DIGITS
     summed = f"sum({{d}}CAST({{0}} AS DECIMAL({narrow.precision},0))){{f}}" if integer else "sum({d}{0}){f}"
     divided = quotient_of_sum(site.arg_types[0], lambda _: summed)
-    return None if divided is None else divided.replace("{count}", "nullif(count({d}{0}){f}, 0)")
+    return None if divided is None else divided.replace("{count}", _NUMBER)
 
 
 def quotient_of_sum(type: SqlType, summed: Callable[[str], str]) -> str | None:

@@ -8,13 +8,14 @@ that order them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime, time
 
 from planner.dialects.comparison_keys import equality_key, number_key, order_key
 from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.ir.physical import element_type
 from planner.types.numeric_shapes import shape_of
 from planner.types.signature import COMPARISONS
-from planner.types.types import DATE, INT8, TIMESTAMP, TIMESTAMPTZ, is_wide
+from planner.types.types import DATE, INT8, TIMESTAMP, TIMESTAMPTZ, SqlType, is_wide
 from planner.types.user_types import enum_of
 from storage.catalog.model import EnumType
 
@@ -60,8 +61,30 @@ _MOMENTS = [
 ]
 
 
+_AROUND_MIDNIGHT = {"<": "<=", ">=": ">"}
+"""What dates are compared by with the day of a moment that is not midnight; the others stay."""
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
+
+
+def _with_a_day(symbol: str, site: CallSite) -> str | None:
+    """A comparison of a date with a constant timestamp as one of dates, by which files are left out as well."""
+    place = 0 if site.arg_types[0].oid == DATE else 1
+    moment = site.constants[1 - place]
+    if {type.oid for type in site.arg_types} != {DATE, TIMESTAMP} or not isinstance(moment, datetime):
+        return None
+    symbol = symbol if place == 0 else _MIRRORED[symbol]
+    if moment.time() != time():
+        if symbol in _EQUALITY:
+            return None
+        symbol = _AROUND_MIDNIGHT.get(symbol, symbol)
+    return f"({{{place}}} {symbol} {site.dialect.literal(moment.date(), SqlType(DATE))})"
+
+
 def _moment(symbol: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
+        of_dates = _with_a_day(symbol, site)
+        if of_dates is not None:
+            return of_dates
         zoned = TIMESTAMPTZ in (site.arg_types[0].oid, site.arg_types[1].oid)
         sides: list[str] = []
         for index, type in enumerate(site.arg_types):

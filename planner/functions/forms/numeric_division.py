@@ -105,7 +105,8 @@ def _same_first_group(left_scale: int, right_scale: int) -> str:
 
 def _weight(number: str) -> str:
     """The power of 10000 of a number's first group of digits; NULL of zero."""
-    return f"CAST(floor(log10(CAST(nullif(abs({number}), 0) AS DOUBLE)) / 4D) AS INT)"
+    # NOTE: not nullif(): see `planner.functions.families.aggregates`.
+    return f"CAST(floor(log10(CAST(CASE WHEN {number} <> 0 THEN abs({number}) END AS DOUBLE)) / 4D) AS INT)"
 
 
 def _weight_by_logarithm(left: str, right: str) -> str:

@@ -12,7 +12,7 @@ from planner.dialects.of_engine import dialect_of
 from planner.errors import FeatureNotSupported, InternalError
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import SessionSettings
-from planner.ir.nodes import Literal, Param
+from planner.ir.nodes import Literal, Param, ScalarSubquery
 from planner.lowering.fragments.decided import Decided
 from planner.lowering.fragments.fragment import Fragment, column, simple
 from planner.types import types
@@ -42,6 +42,24 @@ class Hoisted:
         return simple(f"{self.name}.a{len(self.fragments) - 1}")
 
 
+@dataclass(slots=True)
+class Repeated:
+    """What is seen of subqueries while an expression is lowered for an engine that cannot bind them to a name."""
+
+    lowered: list[tuple[ScalarSubquery, Fragment]] = field(default_factory=list)
+    """The scalar ones, and their SQL."""
+    repeated: list[Fragment] = field(default_factory=list)
+    """What holds subqueries, and was named more than once."""
+
+    def found(self) -> dict[int, Fragment]:
+        """The SQL of those that stand in the text more than once, by the identity of their nodes."""
+        return {
+            id(node): fragment
+            for node, fragment in self.lowered
+            if any(fragment.sql in whole.sql for whole in self.repeated)
+        }
+
+
 MAX_CONSTANTS = 16
 """Constants that the source of a relation has at most."""
 
@@ -69,6 +87,8 @@ class Context:
     decided: Decided = field(default_factory=dict)
     hoisted: Hoisted | None = None
     """Where no subquery may stand: those taken out so far."""
+    repeated: Repeated | None = None
+    """Where subqueries that are named more than once can become columns."""
     literal_chars: int = 0
     """Characters of the literals so far."""
     aliases: int = 0

@@ -114,6 +114,8 @@ def _repeating(ctx: Context, template: _Template, args: Sequence[Fragment]) -> F
     """The template with its arguments as they are, however often it names them."""
     if any(args[index].volatile for index in template.repeated):
         raise _not_once(ctx)
+    if ctx.repeated is not None:
+        ctx.repeated.repeated.extend([args[index] for index in template.repeated if args[index].subquery])
     return _join(template, args)
 
 

@@ -24,6 +24,7 @@ from planner.lowering.relations.functions_in_from import function_scan, project_
 from planner.lowering.relations.groups import deduplicated, grouped
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.joins import join
+from planner.lowering.relations.repeated_subqueries import add_conditions, projected, repeats
 from planner.lowering.relations.row_counts import limit, offset
 from planner.lowering.relations.select import Select
 from planner.lowering.relations.windows import (
@@ -56,9 +57,10 @@ class Relations:
 
     def subquery(self, rel: ir.Rel) -> Fragment:
         """A node as a SELECT whose columns are ``c<id>``, in the order of its fields."""
-        outer, self.ctx.hoisted = self.ctx.hoisted, None
+        hoisted, repeated = self.ctx.hoisted, self.ctx.repeated
+        self.ctx.hoisted = self.ctx.repeated = None
         text = self.complete(self.build(rel), rel.fields)
-        self.ctx.hoisted = outer
+        self.ctx.hoisted, self.ctx.repeated = hoisted, repeated
         return text
 
     def complete(self, select: Select, fields: Sequence[ir.Field], names: Sequence[str] | None = None) -> Fragment:
@@ -145,10 +147,7 @@ class Relations:
         exprs = rel.exprs
         if not self.ctx.dialect.let_of_subqueries:
             select, exprs = self._assigned_first(select, exprs)
-        select.columns = {
-            field.id: self.scalars.typed(expr, field.type) for field, expr in zip(rel.fields, exprs, strict=True)
-        }
-        return select
+        return projected(self, select, exprs, rel.fields)
 
     def _assigned_first(self, select: Select, exprs: tuple[ir.Scalar, ...]) -> tuple[Select, tuple[ir.Scalar, ...]]:
         """What is assigned to a part of an array goes through functions in which the engine allows no subquery: those
@@ -188,14 +187,12 @@ class Relations:
         if not mergeable or (select.tells_grouping and not self.ctx.dialect.grouping_in_having):
             select = self.wrap(select)
         if select.group_by is None:
-            select.where.extend(self.scalars.conjuncts(rel.condition))
-            return select
+            return add_conditions(self, select, rel.condition)
         having = self.scalars.conjuncts(rel.condition)
-        if not self.ctx.dialect.lambdas_in_having and any(" lambda " in condition.sql for condition in having):
-            select = self.wrap(select)
-            select.where.extend(self.scalars.conjuncts(rel.condition))
-        else:
-            select.having.extend(having)
+        lambdas = not self.ctx.dialect.lambdas_in_having and any(" lambda " in each.sql for each in having)
+        if lambdas or repeats(self, rel.condition):
+            return add_conditions(self, self.wrap(select), rel.condition)
+        select.having.extend(having)
         return select
 
     def _limit(self, rel: ir.Limit) -> Select:

@@ -24,7 +24,10 @@ def _inside(scalars: Scalars, rel: ir.Rel) -> Fragment:
 
 def _scalar(scalars: Scalars, expr: ir.ScalarSubquery) -> Fragment:
     inner = _inside(scalars, expr.rel)
-    return made(f"({inner})", inner)
+    value = made(f"({inner})", inner)
+    if scalars.ctx.repeated is not None:
+        scalars.ctx.repeated.lowered.append((expr, value))
+    return value
 
 
 def _exists(scalars: Scalars, expr: ir.Exists) -> Fragment:
