@@ -164,12 +164,14 @@ async def _known(running: Running, relation: Relation) -> set[str]:
     transaction = running.transaction
     assert relation.shard is not None
     assert transaction.snapshot is not None
-    parts: list[Part] = []
+    known: set[str] = set()
     if relation.shard not in transaction.created_shards:
-        parts += (await running.services.env.reader.snapshot(relation.shard, transaction.snapshot.csn)).inserts
+        snapshot = await running.services.env.reader.snapshot(relation.shard, transaction.snapshot.csn)
+        known.update([part.link.path for part in snapshot.inserts if part.link is not None])
     if transaction.txn is not None:
-        parts += transaction.txn.local_parts(relation.shard)
-    return {part.link.path for part in parts if part.link is not None}
+        own = transaction.txn.local_parts(relation.shard)
+        known.update([part.link.path for part in own if part.link is not None])
+    return known
 
 
 def _check_path(running: Running, relation: Relation, file: LakeFile, known: set[str]) -> None:

@@ -92,7 +92,7 @@ async def inputs_of_changed(env: Environment, changed: Iterable[ChangedTable]) -
 async def as_it_was(env: Environment, relation: Relation, shard: ShardId, csn: Csn) -> TableInput:
     """`relation` with the rows of the shard at `csn`. Raises as `ShardReader.snapshot`."""
     then = await env.reader.snapshot(shard, csn)
-    return named_input(relation, f"{shard}@{csn}", inserts=then.inserts, deletes=then.deletes)
+    return named_input(relation, f"{shard}@{csn}", inserts=tuple(then.inserts), deletes=then.deletes)
 
 
 def named_input(

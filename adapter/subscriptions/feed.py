@@ -394,7 +394,7 @@ class Feed:
                 for oid, table in self._tables.items():
                     assert table.shard is not None
                     snapshot = await self._env.reader.snapshot(table.shard, csn)
-                    inputs[oid] = _input(table, snapshot.inserts, snapshot.deletes)
+                    inputs[oid] = _input(table, tuple(snapshot.inserts), snapshot.deletes)
             except (AsOfNotReadable, UnknownShard) as error:
                 raise too_old(error) from error
             async with aclosing(_closable(self._run(inputs))) as batches:

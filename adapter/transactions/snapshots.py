@@ -13,6 +13,7 @@ import bisect
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -31,9 +32,11 @@ from storage.catalog.model import CatalogSnapshot, Relation
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
+from storage.shards.packed_parts import PackedParts, PartSequence
 from storage.shards.parts import Part
 from storage.shards.whole_deletions import remaining
 from storage.timestamps.csn import Csn
+from storage.upkeep.pruning_audit import LeftOut
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
@@ -110,9 +113,14 @@ async def resolve(
             inserts += tuple(part for part in beyond if part.kind == "insert")
             deletes += tuple(part for part in beyond if part.kind == "delete")
         totals[oid] = len(inserts)
-        kept = tuple(part for part in inserts if may_match(part, needed))
-        if len(kept) < len(inserts):
-            await env.pruning.left_out([part for part in inserts if not may_match(part, needed)], needed)
+        if isinstance(inserts, PackedParts):
+            kept = inserts.where(partial(may_match, conjunctions=needed))
+            if len(kept) < len(inserts):
+                await env.pruning.left_out(LeftOut(inserts, kept), needed)
+        else:
+            kept = tuple(part for part in inserts if may_match(part, needed))
+            if len(kept) < len(inserts):
+                await env.pruning.left_out([part for part in inserts if not may_match(part, needed)], needed)
         inputs[oid] = TableInput(
             relation=relation,
             inserts=kept,
@@ -128,10 +136,10 @@ async def resolve(
 
 async def _parts(
     env: Environment, transaction: Transaction, shard: ShardId, as_of: Csn | None
-) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+) -> tuple[PartSequence, tuple[Part, ...]]:
     """What inserts and what deletes rows of `shard` up to `as_of` (None: it is the transaction's own shard), with the
     transaction's own parts behind."""
-    inserts: tuple[Part, ...] = ()
+    inserts: PartSequence = ()
     deletes: tuple[Part, ...] = ()
     hold = transaction.hold
     if as_of is not None:

@@ -27,6 +27,7 @@ from storage.errors import MissingBlob, UnknownShard, not_readable
 from storage.ids import ShardId
 from storage.membership.leases import Leases
 from storage.shards.history import Archives
+from storage.shards.packed_parts import PackedParts, PartMap
 from storage.shards.part_store import PartStore
 from storage.shards.parts import Part
 from storage.shards.shard import (
@@ -277,6 +278,10 @@ def _continued(whole: _Whole | None, view: _View, as_of: Csn) -> ShardSnapshot |
         return None
     before, state = whole.state, view.state
     added = state.next_part_id - before.next_part_id
+    if isinstance(state.parts, PartMap) and not (
+        isinstance(before.parts, PartMap) and before.parts.blocks == state.parts.blocks
+    ):
+        return None
     # NOTE: a compaction takes more parts away than the ids that it uses say.
     if added < 0 or len(state.parts) - len(before.parts) != added or state.dropped or as_of < state.since:
         return None
@@ -284,8 +289,11 @@ def _continued(whole: _Whole | None, view: _View, as_of: Csn) -> ShardSnapshot |
     snapshot = whole.snapshot
     inserts = snapshot.inserts
     if whole.base is not view.base:
-        # Files may have got key runs.
-        inserts = tuple([part if part.key is None else state.parts[part.id] for part in inserts])
+        # Files may have got key runs; those of the blocks have not, for a block that changes is another.
+        if isinstance(inserts, PackedParts):
+            inserts = inserts.with_loose(lambda part: part if part.key is None else state.parts[part.id])
+        else:
+            inserts = tuple([part if part.key is None else state.parts[part.id] for part in inserts])
     inserts += tuple([part for part in new if part.kind == "insert" and part.rows])
     deletes = tuple([part for part in new if part.kind == "delete" and part.rows])
     if deletes:

@@ -22,6 +22,7 @@ from storage.errors import CorruptPart
 from storage.ids import ShardId
 from storage.shards.part_store import PartStore
 from storage.shards.parts import Part, checksum
+from storage.shards.shard import written_in
 from storage.shards.shard_state import Archive, ShardState
 from storage.timestamps.csn import Csn
 
@@ -79,7 +80,8 @@ class Archives:
 
     async def written(self, state: ShardState, after: Csn, until: Csn) -> list[Part]:
         """The parts that commits have written in (`after`, `until`]."""
-        found = [part for part in state.parts.values() if not part.readable_from and after < part.csn <= until]
+        known = written_in(state, after, until)
+        found = [part for part in known if not part.readable_from and after < part.csn <= until]
         for archive in state.history.values():
             if archive.first <= until and archive.until > after:
                 found += [p for p in await self.read(archive) if not p.readable_from and after < p.csn <= until]

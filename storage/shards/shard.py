@@ -18,6 +18,7 @@ from storage.clock import Clock, Randomness
 from storage.durable.state import Abandon, DurableState, Gate
 from storage.errors import AsOfNotReadable, UnknownShard, not_readable
 from storage.ids import ShardId
+from storage.shards.packed_parts import PackedParts, PartMap, PartSequence
 from storage.shards.parts import Part
 from storage.shards.shard_state import (
     HOLD_MS,
@@ -53,7 +54,7 @@ class ShardSnapshot(Struct, frozen=True, kw_only=True):
     as_of: Csn
     schema: pa.Schema
     schemas: tuple[SchemaVersion, ...]
-    inserts: tuple[Part, ...]
+    inserts: PartSequence
     deletes: tuple[Part, ...]
 
     @property
@@ -64,12 +65,16 @@ class ShardSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def bytes(self) -> int:
         """Stored size of all parts."""
-        return sum(part.bytes for part in (*self.inserts, *self.deletes))
+        inserts = self.inserts
+        size = inserts.bytes if isinstance(inserts, PackedParts) else sum(part.bytes for part in inserts)
+        return size + sum(part.bytes for part in self.deletes)
 
     @property
     def rows(self) -> int:
         """Rows inserted minus rows deleted: the exact row count at `as_of`."""
-        return sum(part.rows for part in self.inserts) - sum(part.rows for part in self.deletes)
+        inserts = self.inserts
+        rows = inserts.rows if isinstance(inserts, PackedParts) else sum(part.rows for part in inserts)
+        return rows - sum(part.rows for part in self.deletes)
 
 
 class ShardChanges(Struct, frozen=True, kw_only=True):
@@ -103,16 +108,21 @@ def snapshot_of(state: ShardState, as_of: Csn) -> ShardSnapshot:
         raise UnknownShard(f"shard {state.shard} does not exist at {as_of}")
     if as_of < state.since:
         raise not_readable(state.shard, as_of, state.since)
+    if isinstance(state.parts, PartMap):
+        return _snapshot(*state.parts.visible(as_of), state, as_of)
     visible = sorted([part for part in state.parts.values() if part.csn <= as_of], key=attrgetter("id"))
     return snapshot_among(visible, state, as_of)
 
 
 def snapshot_among(parts: Sequence[Part], state: ShardState, as_of: Csn) -> ShardSnapshot:
     """The snapshot at `as_of` that `parts`, in the order of their ids, make up."""
-    inserts, deletes = remaining(
-        tuple([part for part in parts if part.kind == "insert" and part.rows]),
-        tuple([part for part in parts if part.kind == "delete" and part.rows]),
-    )
+    inserts = tuple([part for part in parts if part.kind == "insert" and part.rows])
+    deletes = tuple([part for part in parts if part.kind == "delete" and part.rows])
+    return _snapshot(inserts, deletes, state, as_of)
+
+
+def _snapshot(inserts: PartSequence, deletes: tuple[Part, ...], state: ShardState, as_of: Csn) -> ShardSnapshot:
+    inserts, deletes = remaining(inserts, deletes)
     return ShardSnapshot(
         shard=state.shard,
         as_of=as_of,
@@ -127,8 +137,15 @@ def changes_of(state: ShardState, after: Csn, until: Csn) -> ShardChanges:
     """The parts with a CSN in (after, until]. Raises `AsOfNotReadable` when `after` is before the since."""
     if after < state.since and state.since > 0:
         raise AsOfNotReadable(f"changes of shard {state.shard} after {after} are folded: its since is {state.since}")
-    parts = [part for part in state.parts.values() if after < part.csn <= until]
+    parts = [part for part in written_in(state, after, until) if after < part.csn <= until]
     return changes_among(sorted(parts, key=attrgetter("id")), state.shard, after, until)
+
+
+def written_in(state: ShardState, after: Csn, until: Csn) -> Iterable[Part]:
+    """The parts among which are those with a CSN in (after, until]."""
+    if isinstance(state.parts, PartMap):
+        return state.parts.among(lambda block: after < block.newest and block.oldest <= until)
+    return state.parts.values()
 
 
 def changes_among(parts: Iterable[Part], shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
@@ -294,7 +311,7 @@ class DataShard:
             state = self.state
             if state.upper > seen:
                 by_csn: dict[Csn, list[Part]] = {}
-                for _, part in sorted(state.parts.items()):
+                for part in sorted(written_in(state, Csn(seen - 1), state.upper), key=attrgetter("id")):
                     if part.csn >= seen:
                         by_csn.setdefault(part.csn, []).append(part)
                 seen = state.upper

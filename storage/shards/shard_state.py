@@ -25,6 +25,8 @@ from immutables import Map
 
 from storage.durable.state import BASE_FORMAT
 from storage.ids import ShardId
+from storage.shards import packed_parts
+from storage.shards.packed_parts import PartMap, PartsById, loose_parts, of_stored, packed, stored
 from storage.shards.parts import PROVISIONAL_ROW_ID, RUNS_FORMAT, Part, RowIdRange, RunRef, fingerprint
 from storage.shards.writes import format_of_parts
 from storage.timestamps.csn import Csn
@@ -153,7 +155,8 @@ class ShardDiff(msgspec.Struct, frozen=True):
 
 
 class ShardState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one shard. `parts` is by part id, ascending in the order of appending."""
+    """The state of one shard. `parts` is by part id, ascending in the order of appending; many are packed
+    (`storage.shards.packed_parts`)."""
 
     shard: ShardId
     schemas: tuple[SchemaVersion, ...] = ()
@@ -162,7 +165,7 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     upper: Csn = Csn(0)
     next_row_id: int = 0
     next_part_id: int = 0
-    parts: Map[int, Part] = msgspec.field(default_factory=Map)
+    parts: PartsById = msgspec.field(default_factory=Map)
     holds: Map[str, Hold] = msgspec.field(default_factory=Map)
     garbage: Map[str, Garbage] = msgspec.field(default_factory=Map)
     history: Map[str, Archive] = msgspec.field(default_factory=Map)
@@ -193,7 +196,8 @@ class _StateDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     upper: Csn
     next_row_id: int
     next_part_id: int
-    parts: tuple[Part, ...]
+    parts: tuple[msgspec.Raw, ...]
+    """Each a `Part`. They are decoded one after the other, for all at once would be many times the state."""
     holds: dict[str, Hold]
     garbage: tuple[Garbage, ...]
     transitions: int
@@ -329,6 +333,8 @@ def _append(state: ShardState, op: Append) -> ShardState:
                 garbage = garbage.delete(part.key)
         parts = parts.set(next_part_id, placed)
         next_part_id += 1
+    if len(parts) >= packed_parts.PACK_FROM:
+        parts = packed(parts)
     return msgspec.structs.replace(
         state,
         schemas=schemas,
@@ -378,7 +384,7 @@ def _compact(state: ShardState, op: Compact) -> ShardState:
         parts = parts.delete(part_id)
         if part.whole and part.key is not None:
             whole = whole.delete(part.key)
-    readable_from, history, kept = Csn(0), state.history, set[str]()
+    readable_from, history, kept = Csn(0), state.history, set[str | None]()
     if op.archive is not None:
         history = history.set(op.archive.key, msgspec.structs.replace(op.archive, until=state.since))
         readable_from, kept = state.since, set(op.archive.files)
@@ -391,11 +397,22 @@ def _compact(state: ShardState, op: Compact) -> ShardState:
         parts = parts.set(next_part_id, placed)
         next_part_id += 1
     if any(part.whole for part in gone):
-        kept = kept.union([part.key for part in parts.values() if part.key is not None])
+        kept = kept.union(_still_named(parts, [part for part in gone if part.whole]))
     files = [key for part in gone for key in part.files if key not in kept and key not in whole]
+    if len(parts) >= packed_parts.PACK_FROM:
+        parts = packed(parts)
     return msgspec.structs.replace(
         state, parts=parts, next_part_id=next_part_id, garbage=_buried(state, files), history=history, whole=whole
     )
+
+
+def _still_named(parts: PartsById, deletions: list[Part]) -> set[str | None]:
+    """The files of the `deletions` of whole parts that are those of some of `parts` still."""
+    keys = {part.key for part in deletions}
+    spans = [part.row_id_bounds for part in deletions]
+    if not isinstance(parts, PartMap):
+        return keys.intersection([part.key for part in parts.values()])
+    return keys.intersection([part.key for part in parts.among(lambda block: block.may_have(spans))])
 
 
 def _set_runs(state: ShardState, op: SetRuns) -> ShardState:
@@ -404,7 +421,8 @@ def _set_runs(state: ShardState, op: SetRuns) -> ShardState:
         raise ValueError(f"key runs of part {op.part}, which is not in the shard")
     after = msgspec.structs.replace(part, runs=op.runs)
     gone = [key for key in part.files if key not in after.files]
-    return msgspec.structs.replace(state, parts=state.parts.set(op.part, after), garbage=_buried(state, gone))
+    parts = packed(state.parts.set(op.part, after))
+    return msgspec.structs.replace(state, parts=parts, garbage=_buried(state, gone))
 
 
 def _buried(state: ShardState, keys: Iterable[str]) -> Map[str, Garbage]:
@@ -416,6 +434,8 @@ def _buried(state: ShardState, keys: Iterable[str]) -> Map[str, Garbage]:
 
 def check(state: ShardState) -> None:
     """Assert every invariant of the module's contract."""
+    if isinstance(state.parts, PartMap):
+        state.parts.check()
     assert state.earliest <= state.since <= state.upper
     keys: set[str] = set()
     assert dict(state.whole) == {part.key: part.id for part in state.parts.values() if part.whole}
@@ -498,7 +518,7 @@ class ShardMachine:
                 upper=state.upper,
                 next_row_id=state.next_row_id,
                 next_part_id=state.next_part_id,
-                parts=tuple(state.parts[i] for i in sorted(state.parts)),
+                parts=stored(state.parts),
                 holds=dict(state.holds),
                 garbage=tuple(state.garbage[k] for k in sorted(state.garbage)),
                 transitions=state.transitions,
@@ -513,6 +533,7 @@ class ShardMachine:
     def decode_state(self, data: bytes) -> ShardState:
         """The inverse of `encode_state`."""
         d = _document_decoder.decode(data)
+        parts = of_stored(d.parts)
         return ShardState(
             shard=d.shard,
             schemas=d.schemas,
@@ -520,8 +541,8 @@ class ShardMachine:
             upper=d.upper,
             next_row_id=d.next_row_id,
             next_part_id=d.next_part_id,
-            parts=Map({part.id: part for part in d.parts}),
-            whole=Map({part.key: part.id for part in d.parts if part.whole and part.key is not None}),
+            parts=parts,
+            whole=Map({part.key: part.id for part in loose_parts(parts) if part.whole and part.key is not None}),
             holds=Map(d.holds),
             garbage=Map({item.key: item for item in d.garbage}),
             transitions=d.transitions,

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from storage.shards.packed_parts import PackedParts, PartSequence
 from storage.shards.parts import Part, part_may_match
 from storage.timestamps.csn import Csn
 
@@ -34,13 +35,16 @@ def deletion_of(part: Part) -> Part:
     return replace(part, kind="delete", whole=True, id=-1, csn=Csn(0), schema_version=-1, runs={}, readable_from=Csn(0))
 
 
-def remaining(inserts: tuple[Part, ...], deletes: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+def remaining(inserts: PartSequence, deletes: tuple[Part, ...]) -> tuple[PartSequence, tuple[Part, ...]]:
     """`inserts` and `deletes` of one snapshot without the parts that are deleted as a whole, and their deletions."""
     for part in deletes:
         if part.whole:
             break
     else:
         return inserts, deletes
+    if isinstance(inserts, PackedParts):
+        left, of_parts = inserts.without([part for part in deletes if part.whole])
+        return left, tuple([part for part in deletes if not (part.whole and part.key in of_parts)])
     gone = {part.key for part in deletes if part.whole}
     found = gone.intersection([part.key for part in inserts])
     return (

@@ -21,6 +21,7 @@ large.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -31,6 +32,7 @@ from msgspec import Struct
 
 from storage.layouts.layout import TableLayout
 from storage.layouts.ordering import laid_out
+from storage.shards.packed_parts import Block, PartMap, loose_parts
 from storage.shards.partitions.transforms import PartitionValue, common_values
 from storage.shards.parts import INLINE_LIMIT_BYTES, ROW_ID, Part
 from storage.shards.shard_state import ShardState
@@ -70,6 +72,10 @@ class CompactionPlan(Struct, frozen=True, kw_only=True):
 
 def eligible(state: ShardState, kind: str) -> list[Part]:
     """The parts of `kind` at or below the since, oldest first."""
+    if kind == "delete":
+        # NOTE: none of them is packed.
+        deletes = [p for p in loose_parts(state.parts) if p.kind == kind and p.csn <= state.since]
+        return sorted(deletes, key=attrgetter("id"))
     return [p for _, p in sorted(state.parts.items()) if p.kind == kind and p.csn <= state.since]
 
 
@@ -79,7 +85,10 @@ def wholly_deleted(state: ShardState) -> tuple[int, ...]:
     if not due:
         return ()
     # NOTE: a deletion is never eligible before what it deletes.
-    inserts = {part.key: part.id for part in state.parts.values() if part.kind == "insert" and part.key in due}
+    spans = [state.parts[number].row_id_bounds for number in due.values()]
+    parts = state.parts
+    near = parts.among(lambda block: block.may_have(spans)) if isinstance(parts, PartMap) else parts.values()
+    inserts = {part.key: part.id for part in near if part.kind == "insert" and part.key in due}
     return tuple(sorted([*inserts.values(), *(due[key] for key in inserts if key is not None)]))
 
 
@@ -87,11 +96,21 @@ def deletions_due(state: ShardState) -> bool:
     """Whether it is worth reading all eligible delete parts to see what they hit: they name a share of the rows, or are
     about to be merged. What is merged has to be of some size beside the rest, which would be read each time else."""
     deletes = eligible(state, "delete")
-    rows = sum(part.rows for part in eligible(state, "insert"))
+    if not deletes:
+        return False
+    rows = eligible_rows(state)
     if sum(part.rows for part in deletes) > DELETED_SHARE * rows:
         return True
     merged = sum(part.bytes for part in deletes_alike(deletes))
     return 0 < sum(part.bytes for part in deletes) <= MERGE_FACTOR * merged
+
+
+def eligible_rows(state: ShardState) -> int:
+    """The rows of the eligible insert parts."""
+    if not isinstance(state.parts, PartMap):
+        return sum(part.rows for part in eligible(state, "insert"))
+    inserts, _ = state.parts.visible(state.since)
+    return inserts.rows
 
 
 def deletes_alike(deletes: Iterable[Part]) -> list[Part]:
@@ -140,9 +159,9 @@ def plan(
     has parts that were rewritten for nothing, each with the number of deletions that seemed to hit it (a part whose ids
     have gaps may span deleted ids of other parts without holding one): it is left alone while the number is the same.
     """
-    inserts = eligible(state, "insert")
     deletes = [part for part in eligible(state, "delete") if part.id in deleted]
     ids = joined([deleted[part.id] for part in deletes])
+    inserts = _to_look_at(state, ids, layout)
     hits = {part.id: hits_of(part, ids) for part in inserts} if len(ids) else {}
     groups: dict[tuple[str, tuple[str, ...], tuple[PartitionValue, ...]], list[Part]] = {}
     for part in inserts:
@@ -159,6 +178,22 @@ def plan(
     if alike and all(part.id in deleted for part in alike):
         return CompactionPlan(inserts=(), deletes=tuple(alike))
     return None
+
+
+def _to_look_at(state: ShardState, deleted: RowIds, layout: TableLayout | None) -> list[Part]:
+    """The eligible insert parts without those of blocks of which none is small enough to be merged, or to be divided,
+    or has one of the rows `deleted`."""
+    parts = state.parts
+    if not isinstance(parts, PartMap):
+        return eligible(state, "insert")
+    whole_bytes, partition = _whole_bytes(layout), () if layout is None else layout.partition
+
+    def is_wanted(block: Block) -> bool:
+        low, high = block.row_ids
+        hit = np.searchsorted(deleted, high, "right") > np.searchsorted(deleted, low, "left")
+        return block.smallest < whole_bytes or block.partition != partition or bool(hit)
+
+    return [part for part in parts.among(is_wanted) if part.kind == "insert" and part.csn <= state.since]
 
 
 def _whole_bytes(layout: TableLayout | None) -> int:

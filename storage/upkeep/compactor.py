@@ -21,7 +21,7 @@ from storage.membership.leases import Leases
 from storage.shards.history import Archives
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part
-from storage.shards.shard import DataShard
+from storage.shards.shard import DataShard, written_in
 from storage.shards.shard_state import Compact, ShardDiff, ShardState
 from storage.timestamps.csn import Csn
 from storage.transactions.shard_handles import ShardHandles
@@ -77,7 +77,8 @@ class Compactor:
         handle = self._handles.opened(shard)
         if handle is None or shard not in self._cache.state.registered:
             return False
-        return self._is_worth_it(shard, list(handle.state.parts.values()))
+        parts = handle.state.parts
+        return len(parts) >= compaction.MERGE_FACTOR or self._is_worth_it(shard, list(parts.values()))
 
     def _is_worth_it(self, shard: ShardId, parts: Collection[Part]) -> bool:
         if len(parts) >= compaction.MERGE_FACTOR or any(part.kind == "delete" for part in parts):
@@ -96,7 +97,9 @@ class Compactor:
         handle = self._handles.opened(shard)
         if handle is None or shard not in self._cache.state.registered:
             return False
-        return self._is_worth_it(shard, [part for part in handle.state.parts.values() if part.csn > handle.state.since])
+        state = handle.state
+        newer = [part for part in written_in(state, state.since, state.upper) if part.csn > state.since]
+        return self._is_worth_it(shard, newer)
 
     async def compact(self, shard: ShardId) -> int:
         """Compact `shard` until nothing is due. Returns how many parts were swapped out."""

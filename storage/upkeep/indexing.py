@@ -7,7 +7,7 @@ needs itself. A crash leaves uploads that nothing refers to, for `storage.upkeep
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from storage.durable.state import Abandon
 from storage.ids import ShardId
@@ -15,6 +15,7 @@ from storage.shards.indexes.definition import IndexDefinition
 from storage.shards.indexes.durable_runs import durable_run, run_ref
 from storage.shards.indexes.reading.reader import KeyReader
 from storage.shards.indexes.runs import encode, part_tag
+from storage.shards.packed_parts import PartMap
 from storage.shards.part_store import PartStore
 from storage.shards.parts import Part, RunRef
 from storage.shards.shard import DataShard
@@ -36,7 +37,7 @@ class Indexer:
         if handle is None or not self._keys.provided:
             return False
         definitions = self._keys.definitions_of(shard)
-        return any(_is_due(part, definitions) for part in handle.state.parts.values())
+        return any(_is_due(part, definitions) for part in _candidates(handle.state, definitions))
 
     def changed(self) -> Collection[ShardId]:
         """The shards whose indexes are not what they were when this was last called: to be indexed, whether anything
@@ -54,7 +55,7 @@ class Indexer:
         if definitions is None:
             definitions = self._keys.definitions_of(shard)
         changed = 0
-        for part in [part for part in handle.state.parts.values() if _is_due(part, definitions)]:
+        for part in [part for part in _candidates(handle.state, definitions) if _is_due(part, definitions)]:
             changed += await self._index(handle, part, definitions)
         return changed
 
@@ -108,8 +109,20 @@ def _is_file(part: Part) -> bool:
     return part.key is not None and part.kind == "insert"
 
 
+def _candidates(state: ShardState, definitions: Sequence[IndexDefinition]) -> Iterable[Part]:
+    """The parts among which are those that lack a run, or have one that no index needs."""
+    if not isinstance(state.parts, PartMap):
+        return state.parts.values()
+    needed = _needed(definitions)
+    return state.parts.among(lambda block: block.held != needed)
+
+
+def _needed(definitions: Sequence[IndexDefinition]) -> dict[int, str]:
+    return {definition.id: definition.fingerprint for definition in definitions}
+
+
 def _is_due(part: Part, definitions: Sequence[IndexDefinition]) -> bool:
     if not _is_file(part):
         return False
     held = {index: run.fingerprint for index, run in part.runs.items()}
-    return held != {definition.id: definition.fingerprint for definition in definitions}
+    return held != _needed(definitions)

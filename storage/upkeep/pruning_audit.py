@@ -13,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
+from functools import partial
+from typing import Any, Protocol, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +24,7 @@ import structlog
 
 from storage.clock import Randomness
 from storage.errors import CorruptPart, StorageError
+from storage.shards.packed_parts import Block, PackedParts, merged, pieces
 from storage.shards.parts import Part
 
 log = structlog.get_logger(__name__)
@@ -167,3 +170,59 @@ def _nan_mask(column: pa.ChunkedArray, nans: Any, op: str) -> Any | None:
             return pc.and_(pc.is_valid(column), pc.invert(nans))
         case _:
             return None
+
+
+class LeftOut(Sequence[Part]):
+    """Those of `parts` that are not among `kept`, which have the same order. Who wants one of them opens one block."""
+
+    __slots__ = ("_behind", "_ids", "_kept", "_parts")
+
+    def __init__(self, parts: PackedParts, kept: Sequence[Part]) -> None:
+        self._parts = parts
+        self._kept = len(kept)
+        behind = set(map(id, parts.behind))
+        self._ids = [part.id for part in kept if id(part) not in behind]
+        """Of those that were kept and are not behind."""
+        found = set(map(id, kept))
+        self._behind = [part for part in parts.behind if id(part) not in found]
+
+    def __len__(self) -> int:
+        return len(self._parts) - self._kept
+
+    def __iter__(self) -> Iterator[Part]:
+        for count, parts in self._pieces():
+            if count:
+                yield from parts()
+
+    @overload
+    def __getitem__(self, at: int) -> Part: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Part, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Part | tuple[Part, ...]:
+        if isinstance(at, slice):
+            return tuple(self)[at]
+        left = at
+        for count, parts in self._pieces():
+            if left < count:
+                return parts()[left]
+            left -= count
+        raise IndexError(at)
+
+    def _pieces(self) -> Iterator[tuple[int, Callable[[], Sequence[Part]]]]:
+        """How many of them there are between two ids, and what gives these."""
+        at = 0
+        for block, loose in pieces(self._parts.blocks, self._parts.loose):
+            last = loose[-1].id if block is None else block.last
+            end = bisect_right(self._ids, last, at)
+            kept = frozenset(self._ids[at:end])
+            count = len(loose) + (0 if block is None else block.count) - len(kept)
+            yield count, partial(_others, block, loose, kept)
+            at = end
+        yield len(self._behind), lambda: self._behind
+
+
+def _others(block: Block | None, loose: Sequence[Part], kept: Set[int]) -> Sequence[Part]:
+    parts = loose if block is None else merged(block.parts(keep=True), loose)
+    return [part for part in parts if part.id not in kept]

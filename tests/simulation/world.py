@@ -32,7 +32,7 @@ from storage.lake.linked import LinkedBlob
 from storage.layouts import ordering
 from storage.membership import leases
 from storage.offline.admin import Inspector
-from storage.shards import part_store
+from storage.shards import packed_parts, part_store
 from storage.timestamps.csn import Csn
 from storage.transactions import parallel_commit, txn
 from storage.transactions.xids import PgSnapshot
@@ -375,6 +375,10 @@ SMALL_LIMITS: tuple[tuple[Any, str, object], ...] = (
     (durable, "ROLLUP_MIN_BYTES", 4_000),
     (durable, "INLINE_ROLLUP_BYTES", 500),
     (part_store, "INLINE_LIMIT_BYTES", 1),
+    (packed_parts, "BLOCK_PARTS", 3),
+    (packed_parts, "PACK_FROM", 4),
+    (packed_parts, "KEPT_LOOSE", 1),
+    (packed_parts, "SMALLEST_BLOCK", 2),
     (compaction, "MERGE_FACTOR", 3),
     (compaction, "WHOLE_SHARE", 100.0),
     (ordering, "INLINE_LIMIT_BYTES", 1),

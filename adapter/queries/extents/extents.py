@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -14,6 +13,7 @@ from storage.catalog.model import CatalogSnapshot, Relation
 from storage.catalog.temporary import is_temporary
 from storage.environment.environment import Environment
 from storage.errors import UnknownShard
+from storage.shards.packed_parts import run_bytes_of
 
 
 class Extents(Struct, frozen=True, kw_only=True):
@@ -40,11 +40,9 @@ async def extents_of(env: Environment, transaction: Transaction, catalog: Catalo
             snapshot = await env.reader.snapshot(record.shard, as_of)
             found.bytes[record.oid], found.rows[record.oid] = snapshot.bytes, snapshot.rows
             found.dead[record.oid] = sum(part.rows for part in snapshot.deletes)
-            runs: Counter[int] = Counter()
-            for part in snapshot.inserts:
-                runs.update({index: run.bytes for index, run in part.runs.items()})
+            runs = run_bytes_of(snapshot.inserts)
             for index in indexes_of(catalog, record):
                 constraint = None if index.constraint is not None else constraint_of_index(catalog, index.oid)
-                found.bytes[index.oid] = runs[index.oid if constraint is None else constraint.oid]
+                found.bytes[index.oid] = runs.get(index.oid if constraint is None else constraint.oid, 0)
                 found.rows[index.oid] = snapshot.rows
     return found

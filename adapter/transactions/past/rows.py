@@ -102,7 +102,7 @@ async def _as_it_was(env: Environment, transaction: Transaction, table: PastTabl
     assert shard is not None
     transaction.held.append(await env.leases.hold((shard,), table.csn))
     snapshot = await env.reader.snapshot(shard, table.csn)
-    return table_input(table.relation, snapshot.inserts, snapshot.deletes)
+    return table_input(table.relation, tuple(snapshot.inserts), snapshot.deletes)
 
 
 async def _changes(env: Environment, transaction: Transaction, table: PastTable, since: Csn) -> list[_Change]:
@@ -126,7 +126,7 @@ async def _changes(env: Environment, transaction: Transaction, table: PastTable,
         # Its rows have been replaced altogether (TRUNCATE).
         snapshot = await env.reader.snapshot(shard, last)
         if snapshot.inserts:
-            found.append(_Change(csn=ends, diff=-1, inserts=snapshot.inserts, deletes=snapshot.deletes))
+            found.append(_Change(csn=ends, diff=-1, inserts=tuple(snapshot.inserts), deletes=snapshot.deletes))
         relation, at = _of(await _catalog_at(env, table, ends), table), last
         if relation is not None and not _fits(relation, table.relation):
             raise ObjectNotInPrerequisiteState(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
@@ -103,7 +104,7 @@ async def settled(env: Environment, clock: ManualClock, shard: ShardId) -> Shard
     return await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
 
 
-async def check_labels(env: Environment, parts: tuple[Part, ...]) -> None:
+async def check_labels(env: Environment, parts: Sequence[Part]) -> None:
     for part in parts:
         rows = await env.reader.read_part(part, ["c1"])
         for known in part.partition:

@@ -158,19 +158,18 @@ def _candidates(
                 _, ids, at = keys.by_order.between(low, high)
                 rows = list(zip(ids.tolist(), at.tolist(), strict=True))
             found += [(view.inline[part], position) for part, position in rows if part in view.inline]
-        for lowest, highest, part in view.bounds(index):
-            if lowest <= high and low <= highest:
-                if not index.hashed:
-                    run = yield from sources.run_within(part, index, low, high)
-                    positions = run.between(low, high)
-                else:
-                    holding = sources.runs.get(part, index)
-                    if holding is None:
-                        holding = yield from sources.run_with(part, index, np.array([hashed], np.uint64))
-                    positions = [] if holding is None else holding.find(hashed)
-                if len(positions) > ONE_BY_ONE_ROWS:
-                    return None
-                found += [(part, position) for position in positions]
+        for part in view.files_between(index, low, high):
+            if not index.hashed:
+                run = yield from sources.run_within(part, index, low, high)
+                positions = run.between(low, high)
+            else:
+                holding = sources.runs.get(part, index)
+                if holding is None:
+                    holding = yield from sources.run_with(part, index, np.array([hashed], np.uint64))
+                positions = [] if holding is None else holding.find(hashed)
+            if len(positions) > ONE_BY_ONE_ROWS:
+                return None
+            found += [(part, position) for position in positions]
     return found
 
 
@@ -251,11 +250,9 @@ def look_up_new(
         if few is not None:
             return _first_taken(plain_keys, few, nulls_match)
     low, high = yield from over_rows(len(keys[0]), partial(rising_bounds, index, keys))
-    if low <= high and not any(view.inline for view in views):
-        bounds = [bound for view in views for bound in view.bounds(index)]
-        if not any(lowest <= high and low <= highest for lowest, highest, _ in bounds):
-            # Numbers that rise, all outside of what there is: as loads have them whose keys are counted.
-            return None
+    if low <= high and not any(view.inline or view.files_between(index, low, high) for view in views):
+        # Numbers that rise, all outside of what there is: as loads have them whose keys are counted.
+        return None
     wanted = yield from over_rows(len(keys[0]), lambda: _Wanted.of(index, keys, nulls_match))
     taken = yield from over_rows(len(keys[0]), wanted.repeats)
     if taken:

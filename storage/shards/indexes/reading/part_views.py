@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from storage.ids import ShardId
 from storage.shards.indexes.definition import Computed, Domain, IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.durable_runs import durable_run
-from storage.shards.indexes.keys import hashes, indexed, prefixes, values_of
+from storage.shards.indexes.keys import Ints, Keys, hashes, indexed, prefixes, values_of
 from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import ONE_BY_ONE, DeletedRows, PartKeys, SmallParts, TableKeys
 from storage.shards.indexes.scalar_keys import Plain, hash_of, plain_scalar, prefix_of
+from storage.shards.packed_parts import Block, PackedParts
 from storage.shards.parts import Part
 from storage.timestamps.csn import Csn
 
@@ -40,7 +42,9 @@ class PartView:
         """What was committed up to here is in it, or `UNCOMMITTED`."""
         self.sources = sources
         """Views are found by the identity of these, so they keep them alive."""
-        self.files: list[Part] = [] if base is None else list(base.files)
+        self.loose: list[Part] = [] if base is None else list(base.loose)
+        """The files that are not in `blocks`."""
+        self.blocks: tuple[Block, ...] = sources[0].blocks if isinstance(sources[0], PackedParts) else ()
         self.inline: dict[int, Part] = {} if base is None else dict(base.inline)
         self.deletes: dict[int, Part] = {} if base is None else dict(base.deletes)
         self.small_rows: int = 0 if base is None else base.small_rows
@@ -54,12 +58,13 @@ class PartView:
         self._new_inline: list[tuple[int, Part]] = []
         self._new_deletes: list[tuple[int, Part]] = []
         self._bounds: dict[str, list[tuple[int, int, Part]]] = {} if base is None else dict(base._bounds)
+        self._packed: dict[str, PackedBounds] = {} if base is None else base._packed
 
     def add(self, inserts: Sequence[Part], deletes: Sequence[Part]) -> None:
         """Take in more parts."""
         for part in inserts:
             if part.inline is None:
-                self.files.append(part)
+                self.loose.append(part)
             else:
                 number = self.small.number(part)
                 self.inline[number] = part
@@ -71,9 +76,23 @@ class PartView:
             self._new_deletes.append((number, part))
             self.small_rows += part.rows
 
+    def continue_bounds(self, other: PartView) -> None:
+        """Take over what `other`, a view of the same shard with other parts, knows of the blocks."""
+        self._packed = other._packed
+
+    @property
+    def files(self) -> Iterator[Part]:
+        """All files."""
+        for block in self.blocks:
+            yield from block.parts()
+        yield from self.loose
+
     def is_extended_by(self, inserts: Sequence[Part], deletes: Sequence[Part]) -> bool:
         """Whether the view's parts are the first of these."""
         before, gone = self.sources
+        if isinstance(before, PackedParts) or isinstance(inserts, PackedParts):
+            alike = isinstance(before, PackedParts) and isinstance(inserts, PackedParts) and before.begins(inserts)
+            return alike and deletes[: len(gone)] == gone
         # Most are the same objects, so that this is quick.
         return inserts[: len(before)] == before and deletes[: len(gone)] == gone
 
@@ -87,13 +106,57 @@ class PartView:
         candidates = self._new_deletes if self._deletes_known else self.deletes.items()
         return [(number, part) for number, part in candidates if number not in known]
 
-    def bounds(self, definition: IndexDefinition) -> list[tuple[int, int, Part]]:
-        """The files, each with the lowest and the highest prefix that a row in it can have."""
+    def files_between(self, definition: IndexDefinition, low: int, high: int) -> list[Part]:
+        """The files that can have a row whose prefix is from `low` to `high`."""
         found = self._bounds.get(definition.fingerprint, [])
-        if len(found) < len(self.files):
-            found = [*found, *((*prefix_bounds(definition, part), part) for part in self.files[len(found) :])]
+        if len(found) < len(self.loose):
+            found = [*found, *((*prefix_bounds(definition, part), part) for part in self.loose[len(found) :])]
             self._bounds[definition.fingerprint] = found
-        return found
+        near = list(self._packed_between(definition, low, high)) if self.blocks else []
+        # NOTE: a comprehension would be a call, of which each read by key counts.
+        for lowest, highest, part in found:
+            if lowest <= high and low <= highest:
+                near.append(part)
+        return near
+
+    def _packed_between(self, definition: IndexDefinition, low: int, high: int) -> Iterator[Part]:
+        known = self._packed.get(definition.fingerprint)
+        if known is None or known.blocks != self.blocks:
+            known = PackedBounds.of(definition, self.blocks, known)
+            # NOTE: replaced and not changed: a view before this one may have other blocks.
+            self._packed = {**self._packed, definition.fingerprint: known}
+        return known.between(low, high)
+
+
+class PackedBounds(Struct, frozen=True):
+    """The lowest and the highest prefix of each file in `blocks`, by index as numbers, for 16 bytes a file."""
+
+    blocks: tuple[Block, ...]
+    bounds: tuple[Keys, ...]
+    """Of each block: the lowest of its files, then the highest."""
+    lowest: Keys
+    highest: Keys
+    ends: Ints
+    """How many files there are up to the end of each block."""
+
+    @classmethod
+    def of(cls, definition: IndexDefinition, blocks: tuple[Block, ...], before: PackedBounds | None) -> PackedBounds:
+        """Those of `blocks`; of the blocks that were there `before`, as they were found then."""
+        known = {} if before is None else dict(zip(before.blocks, before.bounds, strict=True))
+        bounds = tuple([known[block] if block in known else _bounds_of(definition, block) for block in blocks])
+        both, ends = np.concatenate(bounds, axis=1), np.cumsum([block.count for block in blocks])
+        return cls(blocks, tuple(np.split(both, ends[:-1], axis=1)), both[0], both[1], ends)
+
+    def between(self, low: int, high: int) -> Iterator[Part]:
+        """The files that can have a row whose prefix is from `low` to `high`."""
+        near = np.flatnonzero((self.lowest <= np.uint64(high)) & (self.highest >= np.uint64(low)))
+        for at, number in zip(np.searchsorted(self.ends, near, "right").tolist(), near.tolist(), strict=True):
+            block = self.blocks[at]
+            yield block.parts(keep=True)[number - int(self.ends[at])]
+
+
+def _bounds_of(definition: IndexDefinition, block: Block) -> Keys:
+    return np.array([prefix_bounds(definition, part) for part in block.parts()], np.uint64).T
 
 
 def keys_of(definition: IndexDefinition, group: RowGroup) -> PartKeys:

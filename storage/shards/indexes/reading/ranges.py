@@ -320,14 +320,13 @@ def _entries_between(
             seen = seen[np.argsort(prefix[seen], kind="stable")]
             section = Section(prefix[seen], np.arange(len(seen), dtype=np.uint32))
             found.append(_Entries(section, 0, len(seen), parts=ids[seen], positions=positions[seen], view=view))
-        for lowest, highest, part in view.bounds(index):
-            if lowest <= high and low <= highest:
-                run = yield from sources.run_within(part, index, low, high)
-                assert run.by_order is not None
-                item = _Entries(run.by_order, *run.by_order.between(low, high), part=part)
-                if side is not None and not run.head.exact and item.start < item.stop:
-                    yield from _narrow(sources, item, side, low, high)
-                found.append(item)
+        for part in view.files_between(index, low, high):
+            run = yield from sources.run_within(part, index, low, high)
+            assert run.by_order is not None
+            item = _Entries(run.by_order, *run.by_order.between(low, high), part=part)
+            if side is not None and not run.head.exact and item.start < item.stop:
+                yield from _narrow(sources, item, side, low, high)
+            found.append(item)
     return [item for item in found if item.start < item.stop]
 
 

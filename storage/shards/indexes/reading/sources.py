@@ -29,6 +29,7 @@ from storage.shards.indexes.reading.row_groups import RowGroup, RowGroups, decod
 from storage.shards.indexes.reading.run_store import RunStore, StoredHead
 from storage.shards.indexes.reading.small_parts import DeletedRows, PartKeys, SmallParts, TableKeys
 from storage.shards.indexes.runs import KeyRun, joined
+from storage.shards.packed_parts import PackedParts, PartSequence
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part, RunRef, read_table
 from storage.shards.shard import ShardSnapshot
@@ -42,6 +43,9 @@ VIEW_BYTES = share(16)
 
 PART_BYTES = 200
 """What a part takes in a view, about."""
+
+PACKED_BYTES = 16
+"""What a part that is packed takes there for each index."""
 
 SMALL_BYTES = share(4)
 """Memory for the keys of inline parts and for deleted row ids, of all shards together."""
@@ -81,7 +85,7 @@ class PartList(Protocol):
         ...
 
     @property
-    def inserts(self) -> tuple[Part, ...]:
+    def inserts(self) -> PartSequence:
         """Its insert parts."""
         ...
 
@@ -198,17 +202,26 @@ class Sources:
         # Only all parts of a shard tell which have gone, and which the next snapshot will begin with.
         if not isinstance(parts, ShardSnapshot) or latest is None or not latest.is_extended_by(inserts, deletes):
             view = PartView(parts.shard, shard.small, sources, as_of=parts.newest)
-            view.add(inserts, deletes)
+            if isinstance(inserts, PackedParts):
+                if latest is not None:
+                    view.continue_bounds(latest)
+                view.add(inserts.loose_from(0), deletes)
+            else:
+                view.add(inserts, deletes)
         else:
             view = PartView(parts.shard, shard.small, sources, latest, parts.newest)
             before, gone = latest.sources
-            view.add(inserts[len(before) :], deletes[len(gone) :])
+            if isinstance(inserts, PackedParts) and isinstance(before, PackedParts):
+                view.add(inserts.behind[len(before.behind) :], deletes[len(gone) :])
+            else:
+                view.add(inserts[len(before) :], deletes[len(gone) :])
         if isinstance(parts, ShardSnapshot) and parts.as_of >= shard.as_of:
             if shard.small.outgrown(view.small_rows):
                 shard.small = SmallParts()
                 self._forget_views(parts.shard)
-                view = PartView(parts.shard, shard.small, sources, as_of=parts.newest)
-                view.add(inserts, deletes)
+                outgrown, view = view, PartView(parts.shard, shard.small, sources, as_of=parts.newest)
+                view.continue_bounds(outgrown)
+                view.add(inserts.loose_from(0) if isinstance(inserts, PackedParts) else inserts, deletes)
             shard.latest, shard.as_of = view, parts.as_of
         return view
 
@@ -447,7 +460,8 @@ class Sources:
 
 def _view_bytes(view: PartView) -> int:
     """What `view` takes beside what is known of rows, about."""
-    return PART_BYTES * (len(view.files) + len(view.inline) + len(view.deletes))
+    known = PART_BYTES * (len(view.loose) + len(view.inline) + len(view.deletes))
+    return known + (PACKED_BYTES * sum([block.count for block in view.blocks]) if view.blocks else 0)
 
 
 def _keys_of_parts(index: IndexDefinition, parts: Sequence[Part]) -> list[tuple[RowGroup, PartKeys]]:
