@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 from msgspec import Struct
 
+from storage.lake.json_rows import inferred_schema
 from storage.lake.troubles import FileTrouble, malformed, trouble_of
 
 FormatName: TypeAlias = Literal["parquet", "orc", "avro", "csv", "json"]
@@ -79,12 +80,10 @@ class FileFormat(Struct, frozen=True, kw_only=True):
                 from storage.lake.avro import schema_of
 
                 return schema_of(path, file)
-            stream = _unpacked(path, file)
+            stream = unpacked(path, file)
             if self.name == "csv":
                 return self._csv_schema(stream)
-            import pyarrow.json as pj
-
-            return pj.open_json(stream, pj.ReadOptions(block_size=BLOCK_BYTES)).schema
+            return inferred_schema(stream, BLOCK_BYTES)
 
     def _csv_schema(self, stream: Any) -> pa.Schema | None:
         import pyarrow.csv as pc
@@ -173,6 +172,7 @@ def reading(path: str) -> Iterator[None]:
         raise trouble_of(path, error) from error
 
 
-def _unpacked(path: str, file: Any) -> Any:
+def unpacked(path: str, file: Any) -> Any:
+    """The opened text file at `path`, as its name says that it is packed."""
     codec = packing_of(path)
     return file if codec is None else pa.CompressedInputStream(file, codec)

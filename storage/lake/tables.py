@@ -26,7 +26,8 @@ from pyarrow import fs
 
 from storage.bounded_map import BoundedMap
 from storage.lake.avro import batches_of
-from storage.lake.formats import HIVE_NULL, SUFFIXES, FileFormat, arrow_name, reading
+from storage.lake.formats import BLOCK_BYTES, HIVE_NULL, SUFFIXES, FileFormat, arrow_name, reading, unpacked
+from storage.lake.json_rows import is_readable, json_batches
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
 from storage.lake.streams import RowStream
@@ -43,12 +44,14 @@ Values: TypeAlias = tuple[tuple[str, str | None], ...]
 
 
 class LakeColumn(Struct, frozen=True, kw_only=True):
-    """A column of files. `uniform`: every file has it in this very type."""
+    """A column of files. `uniform`: every file has it in this very type; `as_written`: JSON's values of other types are
+    texts in it."""
 
     name: str
     type: pa.DataType
     partition: bool = False
     uniform: bool = True
+    as_written: bool = False
 
 
 class Piece(Struct, frozen=True, kw_only=True, eq=False):
@@ -81,6 +84,13 @@ class LakeTable:
         return sum(file.size for file in self.files)
 
     @cached_property
+    def streamed(self) -> bool:
+        """Whether Arrow's datasets do not read the files as these columns: they are read from beginning to end."""
+        if self.format.name != "json":
+            return self.format.streamed
+        return any(column.as_written or not is_readable(column.type) for column in self.columns if not column.partition)
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
         return pa.schema([pa.field(column.name, column.type) for column in self.columns])
@@ -96,7 +106,7 @@ class LakeTable:
     def pieces(self) -> tuple[Piece, ...]:
         """All rows, for who scans them by columns and conditions."""
         names = tuple(column.name for column in self.columns)
-        if self.format.streamed:
+        if self.streamed:
             return (Piece(source=RowStream(self.schema, self.opened, self._rows), names=names),)
         return (Piece(source=self.dataset(), names=names),)
 
@@ -106,7 +116,7 @@ class LakeTable:
 
     def fragments(self) -> Iterator[tuple[str, Any]]:
         """The path of each file that is not empty, and the file as a part of the dataset, where there is one."""
-        if self.format.streamed:
+        if self.streamed:
             return
         import pyarrow.dataset as ds
 
@@ -127,7 +137,7 @@ class LakeTable:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows."""
-        if self.format.streamed:
+        if self.streamed:
             for _, rows in self._rows():
                 yield from rows
             return
@@ -142,7 +152,7 @@ class LakeTable:
         folders = dict(self._values.get(path, ()))
         own = [(column.name, column.type) for column in self.columns if not column.partition]
         with reading(path), self.opened.open(path) as file:
-            for batch in batches_of(path, file, own):
+            for batch in self._own_rows_of(path, file, own):
                 read = dict(zip((name for name, _ in own), batch.columns, strict=True))
                 arrays = [
                     pa.repeat(pa.scalar(_value(folders[column.name], column.type), column.type), batch.num_rows)
@@ -151,6 +161,14 @@ class LakeTable:
                     for column in self.columns
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _own_rows_of(
+        self, path: str, file: Any, columns: Sequence[tuple[str, pa.DataType]]
+    ) -> Iterator[pa.RecordBatch]:
+        if self.format.name != "json":
+            return batches_of(path, file, columns)
+        as_written = frozenset([column.name for column in self.columns if column.as_written])
+        return json_batches(path, unpacked(path, file), columns, as_written, BLOCK_BYTES)
 
     @cached_property
     def root(self) -> str | None:
@@ -320,7 +338,9 @@ def _declared(
                 hint=None if near is None else f'There is "{near}": the option column_name says which one is meant.',
             )
         if not format.typed:
-            found.append(LakeColumn(name=field.name, type=field.type, uniform=False))
+            is_text = pa.types.is_string(field.type) and not pa.types.is_null(column.type)
+            as_written = format.name == "json" and is_text and not pa.types.is_string(column.type)
+            found.append(LakeColumn(name=field.name, type=field.type, uniform=False, as_written=as_written))
             continue
         if not fits(column.type, field.type):
             path = next(

@@ -418,3 +418,59 @@ def test_files_have_to_fit_the_table(client: Client, lake: Path, tmp_path: Path)
         assert refused(client, f"CALL tidegate.add_files('t', '{folder}/good.parquet')")[0] == "42501"
     finally:
         client.execute("RESET ROLE; DROP OWNED BY nobody_much; DROP ROLE nobody_much")
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_json_is_read_in_the_declared_types(client: Client, lake: Path, packed: str) -> None:
+    lines = (
+        '{"i": 1, "f": 1.50, "d": "2026-01-01", "t": "08:30:00", "o": {"k": [1, 2.50]}, "b": true, "s": "s\\"é"}\n'
+        '\n{"i": 20, "f": 2, "d": null, "o": null, "b": false, "z": 1}'
+    )
+    folder = lake / f"typed{packed}" / "day=2026-02-03"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = lines.encode()
+    (folder / f"a.jsonl{packed}").write_bytes(gzip.compress(text) if packed else text)
+    client.execute(
+        "CREATE FOREIGN TABLE typed (i text, f numeric, d date, t time, o jsonb, b varchar(5), s text, day date)"
+        f" SERVER files OPTIONS (path 'typed{packed}', format 'json')"
+    )
+    day = datetime.date(2026, 2, 3)
+    assert rows(client, "SELECT i, f::text, d, t, o, b, s, day FROM typed ORDER BY i") == [
+        ("1", "1.50", datetime.date(2026, 1, 1), datetime.time(8, 30), {"k": [1, 2.5]}, "true", 's"é', day),
+        ("20", "2", None, None, None, "false", None, day),
+    ]
+    assert rows(client, "SELECT count(*) FROM typed WHERE day > '2026-03-01'") == [(0,)]
+    assert rows(client, "SELECT i FROM typed WHERE d = '2026-01-01' AND o ->> 'k' = '[1, 2.50]'") == [("1",)]
+
+
+def test_json_that_is_not_of_the_declared_types_is_named(client: Client, lake: Path) -> None:
+    (lake / "wrong.jsonl").write_text('{"d": "2026-01-01", "t": 1}\n{"d": "01/02/2026", "t": 2}\n')
+    (lake / "cut.jsonl").write_text('{"d": "2026-01-01", "t": 1}\n{"d": "2026-01')
+    for name, columns in (("wrong", "d date"), ("cut", "d date"), ("cut", "t text")):
+        client.execute("DROP FOREIGN TABLE IF EXISTS wrong")
+        state, message = refused_table(client, f"({columns}) SERVER files OPTIONS (path '{name}.jsonl')")
+        assert (state, f'"{lake}/{name}.jsonl"' in message) == ("22P04", True), message
+
+
+def refused_table(client: Client, definition: str) -> tuple[str | None, str]:
+    """How making a foreign table of this definition, or reading it, fails."""
+    try:
+        client.execute(f"CREATE FOREIGN TABLE wrong {definition}")
+    except psycopg.Error as error:
+        return error.sqlstate, error.diag.message_primary or ""
+    return refused(client, "SELECT * FROM wrong")
+
+
+def test_times_in_json_have_a_zone_where_all_of_them_do(client: Client, lake: Path) -> None:
+    first = (
+        '{"a": "2026-01-01T00:00:00+05:30", "b": "2026-01-01 10:00:00.25", "c": "2026-01-01 10:00", "d": "x 10:00Z"}'
+    )
+    (lake / "times.jsonl").write_text(first + '\n{"a": "2026-06-01T00:00:00Z", "c": null}' * 60_000)
+    client.execute("SET TimeZone = 'America/New_York'")
+    text = f"SELECT a::text, b::text, c::text, d FROM read_json('{lake}/times.jsonl') WHERE d IS NOT NULL"
+    assert rows(client, text) == [
+        ("2025-12-31 13:30:00-05", "2026-01-01 10:00:00.25", "2026-01-01 10:00:00", "x 10:00Z")
+    ]
+    assert rows(client, f"SELECT max(a)::text, count(*) FROM read_json('{lake}/times.jsonl')") == [
+        ("2026-05-31 20:00:00-04", 60_001)
+    ]
