@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from adapter.results import StartupParameters, TlsFacts
 from frontend.protocol.messages import PROTOCOL_3_0, PROTOCOL_3_2, Startup
+from planner.definitions.object_names import MAX_NAME_BYTES
 from planner.errors import FeatureNotSupported, InvalidAuthorizationSpecification, SqlSyntaxError
 
 _PROTOCOL_OPTION_PREFIX = "_pq_."
@@ -70,6 +71,11 @@ def parse_options(options: str) -> list[tuple[str, str]]:
     return settings
 
 
+def _cut(name: str) -> str:
+    """A name as what makes roles and databases cuts it."""
+    return name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
+
+
 def negotiate(startup: Startup, remote_address: str | None, tls: TlsFacts | None = None) -> Negotiated:
     """Reads a start-up packet. Raises fatal errors as PostgreSQL does."""
     user = database = ""
@@ -78,9 +84,9 @@ def negotiate(startup: Startup, remote_address: str | None, tls: TlsFacts | None
     unrecognized: list[str] = []
     for name, value in startup.parameters:
         if name == "user":
-            user = value
+            user = _cut(value)
         elif name == "database":
-            database = value
+            database = _cut(value)
         elif name == "options":
             option_settings = parse_options(value)
         elif name == "replication":

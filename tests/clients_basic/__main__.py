@@ -30,6 +30,7 @@ from tests.clients_basic import (
     pgx,
     pipelines,
     rust,
+    sqllogictest,
     suites,
 )
 from tests.clients_basic.client import Check, Client, Observed, Place, ToolError
@@ -44,6 +45,7 @@ CLIENTS = (
     pgx.CLIENT,
     gorm.CLIENT,
     *rust.CLIENTS,
+    sqllogictest.CLIENT,
     flyway.CLIENT,
     *dataframes.CLIENTS,
     *pipelines.CLIENTS,

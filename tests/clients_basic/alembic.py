@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.clients_basic.client import PROJECTS, Check, Client, Place, run_tool
+from tests.clients_basic.client import Check, Client, Place
 from tests.clients_basic.installing import python_packages
+from tests.clients_basic.sessions import of_script
 
 
 def _session(feature: str) -> Callable[[Place], Sequence[str]]:
-    script = PROJECTS / "alembic" / "session.py"
-    python = "bin/python"
-    return lambda place: run_tool(place.installed / python, script, place.url(), feature, cwd=place.folder).splitlines()
+    return of_script("alembic", "session.py", feature)
 
 
 CLIENT = Client(
@@ -22,7 +21,8 @@ CLIENT = Client(
         Check("a first migration from models, and nothing left to change", _session("migrate")),
         Check("a migration from changed models", _session("change")),
         Check(
-            "operations: renames, data, enums, batches, exclusion, indexes built concurrently", _session("operations")
+            "operations: renames, data, enums, batches, exclusion, indexes built concurrently",
+            _session("operations"),
         ),
         Check("a migration that fails", _session("failure")),
         Check("branches, a merge, stamps, history", _session("branches")),

@@ -3,16 +3,9 @@ what they see."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from tests.clients_basic.client import PROJECTS, Check, Client, Place, run_tool
+from tests.clients_basic.client import Check, Client
 from tests.clients_basic.installing import python_packages
-
-
-def _session(feature: str) -> Callable[[Place], Sequence[str]]:
-    script = PROJECTS / "dataframes" / "session.py"
-    python = "bin/python"
-    return lambda place: run_tool(place.installed / python, script, place.url(), feature, cwd=place.folder).splitlines()
+from tests.clients_basic.sessions import of_script
 
 
 def _client(name: str, version: str, *checks: tuple[str, str]) -> Client:
@@ -20,7 +13,7 @@ def _client(name: str, version: str, *checks: tuple[str, str]) -> Client:
         name=name,
         version=version,
         install=lambda: python_packages("dataframes"),
-        checks=[Check(feature, _session(function)) for feature, function in checks],
+        checks=[Check(feature, of_script("dataframes", "session.py", function)) for feature, function in checks],
     )
 
 

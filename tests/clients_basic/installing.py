@@ -88,6 +88,16 @@ def rust_program(name: str) -> Path:
     return _installed(name, sorted(path for path in project.rglob("*") if path.is_file()), fill)
 
 
+def cargo_program(name: str, version: str) -> Path:
+    """A program of crates.io, built as its own lock file pins what it needs, in `bin`."""
+
+    def fill(folder: Path) -> None:
+        command = ("cargo", "install", "--quiet", "--locked", "--debug", "--version", version, "--root", folder, name)
+        run_tool(*command, cwd=ROOT, timeout_s=_BUILD_S)
+
+    return _installed(f"{name}-{version}", [], fill)
+
+
 def maven_jars(name: str) -> Path:
     """The jars that `projects/NAME/pom.xml` needs."""
     pom = PROJECTS / name / "pom.xml"

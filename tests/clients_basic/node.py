@@ -1,4 +1,5 @@
-"""Knex, TypeORM, Sequelize and Drizzle over node-postgres: `projects/node`, a script each that prints what it sees."""
+"""Knex, TypeORM, Sequelize and Drizzle over node-postgres, and postgres.js: `projects/node`, a script each that prints
+what it sees."""
 
 from __future__ import annotations
 
@@ -18,8 +19,25 @@ def _session(script: str, feature: str) -> Callable[[Place], str]:
 
 _KNEX, _TYPEORM = "knex_session.js", "typeorm_session.js"
 _SEQUELIZE, _DRIZZLE = "sequelize_session.js", "drizzle_session.js"
+_POSTGRES = "postgresjs_session.js"
 
 CLIENTS = (
+    Client(
+        name="postgres.js",
+        version="3.4.9",
+        install=lambda: node_packages("node"),
+        checks=(
+            Check(
+                "rows of many types, fragments, descriptions, simple statements",
+                _session(_POSTGRES, "rows"),
+            ),
+            Check("COPY in both directions, cursors, row by row", _session(_POSTGRES, "streams")),
+            Check(
+                "transactions, savepoints, errors, LISTEN, cancelling, pipelines",
+                _session(_POSTGRES, "transactions"),
+            ),
+        ),
+    ),
     Client(
         name="Knex",
         version="3.3.0 (pg 8.23.1)",

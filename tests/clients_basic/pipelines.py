@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.clients_basic.client import PROJECTS, Check, Client, Place, run_tool
+from tests.clients_basic.client import Check, Client, Place
 from tests.clients_basic.installing import python_packages
-
-_SESSION_S = 600.0
-
-
-def _session(*script: str) -> Callable[[Place], Sequence[str]]:
-    path = PROJECTS.joinpath(*script[:2])
-
-    def check(place: Place) -> Sequence[str]:
-        python = place.installed / "bin" / "python"
-        return run_tool(
-            *(python, "-W", "ignore", path, place.url()), *script[2:], cwd=place.folder, timeout_s=_SESSION_S
-        ).splitlines()
-
-    return check
+from tests.clients_basic.sessions import of_script
 
 
 def _dlt(feature: str) -> Callable[[Place], Sequence[str]]:
-    return _session("pipelines", "dlt_session.py", feature)
+    return of_script("pipelines", "dlt_session.py", feature)
 
 
 def _sqlmesh(feature: str) -> Callable[[Place], Sequence[str]]:
-    return _session("pipelines", "sqlmesh_session.py", feature)
+    return of_script("pipelines", "sqlmesh_session.py", feature)
 
 
 CLIENTS = (
@@ -57,6 +44,6 @@ CLIENTS = (
         name="pgcli",
         version="4.7.1",
         install=lambda: python_packages("pgcli"),
-        checks=(Check("statements, backslash commands, errors, completions", _session("pgcli", "session.py")),),
+        checks=(Check("statements, backslash commands, errors, completions", of_script("pgcli", "session.py")),),
     ),
 )

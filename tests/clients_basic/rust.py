@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from tests.clients_basic.client import Check, Client, Place, run_tool
+from tests.clients_basic.client import Check, Client
 from tests.clients_basic.installing import rust_program
-
-
-def _session(feature: str) -> Callable[[Place], Sequence[str]]:
-    return lambda place: run_tool(place.installed / "client", place.url(), feature, cwd=place.folder).splitlines()
+from tests.clients_basic.sessions import of_program
 
 
 def _client(name: str, version: str, *checks: tuple[str, str]) -> Client:
@@ -17,7 +12,7 @@ def _client(name: str, version: str, *checks: tuple[str, str]) -> Client:
         name=name,
         version=version,
         install=lambda: rust_program("rust"),
-        checks=[Check(feature, _session(session)) for feature, session in checks],
+        checks=[Check(feature, of_program(session)) for feature, session in checks],
     )
 
 

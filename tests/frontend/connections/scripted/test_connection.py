@@ -4,74 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 import struct
-import subprocess
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pyarrow as pa
 import pytest
 
-from adapter.results import CopyFormat, Notice
-from frontend.connections.tls import Certificates
+from adapter.results import Notice
 from frontend.protocol import messages as m
-from frontend.server.accepting import Server, ServerLimits
-from planner.errors import DivisionByZero, InvalidCatalogName, QueryCanceled, SqlError, UndefinedColumn
+from frontend.server.accepting import Server
+from planner.errors import InvalidCatalogName, QueryCanceled, SqlError
 from planner.types.types import SqlType
 from tests.frontend import raw_client as raw
 from tests.frontend.raw_client import RawClient, codes
 from tests.frontend.scripted import (
-    CopySink,
     Script,
     ScriptedSession,
     authenticator,
-    command,
-    copy_in,
-    copy_out,
-    fails,
     int_rows,
     rows,
 )
 
 INT4, TEXT = SqlType(23), SqlType(25)
-
-
-@pytest.fixture
-def script() -> Script:
-    return Script(
-        results={
-            "select 1": [int_rows(1)],
-            "select 1; select 2": [int_rows(1), int_rows(2)],
-            "insert; fail; insert": [command("INSERT 0 1"), fails(DivisionByZero("division by zero")), command("X")],
-            "fail": [fails(UndefinedColumn('column "x" does not exist', position=8, hint="Perhaps.", detail="D."))],
-            "late": [int_rows(7, error=DivisionByZero("division by zero"))],
-            "drip": [int_rows(1, 2, suspended=True)],
-            "set": [command("SET")],
-            "bug": [fails(ValueError("oops"))],
-            "$1": [int_rows(1)],
-        },
-        param_types={"$1": (INT4, TEXT)},
-    )
-
-
-@pytest.fixture
-async def server(script: Script) -> AsyncIterator[tuple[Server, int]]:
-    server = Server(
-        script,
-        authenticator=authenticator(),
-        limits=ServerLimits(max_connections=3, max_message_bytes=1 << 16, drain_timeout_s=0.5),
-    )
-    port = await server.start("127.0.0.1", 0)
-    yield server, port
-    await server.stop(drain=False)
-
-
-@pytest.fixture
-async def client(server: tuple[Server, int]) -> RawClient:
-    return await RawClient.connect(server[1])
 
 
 async def test_startup_reports_settings_once_and_the_key(server: tuple[Server, int], script: Script) -> None:
@@ -131,6 +85,14 @@ async def test_refused_startups(
     assert codes(replies) == "E"
     fields = replies[0].fields
     assert (fields["S"], fields["V"], fields["C"], fields["M"]) == ("FATAL", "FATAL", sqlstate, text)
+
+
+async def test_long_names_are_cut(server: tuple[Server, int], script: Script) -> None:
+    client = await RawClient.open(server[1])
+    client.send(raw.startup({"user": "ü" * 40, "database": "d" * 70}))
+    await client.until("Z")
+    (session,) = script.sessions
+    assert (session.startup.user, session.startup.database) == ("ü" * 31, "d" * 63)
 
 
 async def test_an_unknown_database_is_told_after_authentication(server: tuple[Server, int], script: Script) -> None:
@@ -482,132 +444,3 @@ def own_address() -> str:
         assert not os.environ.get("CI")
         pytest.skip("the host has no address but loopback")
     return address
-
-
-# ---------------------------------------------------------------- COPY
-
-
-def copying(script: Script, **options: Any) -> CopySink:
-    sink = CopySink()
-    script.results["copy in"] = [copy_in("ct", [("a", INT4), ("b", TEXT)], CopyFormat(**options), sink)]
-    return sink
-
-
-async def test_copy_in(client: RawClient, script: Script) -> None:
-    sink = copying(script)
-    replies = await client.ask(
-        raw.query("copy in"), raw.FLUSH, raw.SYNC, raw.copy_data(b"1\tx\n2\t\\N\n"), raw.copy_data(b"3\ta"),
-        raw.copy_data(b"b\\tc\n"), raw.COPY_DONE,
-    )  # fmt: skip
-    assert codes(replies) == "GCZ"
-    assert replies[0].body == struct.pack(">bHHH", 0, 2, 0, 0)
-    assert replies[1].text == "COPY 3"
-    assert sink.table().to_pydict() == {"c1": [1, 2, 3], "c2": ["x", None, "ab\tc"]}
-
-
-async def test_copy_fail(client: RawClient, script: Script) -> None:
-    sink = copying(script)
-    replies = await client.ask(raw.query("copy in"), raw.copy_fail("client says no"))
-    assert codes(replies) == "GEZ"
-    fields = replies[1].fields
-    assert (fields["C"], fields["M"], fields["W"]) == (
-        "57014", "COPY from stdin failed: client says no", "COPY ct, line 1",
-    )  # fmt: skip
-    assert sink.aborted is not None
-
-
-async def test_copy_data_errors_swallow_the_rest(client: RawClient, script: Script) -> None:
-    copying(script)
-    replies = await client.ask(
-        raw.query("copy in"), raw.copy_data(b"bad\tx\n"), raw.copy_data(b"6\tz\n"), raw.COPY_DONE
-    )
-    assert codes(replies) == "GEZ"
-    assert replies[1].fields["W"] == 'COPY ct, line 1, column a: "bad"'
-    assert codes(await client.ask(raw.copy_data(b"stray"), raw.COPY_DONE, raw.query("select 1"))) == "TDCZ"
-
-
-async def test_a_query_during_copy_loses_synchronization(client: RawClient, script: Script) -> None:
-    copying(script)
-    replies = await client.ask(raw.query("copy in"), raw.query("select 1"))
-    assert codes(replies) == "GEE"
-    assert replies[1].fields["M"] == "unexpected message type 0x51 during COPY from stdin"
-    assert (replies[2].fields["S"], replies[2].fields["M"]) == (
-        "FATAL", "terminating connection because protocol synchronization was lost",
-    )  # fmt: skip
-
-
-async def test_copy_in_by_the_extended_protocol(client: RawClient, script: Script) -> None:
-    sink = copying(script)
-    replies = await client.ask(
-        raw.parse("", "copy in"), raw.describe("S"), raw.bind(), raw.describe("P"), raw.execute(),
-        raw.copy_data(b"1\tx\n"), raw.COPY_DONE, raw.SYNC,
-    )  # fmt: skip
-    assert codes(replies) == "1tn2nGCZ"
-    assert sink.table().num_rows == 1
-
-
-async def test_cancel_during_copy(client: RawClient, server: tuple[Server, int], script: Script) -> None:
-    sink = copying(script)
-    client.send(raw.query("copy in"))
-    await client.until("G")
-    other = await RawClient.open(server[1])
-    other.send(raw.request(m.CANCEL_REQUEST, struct.pack(">I", client.key[0]) + client.key[1]))
-    replies = await client.until("Z")
-    assert codes(replies) == "EZ"
-    assert replies[0].fields["C"] == "57014"
-    assert sink.aborted is not None
-
-
-async def test_copy_out(client: RawClient, script: Script) -> None:
-    batch = pa.record_batch([pa.array([1, None], pa.int32()), pa.array(["a\tb\n", None])], names=["c1", "c2"])
-    columns = [("a", INT4), ("b", TEXT)]
-    script.results["text"] = [copy_out(columns, [batch, batch.slice(1)], CopyFormat())]
-    script.results["binary"] = [copy_out(columns, [batch], CopyFormat(format="binary"))]
-    script.results["empty"] = [copy_out(columns, [], CopyFormat(format="binary"))]
-    replies = await client.ask(raw.query("text"))
-    assert codes(replies) == "HdddcCZ"
-    assert [reply.body for reply in replies[1:4]] == [b"1\ta\\tb\\n\n", b"\\N\t\\N\n", b"\\N\t\\N\n"]
-    assert replies[5].text == "COPY 3"
-    replies = await client.ask(raw.query("binary"))
-    assert [reply.body for reply in replies if reply.code == "d"] == [
-        b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2\0\0\0\4\0\0\0\1\0\0\0\4a\tb\n",
-        b"\0\2" + b"\xff" * 8,
-        b"\xff\xff",
-    ]
-    replies = await client.ask(raw.query("empty"))
-    assert [reply.body for reply in replies if reply.code == "d"] == [b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"]
-
-
-# ---------------------------------------------------------------- TLS
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("tls")
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return certificate, key
-
-
-async def test_tls(script: Script, certificate: tuple[Path, Path]) -> None:
-    server = Server(script, authenticator=authenticator(), certificates=Certificates(*certificate))
-    port = await server.start("127.0.0.1", 0)
-    client = await RawClient.open(port)
-    client.send(raw.request(m.SSL_REQUEST))
-    assert await client.reader.readexactly(1) == b"S"
-    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    await client.writer.start_tls(trusting)
-    client.send(raw.startup({"user": "u"}))
-    assert codes(await client.until("Z")).endswith("KZ")
-    assert codes(await client.ask(raw.query("select 1"))) == "TDCZ"
-
-    injected = await RawClient.open(port)
-    injected.send(raw.request(m.SSL_REQUEST) + raw.startup({"user": "u"}))
-    (reply,) = await injected.until("Z")
-    assert reply.fields["M"] == "received unencrypted data after SSL request"
-    await server.stop(drain=False)
