@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tests.regression.compare import Difference
 from tests.regression.run import Record
 
-PROMISED_PERCENT = 58.0
+PROMISED_PERCENT = 61.5
 """What a run may not fall below: the share that there was, without its fraction."""
 
 _HEAD = """\
