@@ -48,5 +48,6 @@ def _looked_up(tables: LakeTables, request: FileRequest, *, allowed: bool) -> Fi
 
 def file_table(table: LakeTable | SnapshotTable) -> FileTable:
     """`table` as statements see it. Raises 0A000 for a column of a type that there is not."""
-    columns = tuple((column.name, sql_type(column.type, column.name)) for column in table.columns)
+    path = table.files[0].path if isinstance(table, LakeTable) and len(table.files) == 1 else None
+    columns = tuple((column.name, sql_type(column.type, column.name, path)) for column in table.columns)
     return FileTable(columns=columns, bytes=table.bytes, content=table)

@@ -36,17 +36,18 @@ _PLAIN: dict[pa.DataType, int] = {
 }
 
 
-def sql_type(type: pa.DataType, column: str) -> SqlType:
-    """The type of values that files hold as `type`. Raises 0A000, naming the `column`."""
+def sql_type(type: pa.DataType, column: str, path: str | None = None) -> SqlType:
+    """The type of values that files hold as `type`. Raises 0A000, naming the `column`, and the file at `path`."""
     found = _of(type)
     if found is None and pa.types.is_list(type):
         element = _of(type.value_type)
         if element is not None and element.oid in ELEMENT_ARRAYS:
             found = SqlType(ELEMENT_ARRAYS[element.oid], element.typmod, element.shape)
     if found is None:
+        where = "" if path is None else f' of file "{path}"'
         raise FeatureNotSupported(
-            f'column "{column}" has type {type}, which is not supported',
-            hint="Write the files with a plain type for it, or without it.",
+            f'column "{column}"{where} has type {type}, which is not supported',
+            hint="Write the files with a plain type for it, or without it; a foreign table can leave it out.",
         )
     return found
 

@@ -474,3 +474,17 @@ def test_times_in_json_have_a_zone_where_all_of_them_do(client: Client, lake: Pa
     assert rows(client, f"SELECT max(a)::text, count(*) FROM read_json('{lake}/times.jsonl')") == [
         ("2026-05-31 20:00:00-04", 60_001)
     ]
+
+
+def test_a_column_that_cannot_be_read_is_named_with_its_file(client: Client, lake: Path) -> None:
+    (lake / "nested").mkdir(exist_ok=True)
+    pq.write_table(pa.table({"id": [1], "o": [{"k": 1}]}), lake / "nested/deep.parquet")
+    words = f'column "o" of file "{lake}/nested/deep.parquet" has type struct<k: int64>, which is not supported'
+    for text in (
+        "CREATE FOREIGN TABLE deep () SERVER files OPTIONS (path 'nested/deep.parquet')",
+        "IMPORT FOREIGN SCHEMA nested FROM SERVER files INTO mine",
+        f"SELECT id FROM read_parquet('{lake}/nested')",
+    ):
+        assert refused(client, text) == ("0A000", words)
+    client.execute("CREATE FOREIGN TABLE deep (id bigint) SERVER files OPTIONS (path 'nested/deep.parquet')")
+    assert rows(client, "SELECT * FROM deep") == [(1,)]
