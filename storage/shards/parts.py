@@ -79,7 +79,8 @@ StatValue: TypeAlias = int | float | str | None
 Comparable: TypeAlias = int | float | str | bytes | Decimal
 
 
-class ColumnStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+# NOTE: those without `gc` are never part of a circle. Large tables have many of them, which come and go with a look.
+class ColumnStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What is known of one column of a part.
 
     `domain` says how `min` and `max` are to be read: ``int`` (also bool, date as days, time and timestamp as
@@ -101,7 +102,7 @@ class RowIdRange(msgspec.Struct, frozen=True, array_like=True):
     actual: int
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One part. Fields that are assigned when it is appended to its shard: id, csn, first_row_id, schema_version.
 
     Until then `first_row_id` of an insert part is provisional, and `scope` tells apart the transactions of one
