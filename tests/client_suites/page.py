@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator, Sequence
 
@@ -13,13 +14,14 @@ _HEAD = """\
 
 Written by `make clients`, which runs the test suites that clients bring along, unmodified, against a PostgreSQL 15 and
 against Tidegate as shipped, on the local engine. What counts is what PostgreSQL 15 passes there. Tests that are slow
-or measure time, and of what needs more than one server, are left out, or skipped by the suites themselves.
+or measure time, and of what needs more than one server, are left out, or skipped by the suites themselves. All of them
+together take hours: each says when it ran last.
 [clients-basic.md](clients-basic.md) has scripted sessions of further tools.
 
-| client | version | PostgreSQL 15 passes | of these here | share |
-| --- | --- | --- | --- | --- |
+| client | version | PostgreSQL 15 passes | of these here | share | ran |
+| --- | --- | --- | --- | --- | --- |
 """
-_NOT_RUN = "not run | | "
+_NOT_RUN = "not run | | | "
 _ROW = re.compile(r"^\| (\S+) \| (\S+) \| (.*?) \|$", re.MULTILINE)
 _TABLE = "| feature | PostgreSQL 15 | here | what does not work, and why |\n| --- | --- | --- | --- |\n"
 
@@ -52,7 +54,8 @@ def _parts(text: str) -> dict[str, tuple[str, str]]:
 def _part(one: Compared) -> tuple[str, str]:
     wanted, passed = one.counts()
     share = f"{100 * passed / wanted:.1f} %" if wanted else ""
-    return f"{wanted:,} | {passed:,} | {share}", _section(one)
+    ran = datetime.datetime.now(tz=datetime.UTC).date()
+    return f"{wanted:,} | {passed:,} | {share} | {ran}", _section(one)
 
 
 def _section(one: Compared) -> str:
