@@ -177,8 +177,10 @@ class Engines:
     async def _warm(self, *, spark: bool) -> None:
         await asyncio.to_thread(load_local_engine)
         self._local_engine.warm()
+        # NOTE: also where Spark is started on demand: the first statement asks both engines, on the loop, where loading
+        # their code would hold up its own statement_timeout.
+        await asyncio.to_thread(load_for_statements)
         if self._worker is not None:
-            await asyncio.to_thread(load_spark_engine)
             await self.spark().take_over()
         if spark:
             await self.warm_spark()
@@ -219,6 +221,12 @@ def load_local_engine() -> None:
     from adapter.engines.local import engine as _  # noqa: F401 - loaded, not used
 
 
-def load_spark_engine() -> None:
-    """Load the code of Spark's engine, and nothing of PySpark."""
-    from adapter.engines.spark import engine as _  # noqa: F401 - loaded, not used
+def load_for_statements() -> None:
+    """Load what the first statement needs besides: the functions, and the code of Spark's engine (nothing of PySpark),
+    which takes seconds where the files come from a cold disk."""
+    from adapter.engines.recursion.engine import EngineInRounds  # noqa: F401 - loaded, not used
+    from adapter.engines.spark.engine import SparkEngine  # noqa: F401 - loaded, not used
+    from planner.functions import of_extensions, registry
+
+    registry.functions("now")
+    of_extensions.forms()
