@@ -23,6 +23,7 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
     ("", r"function lo_\w+\(", "no large objects"),
     ("", r"rows whose fields are not known", "rows are sent in binary only where their fields are known"),
     ("psycopg", r"test_load_record_binary", "a constant of no type in a row is sent as `text`"),
+    ("psycopg", r"test_errors_raised_on_|test_sync_syncs_errors", "the suite says of them that they fail at random"),
     ("node-postgres", r"notice-tests", "`DO` is refused: no plpgsql"),
     ("pgjdbc", r'"pg_description" is a system catalog', "its set-up changes `pg_description` by hand"),
     ("pgjdbc", r'"pg_class" is a system catalog', "system catalogs are not changed by hand"),

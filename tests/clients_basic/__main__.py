@@ -32,6 +32,7 @@ from tests.clients_basic import (
     rust,
     sqllogictest,
     suites,
+    superset,
 )
 from tests.clients_basic.client import Check, Client, Observed, Place, ToolError
 from tests.clients_basic.page import Line, page
@@ -55,6 +56,7 @@ CLIENTS = (
     *debian.CLIENTS,
     *java.CLIENTS,
     pgbouncer.CLIENT,
+    superset.CLIENT,
 )
 PAGE = ROOT / "docs" / "clients-basic.md"
 SETTING = "max_prepared_transactions=10"
