@@ -326,6 +326,8 @@ restrict_nonsystem_relation_kind|string|user||-|-|-|-|Client Connection Defaults
     Prohibits access to non-system relations of specified kinds.
 role|string|user|none|-|-|-|hidden|Ungrouped
     Sets the current role.
+role_memory_limit|integer|superuser|-1|kB|-1..2147483647|-|-|Tidegate / Engines
+    Sets the memory that all statements of a role have together on the local engine; -1 means that of their classes.
 row_security|bool|user|on|-|-|-|-|Client Connection Defaults / Statement Behavior
     Enable row security.
 search_path|string|user|"$user", public|-|-|-|list_value|Client Connection Defaults / Statement Behavior

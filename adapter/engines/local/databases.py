@@ -3,7 +3,7 @@
 Each has the threads and the memory of its class (`adapter.admission.classes`), and spills into a folder of its own, up
 to its part of what the disk has free. Of several, an execution gets the one that has the fewest. A statement that runs
 under `temp_file_limit` has a database of its own, since the engine counts what is spilled by database; it is closed
-with the execution, and its folder removed.
+with the execution, and its folder removed. Those of a role that has a `role_memory_limit` share one that has so much.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.admission.classes import CLASSES, Limits, WorkloadClass
 from adapter.admission.machine import free_disk
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 LIMITED_MEMORY_KB = 128 * 1024
 """What a statement under `temp_file_limit` takes of memory before it spills, in kB, unless `work_mem` is more."""
+
+LEAST_MEMORY_KB = 32 * 1024
+"""What a role's statements have of memory whatever its `role_memory_limit`, in kB: a database needs so much."""
 
 SPILL_SHARE = 4
 """A database spills up to one of so many parts of what its disk has free when it is opened."""
@@ -54,7 +58,14 @@ class Opened(Struct, frozen=True, kw_only=True):
     """The threads of its class."""
     limit_kb: int | None = None
     """What may be spilled, of a database that belongs to one execution."""
+    role: str | None = None
+    """Whose statements share it, of a database that belongs to a role: there is no more memory for these elsewhere."""
     folder: Path
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it belongs to one execution or role, for which a heavier class has no other one."""
+        return self.limit_kb is not None or self.role is not None
 
     def close(self) -> None:
         """Closes it, and removes what it has spilled; blocks."""
@@ -67,6 +78,8 @@ class Held(Struct, eq=False):
 
     opening: asyncio.Future[Opened]
     executions: int = 0
+    limit_kb: int = -1
+    """The memory of a role's database."""
 
 
 class Databases:
@@ -87,6 +100,7 @@ class Databases:
         self._directory = directory
         self._numbers = itertools.count()
         self._held: dict[WorkloadClass, list[Held]] = {}
+        self._of_roles: dict[str, Held] = {}
         self._workers: dict[WorkloadClass, Workers] = {}
         for name in CLASSES:
             same = next((other for other in self._held if limits[other] is limits[name]), None)
@@ -114,14 +128,18 @@ class Databases:
         """Opens the database for small reads before one needs it."""
         self._pick("point")
 
-    async def acquire(self, name: WorkloadClass) -> tuple[Opened, Held]:
-        """The database for an execution, once it is open; it counts there until `release`. Raises 55000 when it cannot
-        be opened."""
-        held = self._pick(name)
+    async def acquire(
+        self, name: WorkloadClass, user: str = "", settings: Mapping[str, str] | None = None
+    ) -> tuple[Opened, Held]:
+        """The database for an execution (of a session of `user` that has these `settings`), once it is open; it counts
+        there until `release`. Raises 55000 when it cannot be opened."""
+        limit_kb = -1 if settings is None else role_limit_kb(settings)
+        held = self._pick(name) if limit_kb < 0 else self._of_role(user, limit_kb)
         held.executions += 1
         try:
             opening = held.opening
-            return (opening.result() if opening.done() else await asyncio.shield(opening)), held
+            opened = opening.result() if opening.done() else await asyncio.shield(opening)
+            return (opened if limit_kb < 0 else replace(opened, workers=self._workers[name])), held
         except Exception as error:
             held.executions -= 1
             raise _unavailable(error) from error
@@ -129,10 +147,31 @@ class Databases:
             held.executions -= 1
             raise
 
+    def release(self, held: Held) -> None:
+        """An execution that had `acquire`d a database does not use it any more."""
+        held.executions -= 1
+        if held.limit_kb >= 0 and not held.executions and held not in self._of_roles.values():
+            held.opening.add_done_callback(_close_unused)
+
+    def _of_role(self, user: str, limit_kb: int) -> Held:
+        """The database of a role; another one once its limit is another. What works in the one before ends there."""
+        found = self._of_roles.get(user)
+        if found is not None and found.limit_kb == limit_kb and not _has_failed(found.opening):
+            return found
+        memory = max(limit_kb, LEAST_MEMORY_KB) << 10
+        folder = f"role{next(self._numbers)}"
+        opening = self._workers["interactive"].run(lambda: self._open(folder, "interactive", memory, role=user))
+        self._of_roles[user] = Held(opening, limit_kb=limit_kb)
+        if found is not None and not found.executions:
+            found.opening.add_done_callback(_close_unused)
+        return self._of_roles[user]
+
     async def limited(self, name: WorkloadClass, settings: Mapping[str, str]) -> Opened:
         """A database for one execution, which spills up to `temp_file_limit`. Raises 55000 when it cannot be opened."""
         limit_kb = number_of("temp_file_limit", settings["temp_file_limit"])
         memory_kb = max(LIMITED_MEMORY_KB, number_of("work_mem", settings["work_mem"]))
+        if role_limit_kb(settings) >= 0:
+            memory_kb = min(memory_kb, max(role_limit_kb(settings), LEAST_MEMORY_KB))
         folder = f"limited{next(self._numbers)}"
         opening = self._workers[name].run(lambda: self._open(folder, name, memory_kb << 10, limit_kb))
         try:
@@ -149,7 +188,7 @@ class Databases:
         for name, several in self._distinct():
             for held in several:
                 opening = held.opening
-                if opening.done() and not opening.cancelled() and opening.exception() is None:
+                if opening.done() and not _has_failed(opening):
                     found.append((opening.result(), self._workers[name]))
         return found
 
@@ -164,8 +203,9 @@ class Databases:
                     await asyncio.to_thread(held.opening.result().database.close)
 
     def _distinct(self) -> list[tuple[WorkloadClass, list[Held]]]:
-        """A class for each list of databases."""
-        return list({id(several): (name, several) for name, several in self._held.items()}.values())
+        """A class for each list of databases, those of roles among them."""
+        of_classes = {id(several): (name, several) for name, several in self._held.items()}
+        return [*of_classes.values(), ("interactive", list(self._of_roles.values()))]
 
     def _pick(self, name: WorkloadClass) -> Held:
         limit, several = self._limits[name], self._held[name]
@@ -176,7 +216,9 @@ class Databases:
             return several[-1]
         return min(several, key=lambda held: held.executions)
 
-    def _open(self, folder: str, name: WorkloadClass, memory: int, limit_kb: int | None = None) -> Opened:
+    def _open(
+        self, folder: str, name: WorkloadClass, memory: int, limit_kb: int | None = None, role: str | None = None
+    ) -> Opened:
         """Opens a database, which spills up to `limit_kb`; blocks. Its own threads give way as the calling one does."""
         from adapter.engines.local import database as local_database
 
@@ -198,12 +240,24 @@ class Databases:
             errors=(local_database.Error, pa.ArrowException, OSError),
             workers=self._workers[name],
             limit_kb=limit_kb,
+            role=role,
             folder=scratch,
         )
 
 
+def role_limit_kb(settings: Mapping[str, str]) -> int:
+    """`role_memory_limit` in kB, -1 for none."""
+    text = settings.get("role_memory_limit", "-1")
+    return -1 if text == "-1" else int(number_of("role_memory_limit", text))
+
+
+def _has_failed(opening: asyncio.Future[Opened]) -> bool:
+    """Whether a database could not be opened."""
+    return opening.done() and (opening.cancelled() or opening.exception() is not None)
+
+
 def _close_unused(opening: asyncio.Future[Opened]) -> None:
-    """Closes a database whose execution has been cancelled before it was open."""
+    """Closes a database that nobody uses any more, or whose execution has been cancelled before it was open."""
     if not opening.cancelled() and opening.exception() is None:
         asyncio.get_running_loop().run_in_executor(None, opening.result().close)
 

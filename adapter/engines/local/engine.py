@@ -272,7 +272,8 @@ class LocalEngine:
                 elif klass in AT_ONCE and self._at_once is not None:
                     opened = self._at_once
                 else:
-                    opened, held = await self._databases.acquire(klass)
+                    asked = None if klass in AT_ONCE else context.settings
+                    opened, held = await self._databases.acquire(klass, context.user, asked)
                     if klass in AT_ONCE:
                         self._at_once = opened
                 execution = claim.execution = _Execution(
@@ -310,7 +311,7 @@ class LocalEngine:
                 if execution is not None and execution.opened.limit_kb is not None and not execution.left:
                     await asyncio.shield(execution.workers.run(execution.opened.close))
                 if held is not None:
-                    held.executions -= 1
+                    self._databases.release(held)
 
     async def _answer(
         self,
@@ -424,7 +425,7 @@ class LocalEngine:
         if limits.heavier is None or step.done() or execution.canceled:
             return
         lane, threads = self._admission.local[limits.heavier], self._admission.limits[limits.heavier].threads
-        may_begin_anew = not execution.given and execution.opened.limit_kb is None
+        may_begin_anew = not execution.given and not execution.opened.is_own
         if may_begin_anew and (lane.is_full or threads > limits.threads):
             execution.moves = True
             self._keep(_interrupted(execution, step, None), "moving-execution")
@@ -556,7 +557,12 @@ class LocalEngine:
                 raise ConfigurationLimitExceeded(
                     f"temporary file size exceeds temp_file_limit ({limit_kb}kB)"
                 ) from error
-            begins_anew = execution.has_heavier and not execution.given and limit_kb is None
+            if execution.opened.role is not None and isinstance(translated, OutOfMemory):
+                raise OutOfMemory(
+                    translated.message,
+                    detail=f'The statements of role "{execution.opened.role}" have role_memory_limit together.',
+                ) from error
+            begins_anew = execution.has_heavier and not execution.given and not execution.opened.is_own
             if begins_anew and isinstance(translated, OutOfMemory):
                 # What is there may be taken by others of its class. In the heavier one it has memory of its own.
                 raise _Moves from error
