@@ -44,7 +44,19 @@ class Acl(Record, frozen=True, kw_only=True, tag="acl"):
     parameter: str = ""
     """The name of a parameter, which is no object (pg_parameter_acl)."""
     database: int
-    """The database of the object; of what belongs to all databases it says nothing."""
+    """The database of the object, or that in which they hold for what is built in; of what belongs to all databases it
+    says nothing."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether they hold in all databases: those on databases and parameters."""
+        return self.kind == "d" or bool(self.parameter)
+
+    def is_of_same(self, other: Acl) -> bool:
+        """Whether `other` says what those on the same thing are."""
+        if (self.object_oid, self.subid, self.parameter) != (other.object_oid, other.subid, other.parameter):
+            return False
+        return self.is_shared or self.database == other.database
 
 
 class DefaultAcl(Record, frozen=True, kw_only=True, tag="default_acl"):
@@ -64,7 +76,8 @@ class Acls:
     """The privileges of a catalog. Immutable, and the same object until one of them changes."""
 
     by_object: Map[int, tuple[Acl, ...]] = field(default_factory=Map)
-    """Those of each object and of its columns; those of parameters under 0."""
+    """Those of each object and of its columns; those of parameters under 0. The catalog of all databases has those of
+    each on what is built in."""
     defaults: tuple[DefaultAcl, ...] = ()
     """In the order of their oids."""
 
@@ -87,7 +100,7 @@ class Acls:
 
     def changed(self, updates: Iterable[tuple[Any, int]]) -> Acls:
         """After `updates`, pairs of a record and -1 or +1, retractions first; other records do not matter. Raises
-        ValueError when an object would have two."""
+        ValueError when an object would have two, in one database."""
         by_object, defaults = self.by_object, self.defaults
         for record, diff in updates:
             if isinstance(record, Acl):
@@ -96,7 +109,7 @@ class Acls:
                     rest = tuple(acl for acl in known if acl.oid != record.oid)
                     by_object = by_object.set(record.object_oid, rest) if rest else by_object.delete(record.object_oid)
                     continue
-                if any(acl.subid == record.subid and acl.parameter == record.parameter for acl in known):
+                if any(acl.is_of_same(record) for acl in known):
                     raise ValueError(f"privileges on object {record.object_oid}, {record.subid} exist")
                 by_object = by_object.set(record.object_oid, (*known, record))
             elif isinstance(record, DefaultAcl):

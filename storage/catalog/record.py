@@ -12,6 +12,9 @@ _K = TypeVar("_K")
 COLUMN_OPTIONS_FORMAT = 7
 STATISTICS_FORMAT = 8
 COLLATIONS_FORMAT = 8
+BUILTIN_ACLS_FORMAT = 8
+"""From which on what is built in has privileges of its own in each database: earlier versions take a second record for
+a mistake, and stop."""
 
 NEWER_FIELDS = {
     "Column.options": COLUMN_OPTIONS_FORMAT,

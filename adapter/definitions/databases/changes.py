@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from adapter.access.ownership import owns
+from adapter.definitions.common.builtin_privileges import allow_privileges_on
 from adapter.definitions.common.catalog_changes import change, forget_shard, named_role, new_oid, owner_oid, shards_of
 from adapter.definitions.common.owners import check_new_owner, require_member, require_owner
 from adapter.definitions.common.table_rows import fill_table, make_shard
@@ -41,6 +42,7 @@ from planner.errors import (
 from planner.statements import records as st
 from planner.types.type_scope import types_of
 from storage.catalog.access import Role
+from storage.catalog.acl import Acl
 from storage.catalog.model import (
     WHOLE,
     CatalogRecord,
@@ -113,6 +115,8 @@ async def _copy(running: Running, template: Database, database: Database) -> Non
     services = running.services
     before = _catalog_of(running, template)
     originals = _own_records(before)
+    objects = [record.object_oid for record in originals if isinstance(record, Acl)]
+    await allow_privileges_on(running, objects, database.oid)
     oids: list[int] = []
     for number in range(oids_for(originals)):
         if number % MIN_OIDS == 0:

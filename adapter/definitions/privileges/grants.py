@@ -8,6 +8,7 @@ from adapter.access.acls import LETTERS, OF_KIND, default_entries, entries_of, e
 from adapter.access.granting import Change, Entries, best_grantor, changed
 from adapter.access.membership import has_privileges_of, is_member_of, roles_used_by
 from adapter.access.privileges import refusal
+from adapter.definitions.common.builtin_privileges import allow_privileges_on
 from adapter.definitions.common.catalog_changes import change, named_role, new_oid, owner_oid
 from adapter.definitions.privileges.targets import KINDS, SHOWN, Target, targets
 from adapter.execution.guards import own_catalog
@@ -42,6 +43,8 @@ async def grant(running: Running, statement: st.Grant) -> None:
     # NOTE: PostgreSQL locks the row of the catalog. Here other definitions of the object are what has to be kept away.
     mode = Mode.SHARE_UPDATE_EXCLUSIVE
     await running.transaction.lock([(tags.relation(each.oid), mode) for each in found if each.kind in ("r", "s")])
+    objects = [each.oid for each in found if each.kind not in ("d", "p")]
+    await allow_privileges_on(running, objects, running.session.database_oid)
     for target in found:
         _Grant(running, statement, target, grantees).apply(letters, of_columns)
 

@@ -11,7 +11,7 @@ from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from planner.errors import SqlError
 from storage.catalog.model import CatalogUpdate, Constraint, Relation
-from storage.catalog.record import COLLATIONS_FORMAT
+from storage.catalog.record import BUILTIN_ACLS_FORMAT, COLLATIONS_FORMAT
 from storage.durable.formats import UNGATED, FormatGate
 from storage.environment.named_stores import StoreNames
 from tests.adapter.harness import connect, open_server
@@ -111,3 +111,23 @@ async def test_collations_are_left_out_until_the_upgrade_is_finished(monkeypatch
             assert await client.rows(kept) == []
         await client.run('alter table s alter a type text collate "C"; create view w as select a from s')
         assert await client.rows(kept) == [("s", "a", 950), ("w", "a", 950)]
+
+
+async def test_privileges_of_two_databases_on_what_is_built_in_wait_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def not_yet(gate: FormatGate, format: int) -> bool:
+        return format < BUILTIN_ACLS_FORMAT
+
+    revoke = "revoke execute on function pg_sleep(double precision) from public"
+    async with open_server() as server:
+        client = await connect(server)
+        await client.run("create database other")
+        other = await connect(server, database="other")
+        with monkeypatch.context() as patched:
+            patched.setattr(FormatGate, "allows", not_yet)
+            await client.run(revoke)
+            with pytest.raises(SqlError, match="finish-upgrade") as caught:
+                await other.run(revoke)
+            assert caught.value.sqlstate == "55000"
+            with pytest.raises(SqlError, match="finish-upgrade"):
+                await client.run("create database copy template postgres")
+        await other.run(revoke)

@@ -75,6 +75,34 @@ async def test_roles_and_databases_are_shared(server: Server, client: Client) ->
     assert await (await connect(server)).value("show work_mem") != "7MB"
 
 
+async def test_each_database_has_privileges_of_its_own_on_what_is_built_in(server: Server, client: Client) -> None:
+    acl = "select proacl from pg_proc where oid = 'pg_sleep(double precision)'::regprocedure"
+    await client.run("create database other")
+    await client.run("create role r")
+    other = await connect(server, database="other")
+    await client.run("grant execute on function pg_sleep(double precision) to r")
+    assert await other.value(acl) is None
+    await other.run("revoke execute on function pg_sleep(double precision) from public")
+    assert await client.value(acl) == ["=X/postgres", "postgres=X/postgres", "r=X/postgres"]
+    assert await other.value(acl) == ["postgres=X/postgres"]
+    await client.run("create database copy template postgres")
+    copy = await connect(server, database="copy")
+    assert await copy.value(acl) == ["=X/postgres", "postgres=X/postgres", "r=X/postgres"]
+    await copy.run("revoke execute on function pg_sleep(double precision) from r")
+    await other.run("grant execute on function pg_sleep(double precision) to public")
+    assert await copy.value(acl) == ["=X/postgres", "postgres=X/postgres"]
+    assert await client.value(acl) == ["=X/postgres", "postgres=X/postgres", "r=X/postgres"]
+    # What all share has one set of privileges.
+    await client.run("grant connect on database copy to r; grant set on parameter work_mem to r")
+    assert await other.value("select has_database_privilege('r', 'copy', 'connect')") is True
+    await other.run("revoke connect on database copy from r; revoke set on parameter work_mem from r")
+    shared = "select (select datacl from pg_database where datname = 'copy'), (select count(*) from pg_parameter_acl)"
+    assert await client.rows(shared) == await other.rows(shared)
+    await copy.session.close()
+    await client.run("drop database copy")
+    assert await other.value(acl) == ["postgres=X/postgres", "=X/postgres"]
+
+
 async def test_a_template_is_copied_with_its_rows(server: Server, client: Client) -> None:
     await client.run(TEMPLATE)
     await client.run("create database copy template postgres")
