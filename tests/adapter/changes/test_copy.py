@@ -101,7 +101,7 @@ async def test_where_leaves_rows_out(client: Client) -> None:
     assert await _copy(client, "copy t (a) from stdin where a > 100", _ints(1, 2)) == 0
     with pytest.raises(SqlError) as raised:
         await client.run("copy t (a) from stdin where g > 1")
-    assert raised.value.sqlstate == "0A000"
+    assert raised.value.sqlstate == "42P10"
 
 
 async def test_where_is_tested_with_the_defaults_of_each_row(client: Client) -> None:
