@@ -26,7 +26,7 @@ from storage.shards.shard import written_in
 from storage.shards.shard_state import Archive, ShardState
 from storage.timestamps.csn import Csn
 
-CACHE_BYTES = share(64)
+CACHE_BYTES = share(128)
 """Bytes of archives whose parts are kept in memory."""
 
 _encoder = msgspec.msgpack.Encoder()
