@@ -31,7 +31,7 @@ SAID = [
     "\\d rich",
     "\\di",
     "\\ds",
-    "\\dn",
+    "\\dn side",
     "\\dT mood",
     "\\df doubled",
     "\\sf doubled",
