@@ -141,10 +141,10 @@ class Databases:
             opened = opening.result() if opening.done() else await asyncio.shield(opening)
             return (opened if limit_kb < 0 else replace(opened, workers=self._workers[name])), held
         except Exception as error:
-            held.executions -= 1
+            self.release(held)
             raise _unavailable(error) from error
         except BaseException:
-            held.executions -= 1
+            self.release(held)
             raise
 
     def release(self, held: Held) -> None:

@@ -267,14 +267,19 @@ class LocalEngine:
             if klass not in AT_ONCE:
                 place = places.enter_context(self._admission.place(context.token, context.user, klass))
             try:
+                # NOTE: who asks for a class cannot get out of the limit of a role by that.
+                small = klass in AT_ONCE and (
+                    context.settings.get("role_memory_limit", "-1") == "-1"
+                    or context.settings.get("workload_class", "auto") == "auto"
+                )
                 if context.settings.get("temp_file_limit", "-1") != "-1":
                     opened = await self._databases.limited(klass, context.settings)
-                elif klass in AT_ONCE and self._at_once is not None:
+                elif small and self._at_once is not None:
                     opened = self._at_once
                 else:
-                    asked = None if klass in AT_ONCE else context.settings
+                    asked = None if small else context.settings
                     opened, held = await self._databases.acquire(klass, context.user, asked)
-                    if klass in AT_ONCE:
+                    if small:
                         self._at_once = opened
                 execution = claim.execution = _Execution(
                     opened=opened,

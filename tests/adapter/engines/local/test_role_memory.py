@@ -61,3 +61,11 @@ async def test_a_role_cannot_raise_its_own_limit(server: Server) -> None:
     client = await limited(server, "small", "32MB")
     error = await client.error("set role_memory_limit = '1GB'")
     assert error.sqlstate == "42501"
+
+
+async def test_no_class_is_a_way_out_of_the_limit(server: Server) -> None:
+    client = await limited(server, "small", "32MB")
+    for name in ("point", "catalog", "heavy", "load", "maintenance"):
+        await client.run(f"set workload_class = '{name}'")
+        error = await client.error(COLLECTED.format(rows=1_000_000))
+        assert error.detail == 'The statements of role "small" have role_memory_limit together.', name
