@@ -53,7 +53,7 @@ from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.syntax.dialects.reading import Reading, read
 from planner.syntax.extensions import parse_statements
-from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, subtrees
+from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, parameters
 from planner.types import types as t
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
@@ -204,7 +204,7 @@ def _numbers(parsed: Parsed) -> frozenset[int]:
     """The parameters that stand in a statement, what Tidegate's grammar adds to it left out."""
     if "$" not in parsed.text:
         return frozenset()
-    return frozenset(node.number for node in subtrees(parsed.tree) if node.DESCRIPTOR.name == "ParamRef")
+    return frozenset(node.number for node in parameters(parsed.tree))
 
 
 def _told(declared: tuple[int, ...], numbers: frozenset[int]) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ from planner.errors import FeatureNotSupported, InsufficientPrivilege, SqlError
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
 from planner.resolution.statement import TakesLong
 from planner.statements import records as st
-from planner.syntax.parse import Parsed, subtrees
+from planner.syntax.parse import Parsed, parameters
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.environment.environment import Environment
 from storage.timestamps.csn import Csn
@@ -307,7 +307,7 @@ def _refuse_parameters(parsed: Parsed) -> None:
     """A statement of a query string has no values for parameters, unless it prepares one that will have them."""
     if parsed.kind == "prepare_stmt":
         return
-    found = [tree for tree in subtrees(parsed.tree) if tree.DESCRIPTOR.name == "ParamRef"]
+    found = parameters(parsed.tree)
     if found:
         first = min(found, key=lambda tree: tree.location)
         raise missing_parameter(first.number, parsed.position(first.location))

@@ -90,6 +90,17 @@ class Grouping:
         """`expr` in terms of the keys' and aggregates' columns. Raises 42803 for a column that is neither."""
         return transform(expr, self._replace)
 
+    def check_direct_arguments(self) -> None:
+        """Raises 42803 for a direct argument of an ordered-set aggregate that is not the same for a whole group."""
+        for call, _ in self.level.aggregates:
+            if call.signature.ordered_set:
+                try:
+                    self.rewrite(call.args)
+                except GroupingError as error:
+                    if not self.outer_depth:
+                        error.detail = "Direct arguments of an ordered-set aggregate must use only grouped columns."
+                    raise
+
     def _replace(self, node: Any) -> Any | None:
         for index in self.by_type.get(type(node), ()):
             key = self.keys[index]

@@ -404,6 +404,7 @@ class SelectQuery:
         level = self.level
         grouping = self.grouping
         assert grouping is not None
+        grouping.check_direct_arguments()
         having = grouping.rewrite(self.having) if self.having is not None else None
         exprs = [grouping.rewrite_target(index, expr) for index, expr in enumerate(exprs)]
         windows = [grouping.rewrite(call) for call in windows]

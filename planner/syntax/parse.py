@@ -146,6 +146,21 @@ def tree_location(node: Tree) -> int:
     return min(first, location) if first >= 0 and location >= 0 else max(first, location)
 
 
+def parameters(tree: Tree) -> list[Tree]:
+    """The references to a statement's parameters, in no particular order. What a body written in SQL (RETURN, BEGIN
+    ATOMIC) refers to as $1 is an argument of its routine."""
+    found: list[Tree] = []
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        if current.DESCRIPTOR.name == "ParamRef":
+            found.append(current)
+        for descriptor, value in current.ListFields():
+            if descriptor.message_type is not None and descriptor.name != "sql_body":
+                stack.extend(value if descriptor.is_repeated else (value,))
+    return found
+
+
 def subtrees(tree: Tree) -> Iterator[Tree]:
     """A parse tree and every message inside it, in no particular order."""
     stack = [tree]
