@@ -81,6 +81,8 @@ def _defaults(
     entries = found.get(0, default)
     if schema in found and schema:
         entries = _merged(entries, found[schema], owner, kind)
+    # PostgreSQL sorts these (aclitemsort), and no others.
+    entries = tuple(sorted(entries, key=lambda entry: (entry.grantee, entry.grantor)))
     if set(entries) != set(default):
         yield Acl(
             oid=new_oid(record.oid),

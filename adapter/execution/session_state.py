@@ -69,8 +69,9 @@ _LEVEL_OF = {"NOTICE": "notice", "WARNING": "warning", "LOG": "log", "DEBUG": "d
 
 
 class SessionState:
-    """See the module's contract. `user` and `session_user` are the names, as of the latest bind context, of the roles
-    that statements run as and that the session is for; what counts is `values.identity`."""
+    """See the module's contract. `user`, `session_user` and `authenticated_user` are the names, as of the latest bind
+    context, of the roles that statements run as, that the session is for and that logged in; what counts is
+    `values.identity`."""
 
     def __init__(
         self,
@@ -86,6 +87,7 @@ class SessionState:
     ) -> None:
         self.services = services
         self.backend_pid = backend_pid
+        self.authenticated_user = user
         self.session_user = user
         self.user = user
         self.database = database
@@ -367,6 +369,7 @@ class SessionState:
             return known[2]
         self.user = role_name(catalog, self.values.identity.current)
         self.session_user = role_name(catalog, self.values.identity.session)
+        self.authenticated_user = role_name(catalog, self.values.identity.authenticated)
         closed = self.rights(catalog).closed_schemas()
         path = self.search_path()
         context = BindContext(

@@ -295,5 +295,6 @@ def _set_default(running: Running, owner: int, schema: int, kind: str, done: Cha
     added = []
     if set(after) != set(start):
         oid = new_oid(running) if known is None else known.oid
-        added.append(DefaultAcl(oid=oid, role=owner, schema=schema, kind=kind, entries=after, database=database))
+        entries = tuple(sorted(after, key=lambda entry: (entry.grantee, entry.grantor)))
+        added.append(DefaultAcl(oid=oid, role=owner, schema=schema, kind=kind, entries=entries, database=database))
     change(running, removed=[] if known is None else [known], added=added)
