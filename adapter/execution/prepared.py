@@ -52,7 +52,9 @@ class PreparedStatements:
         if statement is None:
             if not name:
                 raise InvalidSqlStatementName("unnamed prepared statement does not exist")
-            raise InvalidSqlStatementName(f'prepared statement "{name}" does not exist')
+            raise InvalidSqlStatementName(
+                f'prepared statement "{name}" does not exist', routine="FetchPreparedStatement"
+            )
         return statement
 
     def check_free(self, name: str) -> None:

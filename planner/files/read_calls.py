@@ -42,7 +42,10 @@ def is_read_call(call: Tree) -> bool:
 
 def file_requests(parsed: Parsed) -> frozenset[FileRequest]:
     """What a statement asks for anywhere. A call that is wrong is left to the binder."""
-    found = set()
+    found: set[FileRequest] = set()
+    # A long text is mostly constants: looking at every node of its tree takes longer than planning it.
+    if _PREFIX not in parsed.text.lower():
+        return frozenset()
     for tree in subtrees(parsed.tree):
         if tree.DESCRIPTOR.name == "FuncCall" and is_read_call(tree):
             try:

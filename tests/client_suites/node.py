@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.client_suites.fetching import debian_source
@@ -54,41 +55,72 @@ def _pg(place: Place) -> Results:
 
 
 _STOPS = "failed\n      ? (ignored++, ignore)\n      : fn()"
-_EXIT = "function exit() {\n"
+_CHOOSES = "  if (only && !o)\n    return\n"
+_ENDS = "      ++done === Object.keys(tests).length && exit()\n"
+_CHOSEN = (
+    "  if (process.env.ONLY ? line !== process.env.ONLY : process.env.DONE.split(',').includes(line))\n    return\n"
+)
+_BEGINS = "(console.log('\\nBEGAN ' + JSON.stringify([line, name])), fn())"
 _TELLS = (
-    "  for (const x of Object.values(tests))\n"
-    "    console.log('TOLD ' + JSON.stringify([x.line, x.name, !!x.succeeded, x.error ? util.inspect(x.error) : '']))\n"
+    "      const x = tests[line]\n"
+    "      const told = [line, name, !!x.succeeded, x.error ? util.inspect(x.error) : '']\n"
+    "      console.log('\\nTOLD ' + JSON.stringify(told))\n"
+    "      ++done === Object.keys(tests).length && process.exit()\n"
 )
 
 
 def _postgres_install(checkout: Path | None) -> Path:
-    """With its runner changed, not its tests: it goes on after one that fails, and tells what became of each."""
+    """With its runner changed, not its tests: it goes on after one that fails, tells what becomes of each, can leave
+    out those that are done, and ends after the last."""
     if checkout is None:
         raise ToolError("its tests are in no package: give a checkout with --sources")
     home = _installed(f"postgres@{_POSTGRES}", checkout / "tests")
     runner = home / "tests" / "test.js"
     text = runner.read_text(encoding="utf-8")
-    if _STOPS not in text or _EXIT not in text:
-        raise ToolError("its runner is another one")
-    runner.write_text(text.replace(_STOPS, "fn()").replace(_EXIT, _EXIT + _TELLS), encoding="utf-8")
+    for theirs, ours in ((_STOPS, _BEGINS), (_CHOOSES, _CHOOSES + _CHOSEN), (_ENDS, _TELLS)):
+        if theirs not in text:
+            raise ToolError("its runner is another one")
+        text = text.replace(theirs, ours)
+    runner.write_text(text, encoding="utf-8")
     return home
 
 
 def _postgres(place: Place) -> Results:
-    environment = {"PGHOST": place.host, "PGPORT": str(place.port), "PGUSER": "postgres"}
+    """All tests in one process, as its runner has it. An error that nobody waits for ends that process: the rest runs
+    in another one then, and whatever has not passed once more, in a process of its own, which decides."""
+    found: dict[str, tuple[str, Result]] = {}
+    while True:
+        told = _postgres_process(place, {"DONE": ",".join(found)})
+        found.update(told)
+        if not told:
+            break
+    for line, (_, result) in list(found.items()):
+        if result.kind != PASSED:
+            found.update(_postgres_process(place, {"DONE": "", "ONLY": line}))
+    return {f"tests: {line} {name}": result for line, (name, result) in found.items()}
+
+
+def _postgres_process(place: Place, chosen: Mapping[str, str]) -> dict[str, tuple[str, Result]]:
+    """What became of the tests that one process has begun, by their lines: their names and results. ToolError when it
+    fails before the first."""
+    environment = {"PGHOST": place.host, "PGPORT": str(place.port), "PGUSER": "postgres", **chosen}
+    wrong = ""
     try:
-        printed = run_tool(
-            *("node", "tests/index.js"), cwd=place.installed, environment=environment, timeout_s=_SUITE_S
-        )
+        printed = run_tool("node", "tests/index.js", cwd=place.installed, environment=environment, timeout_s=_SUITE_S)
     except ToolError as error:
-        printed = error.printed
-    told = [json.loads(line.partition("TOLD ")[2]) for line in printed.splitlines() if "TOLD " in line]
-    if not told:
-        raise ToolError(f"its runner told nothing:\n{printed[-2000:]}")
-    return {
-        f"tests: {line} {name}": Result(PASSED) if succeeded else Result(FAILED, error[:2000])
-        for line, name, succeeded, error in told
-    }
+        printed, wrong = error.printed, str(error)[-2000:]
+    found: dict[str, tuple[str, Result]] = {}
+    for text in printed.splitlines():
+        kind, _, told = text.partition(" ")
+        if kind == "BEGAN":
+            line, name = json.loads(told)
+            found[line] = name, Result(FAILED, f"the process ended\n{wrong}")
+        elif kind == "TOLD":
+            line, name, succeeded, shown = json.loads(told)
+            found[line] = name, Result(PASSED) if succeeded else Result(FAILED, shown[:2000])
+    if wrong and not found:
+        raise ToolError(wrong)
+    return found
 
 
 SUITES = (

@@ -112,7 +112,11 @@ def run_tool(
     except FileNotFoundError as error:
         raise ToolError(f"{words[0]} is missing: {error}") from error
     except subprocess.TimeoutExpired as error:
-        raise ToolError(f"{' '.join(words)} ran longer than {timeout_s:.0f} s") from error
+        printed = error.stdout or b""
+        raise ToolError(
+            f"{' '.join(words)} ran longer than {timeout_s:.0f} s",
+            printed.decode(errors="replace") if isinstance(printed, bytes) else printed,
+        ) from error
     if result.returncode != 0:
         failed = f"{' '.join(words)}: exit status {result.returncode}\n{result.stdout[-_PRINTED:]}"
         raise ToolError(failed, result.stdout)

@@ -91,6 +91,7 @@ def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) ->
             f"{format_type(expr.type.declared_oid)}",
             hint="You will need to rewrite or cast the expression.",
             position=statement.position_of(expr),
+            routine="transformAssignedExpr",
         )
     return in_shape(statement, converted, type)
 

@@ -167,6 +167,17 @@ async def test_changed_columns_invalidate_a_statement(client: Client) -> None:
     assert caught.value.sqlstate == "42P01"
 
 
+async def test_errors_after_which_drivers_prepare_again_name_postgresqls_routine(client: Client) -> None:
+    session = client.session
+    with pytest.raises(SqlError) as caught:
+        await session.bind("", "gone", (), ())
+    assert (caught.value.sqlstate, caught.value.routine) == ("26000", "FetchPreparedStatement")
+    await client.run("create table t (a int)")
+    with pytest.raises(SqlError) as caught:
+        await session.prepare("s", "insert into t values (date '2024-01-01')", ())
+    assert (caught.value.sqlstate, caught.value.routine) == ("42804", "transformAssignedExpr")
+
+
 async def test_a_statement_follows_the_data_types_of_unchanged_columns(client: Client) -> None:
     await client.run("create table t (a int); insert into t values (1)")
     await client.session.prepare("s", "select a from t where a = $1", ())
