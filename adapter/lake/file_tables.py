@@ -12,6 +12,7 @@ from adapter.store_errors import sql_error
 from planner.errors import InsufficientPrivilege, SqlError
 from planner.files.arrow_types import sql_type
 from planner.ir.file_rows import FileRequest, FileTable
+from planner.types.types import JSON, SqlType
 from storage.lake.formats import FileFormat
 from storage.lake.snapshots.tables import SnapshotTable
 from storage.lake.tables import LakeTable, LakeTables
@@ -49,5 +50,8 @@ def _looked_up(tables: LakeTables, request: FileRequest, *, allowed: bool) -> Fi
 def file_table(table: LakeTable | SnapshotTable) -> FileTable:
     """`table` as statements see it. Raises 0A000 for a column of a type that there is not."""
     path = table.files[0].path if isinstance(table, LakeTable) and len(table.files) == 1 else None
-    columns = tuple((column.name, sql_type(column.type, column.name, path)) for column in table.columns)
+    columns = tuple(
+        (column.name, SqlType(JSON) if column.json else sql_type(column.type, column.name, path))
+        for column in table.columns
+    )
     return FileTable(columns=columns, bytes=table.bytes, content=table)

@@ -23,6 +23,7 @@ from planner.ir.file_rows import FileTable, ForeignRead
 from planner.ir.physical import arrow_type
 from planner.syntax.file_names import table_format
 from planner.syntax.options import boolean_value
+from planner.types.types import JSON
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.catalog.outside import ForeignServer, Options
@@ -148,7 +149,7 @@ class ForeignFiles:
         if is_database(server):
             superuser = is_superuser(catalog, role)
             return remote_table(relation.name, server, options, read, role, superuser=superuser)
-        declared = [pa.field(name, arrow_type(type)) for name, type in read.columns]
+        declared = [pa.field(name, pa.json_() if type.oid == JSON else arrow_type(type)) for name, type in read.columns]
         try:
             table = self._table(server, options, role, declared, needed)
         except FileTrouble as trouble:

@@ -29,18 +29,26 @@ _ASKED = frozenset({t.BOOL, t.INT2, t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, t.BYTEA,
 """Those that Spark has from other databases as they are there."""
 
 _ARRAYS = {ELEMENT_ARRAYS[oid] for oid in _HELD}
+_JSON_ARRAYS = {ELEMENT_ARRAYS[oid] for oid in _HELD - {t.BYTEA}}
 MAX_PRECISION = 38
 
 
-def read_type(type: SqlType, *, written: bool, remote: bool = False) -> SqlType:
-    """As what values of `type` are read; `written`: from texts; `remote`: from another database."""
+def read_type(type: SqlType, *, written: bool, remote: bool = False, json: bool = False) -> SqlType:
+    """As what values of `type` are read; `written`: from texts; `json`: from JSON; `remote`: from another database."""
+    if json and type.oid in (t.JSON, t.JSONB):
+        return SqlType(t.JSON)
     if type.oid in (_ASKED if remote else _WRITTEN if written else _HELD):
         return column_type(type.oid)
     if type.oid == t.NUMERIC and type.typmod >= 0 and type == column_type(t.NUMERIC, type.typmod):
         digits = numeric_precision_scale(type.typmod)
         if digits is not None and 0 <= digits[1] <= digits[0] <= MAX_PRECISION:
             return type
-    if type.oid in _ARRAYS and not type.dimensioned and not written and not remote:
+    if (
+        type.oid in (_JSON_ARRAYS if json else _ARRAYS)
+        and not type.dimensioned
+        and (json or not written)
+        and not remote
+    ):
         return column_type(type.oid)
     return SqlType(t.TEXT)
 
@@ -50,10 +58,11 @@ def foreign_rows(statement: Statement, relation: Relation, fields: tuple[Field, 
     assert relation.foreign is not None
     written = not says_types(table_format(relation.foreign.options))
     remote = is_remote(relation.foreign.options)
+    json = table_format(relation.foreign.options) == "json"
     names = file_names(relation)
     id = FILE_ROWS - len(statement.files) - len(statement.foreign)
     held = [
-        read_type(type_of_column(column).without_domain(), written=written, remote=remote)
+        read_type(type_of_column(column).without_domain(), written=written, remote=remote, json=json)
         for column in relation.live_columns()
     ]
     raw = tuple(statement.new_field(name, type) for name, type in zip(names, held, strict=True))

@@ -13,10 +13,12 @@ from typing import Any
 from planner.calls.user_calls import UserRows
 from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameterValue, SqlError, SqlSyntaxError
 from planner.ir.file_rows import FILE_ROWS, FileRequest
-from planner.ir.nodes import CteScan
-from planner.resolution.statement import Level
+from planner.ir.nodes import ColumnRef, CteScan, Project, Rel, Scalar
+from planner.resolution.casting import explicit_cast
+from planner.resolution.statement import Level, Statement
 from planner.syntax.names import strings
 from planner.syntax.parse import Parsed, Tree, subtrees
+from planner.types.types import JSON, JSONB, SqlType
 
 _COMMON: dict[str, type] = {"hive_partitioning": bool}
 
@@ -75,7 +77,24 @@ def bind_read_call(level: Level, call: Tree) -> UserRows:
     id = FILE_ROWS - len(statement.files) - len(statement.foreign)
     statement.files[id] = found
     fields = tuple(statement.new_field(column, type) for column, type in found.columns)
-    return UserRows(name=name, rel=CteScan(cte=id, fields=fields), is_value=False)
+    return UserRows(name=name, rel=_shown(statement, CteScan(cte=id, fields=fields)), is_value=False)
+
+
+def _shown(statement: Statement, read: CteScan) -> Rel:
+    """The rows `read`, with JSON as jsonb."""
+    fields = tuple(statement.new_field(field.name, shown_type(field.type)) for field in read.fields)
+    if [field.type for field in fields] == [field.type for field in read.fields]:
+        return read
+    exprs: list[Scalar] = []
+    for held, field in zip(read.fields, fields, strict=True):
+        value = ColumnRef(id=held.id, type=held.type)
+        exprs.append(value if held.type == field.type else explicit_cast(statement, value, field.type, -1))
+    return Project(input=read, exprs=tuple(exprs), fields=fields)
+
+
+def shown_type(type: SqlType) -> SqlType:
+    """The type that a column has for who names none: jsonb of what is read as JSON."""
+    return SqlType(JSONB) if type.oid == JSON else type
 
 
 def _request(call: Tree, position: int | None) -> FileRequest:

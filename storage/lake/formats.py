@@ -83,7 +83,7 @@ class FileFormat(Struct, frozen=True, kw_only=True):
             stream = unpacked(path, file)
             if self.name == "csv":
                 return self._csv_schema(stream)
-            return inferred_schema(stream, BLOCK_BYTES)
+            return inferred_schema(path, stream, BLOCK_BYTES)
 
     def _csv_schema(self, stream: Any) -> pa.Schema | None:
         import pyarrow.csv as pc

@@ -27,7 +27,7 @@ from pyarrow import fs
 from storage.bounded_map import BoundedMap
 from storage.lake.avro import batches_of
 from storage.lake.formats import BLOCK_BYTES, HIVE_NULL, SUFFIXES, FileFormat, arrow_name, reading, unpacked
-from storage.lake.json_rows import is_readable, json_batches
+from storage.lake.json_rows import is_json, is_readable, json_batches
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
 from storage.lake.streams import RowStream
@@ -45,13 +45,14 @@ Values: TypeAlias = tuple[tuple[str, str | None], ...]
 
 class LakeColumn(Struct, frozen=True, kw_only=True):
     """A column of files. `uniform`: every file has it in this very type; `as_written`: JSON's values of other types are
-    texts in it."""
+    texts in it; `json`: so are texts, with their quotes."""
 
     name: str
     type: pa.DataType
     partition: bool = False
     uniform: bool = True
     as_written: bool = False
+    json: bool = False
 
 
 class Piece(Struct, frozen=True, kw_only=True, eq=False):
@@ -168,7 +169,8 @@ class LakeTable:
         if self.format.name != "json":
             return batches_of(path, file, columns)
         as_written = frozenset([column.name for column in self.columns if column.as_written])
-        return json_batches(path, unpacked(path, file), columns, as_written, BLOCK_BYTES)
+        json = frozenset([column.name for column in self.columns if column.json])
+        return json_batches(path, unpacked(path, file), columns, as_written, json, BLOCK_BYTES)
 
     @cached_property
     def root(self) -> str | None:
@@ -279,9 +281,15 @@ def _united(
             if field.type != type:
                 various.add(field.name)
     return tuple(
-        LakeColumn(name=name, type=type, uniform=name not in various and held[name] == with_content)
+        _json_column(name)
+        if is_json(type)
+        else LakeColumn(name=name, type=type, uniform=name not in various and held[name] == with_content)
         for name, type in types.items()
     )
+
+
+def _json_column(name: str) -> LakeColumn:
+    return LakeColumn(name=name, type=pa.string(), uniform=False, as_written=True, json=True)
 
 
 def _needed(
@@ -337,9 +345,12 @@ def _declared(
                 f'no file of "{pattern}" has a column "{field.name}"',
                 hint=None if near is None else f'There is "{near}": the option column_name says which one is meant.',
             )
+        if is_json(field.type):
+            found.append(_json_column(field.name))
+            continue
         if not format.typed:
             is_text = pa.types.is_string(field.type) and not pa.types.is_null(column.type)
-            as_written = format.name == "json" and is_text and not pa.types.is_string(column.type)
+            as_written = format.name == "json" and is_text and (column.json or not pa.types.is_string(column.type))
             found.append(LakeColumn(name=field.name, type=field.type, uniform=False, as_written=as_written))
             continue
         if not fits(column.type, field.type):
@@ -440,8 +451,8 @@ def _common(one: pa.DataType, other: pa.DataType, format: FileFormat) -> pa.Data
     if format.name == "csv":
         numbers = {one, other}
         return pa.float64() if numbers == {pa.int64(), pa.float64()} else pa.string()
-    if format.name == "json" and {one, other} == {pa.int64(), pa.float64()}:
-        return pa.float64()
+    if format.name == "json":
+        return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else pa.json_()
     return None
 
 

@@ -26,6 +26,7 @@ from adapter.lake import databases
 from adapter.lake.foreign_files import COLUMN_OPTIONS, TABLE_OPTIONS
 from adapter.results import Notice
 from planner.errors import DuplicateColumn, FeatureNotSupported, InvalidParameterValue
+from planner.files.read_calls import shown_type
 from planner.statements import foreign as ft
 from planner.statements import records as st
 from storage.catalog.model import Column, Relation
@@ -94,8 +95,9 @@ async def _inferred(running: Running, server: ForeignServer, options: Options) -
     work = partial(running.services.foreign_files.inferred, server, options, role)
     found = await running.services.file_threads.run(work)
     return tuple(
-        Column(attnum=attnum, name=name, type_oid=type.oid, typmod=type.typmod)
+        Column(attnum=attnum, name=name, type_oid=shown.oid, typmod=shown.typmod)
         for attnum, (name, type) in enumerate(found.columns, 1)
+        for shown in [shown_type(type)]
     )
 
 
