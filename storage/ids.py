@@ -13,6 +13,9 @@ ShardId = NewType("ShardId", str)
 CATALOG_SHARD = ShardId("s" + "catalog".ljust(26, "a"))
 """The catalog's shard, the same in every environment."""
 
+STATISTICS_SHARD = ShardId("s" + "statistics".ljust(26, "a"))
+"""The shard of what ANALYZE has gathered, the same in every environment that has it: it is made when first needed."""
+
 
 def random_text(random: Randomness) -> str:
     """26 lower-case base-32 characters with 128 bits of randomness."""

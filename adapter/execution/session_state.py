@@ -31,6 +31,7 @@ from adapter.plans.plan_cache import Plan, make_plan, make_plan_at_once
 from adapter.results import CopyProgress, Notice, TlsFacts
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.spilling.temporary_files import TemporaryFiles
+from adapter.statistics.column_statistics import ColumnStatistics
 from adapter.store_errors import sql_error
 from adapter.transactions.commit_request import ISOLATION_LEVELS
 from adapter.transactions.locks.lock import Owner, Patience
@@ -130,6 +131,8 @@ class SessionState:
         snapshot."""
         self.brought: Mapping[int, TableInput] = {}
         """Those (oids) of which it reads the stored rows and what has changed since."""
+        self.gathered: dict[tuple[int, int], ColumnStatistics] = {}
+        """What ANALYZE has found out of its temporary tables, by oid and attnum."""
         self.refreshed_to: Csn | None = None
         """The moment to which it brings materialized views, all that take a turn together; None: to its snapshots."""
         self.files: Mapping[FileRequest, FileTable | SqlError] = NO_FILES

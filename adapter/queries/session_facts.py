@@ -29,6 +29,7 @@ from adapter.materialized.view_lineage import lineage_rows
 from adapter.publishing.service import catalog_rows
 from adapter.queries.extents.activity_rows import activity_rows
 from adapter.queries.extents.extents import Extents, extents_of
+from adapter.queries.extents.gathered import SHOWN, gathered_by_now, gathered_rows
 from adapter.queries.lock_facts import blocked_elsewhere, lock_rows, wait_event
 from adapter.queries.sequences import with_last_values
 from adapter.settings.server_settings import file_rows
@@ -485,6 +486,10 @@ async def _own_relations(
             [*own_rows(COUNTED, running.sessions, running.services), *await running.services.colleagues.rows(COUNTED)]
         )
         rows[name] = activity_rows(name, known, database, counted, extents)
+    shown = SHOWN & {scan.name for scan in scans if scan.schema != OWN_SCHEMA}
+    if shown:
+        gathered = await gathered_by_now(running)
+        rows |= {name: gathered_rows(name, catalog, running.session.rights(catalog), gathered) for name in shown}
     if "materialized_views" in names:
         rows["materialized_views"] = await view_rows(env, running.transaction, catalog)
     if "view_lineage" in names:
@@ -554,7 +559,8 @@ async def _watched(
 def reads_own_relations(query: BoundQuery) -> bool:
     """Whether the query reads relations of the server's own, or others whose rows have to be at hand."""
     return any(
-        isinstance(node, ir.SystemScan) and (node.schema == OWN_SCHEMA or node.name in ACTIVITY | {"pg_sequences"})
+        isinstance(node, ir.SystemScan)
+        and (node.schema == OWN_SCHEMA or node.name in ACTIVITY | SHOWN | {"pg_sequences"})
         for node in walk(query.rel)
     )
 

@@ -25,12 +25,12 @@ from adapter.statements import explain
 from adapter.statements import settings as settings_statements
 from adapter.statements.as_of import reading
 from adapter.statements.call import call_procedure
+from adapter.statements.maintenance.vacuum import run_vacuum
 from adapter.statements.prepare import prepare
 from adapter.statements.publish import publish
 from adapter.statements.restore import restore_table
 from adapter.statements.subscribe import run_subscribe
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
-from adapter.statements.vacuum import run_vacuum
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
 from adapter.subscriptions.view_changes import find_view_changes
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State

@@ -1,7 +1,7 @@
 """TABLESAMPLE: which rows of a table it takes.
 
-Those whose number and a seed have an MD5 sum below the share: with REPEATABLE the same rows each time, as long as they
-are the same, and otherwise a random number is the seed, for each row another. Both methods of PostgreSQL look at single
+With REPEATABLE those whose number and the seed have an MD5 sum below the share: the same rows each time, as long as
+they are the same. Otherwise a random number decides, for each row another. Both methods of PostgreSQL look at single
 rows here: there are no pages that SYSTEM could take.
 """
 
@@ -48,6 +48,10 @@ def sample_condition(level: Level, tree: Tree) -> Callable[[int], Scalar]:
         value = share.value
         assert value is None or isinstance(value, (int, float))
         limit: Scalar = Literal(value=sample_bound(value), type=SqlType(TEXT))
+        if value is not None and not tree.HasField("repeatable"):
+            part = Literal(value=float(value) / 100, type=SqlType(FLOAT8))
+            by_chance = make_operator(level, ("<",), _random(), part, -1)
+            return lambda _: by_chance
     else:
         (bound,) = own.functions("sample_bound")
         limit = Call(signature=bound, args=(share,), type=SqlType(TEXT))
@@ -60,8 +64,9 @@ def sample_condition(level: Level, tree: Tree) -> Callable[[int], Scalar]:
             (seeded,) = own.functions("sample_seed")
             salt = Call(signature=seeded, args=(seed,), type=SqlType(TEXT))
     else:
-        (random,) = functions("random")
-        salt = _as_text(Call(signature=random, args=(), type=SqlType(FLOAT8)))
+        # NOTE: as an integer, whose text the engines make themselves.
+        large = make_operator(level, ("*",), _random(), Literal(value=2.0**53, type=SqlType(FLOAT8)), -1)
+        salt = _as_text(Cast(arg=large, type=SqlType(INT8), explicit=True))
     (md5,) = [signature for signature in functions("md5") if signature.args == (TEXT,)]
 
     def chosen(row_id: int) -> Scalar:
@@ -72,6 +77,11 @@ def sample_condition(level: Level, tree: Tree) -> Callable[[int], Scalar]:
         return make_operator(level, ("<",), digest, limit, -1)
 
     return chosen
+
+
+def _random() -> Scalar:
+    (random,) = functions("random")
+    return Call(signature=random, args=(), type=SqlType(FLOAT8))
 
 
 def _argument(level: Level, node: Tree, type_: int, clause: str) -> Scalar:

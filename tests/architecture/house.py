@@ -36,6 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "metrics",
         "statements",
         "statements.explaining",
+        "statements.maintenance",
         "controllers",
         "subscriptions",
         "definitions",

@@ -1,4 +1,4 @@
-"""ALTER COLUMN ... SET (...), RESET (...) and SET STATISTICS: kept and shown, without effect."""
+"""ALTER COLUMN ... SET (...), RESET (...) and SET STATISTICS: kept, shown, and followed by ANALYZE."""
 
 from __future__ import annotations
 

@@ -199,6 +199,8 @@ SESSION_RELATIONS = frozenset(
         "pg_stat_sys_tables",
         "pg_stat_user_indexes",
         "pg_stat_user_tables",
+        "pg_statistic",
+        "pg_stats",
         "pg_timezone_abbrevs",
         "pg_timezone_names",
         "pg_user_mappings",

@@ -1,5 +1,6 @@
-"""VACUUM and ANALYZE. The storage controller compacts by itself and statistics are always current, so there is nothing
-to do; but tables are named, checked, waited for and skipped as in PostgreSQL (vacuum.c: vacuum_open_relation).
+"""VACUUM and ANALYZE. The storage controller compacts by itself, so that VACUUM has nothing to do, and ANALYZE finds
+out what pg_stats shows; tables are named, checked, waited for and skipped as in PostgreSQL (vacuum.c:
+vacuum_open_relation).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from adapter.execution.guards import prevent_in_block
 from adapter.execution.relation_names import find_relation, look_up_any
 from adapter.execution.statement import Running
 from adapter.results import Command
+from adapter.statements.maintenance.analyze import gather
 from adapter.system_catalogs.pg_catalog.catalog_views import shared_catalogs
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
@@ -50,6 +52,10 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
             session.warn("01000", message)
         else:
             wanted.append((relation, columns))
+    if not statement.tables and (statement.analyze_only or _is_on(options.get("analyze"))):
+        role = session.values.identity.current
+        tables = [record for record in catalog.all() if isinstance(record, Relation) and record.kind in "rm"]
+        wanted += [(table, ()) for table in sorted(tables, key=_oid) if may_maintain(catalog, role, table)]
     for relation, columns in wanted:
         tag = tags.relation(relation.oid)
         with nullcontext() if running.in_block else keeping_nothing(session.locks):
@@ -63,13 +69,22 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
                 session.warn("42P01", f'skipping {verb} of "{relation.name}" --- relation no longer exists')
                 continue
             _check_columns(relation, columns)
-            if isinstance(relation, Relation) and relation.oid < FIRST_TEMPORARY_OID:
+            if not isinstance(relation, Relation):
+                continue
+            analyzes = statement.analyze_only or _is_on(options.get("analyze"))
+            if analyzes:
+                await gather(running, relation, columns)
+            if relation.oid < FIRST_TEMPORARY_OID:
                 activity, database, now = running.services.activity, session.database_oid, utc_now()
                 if not statement.analyze_only:
                     activity.vacuumed(database, relation.oid, now)
-                if statement.analyze_only or _is_on(options.get("analyze")):
+                if analyzes:
                     activity.analyzed(database, relation.oid, now)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")
+
+
+def _oid(record: Relation) -> int:
+    return record.oid
 
 
 def _who_may(catalog: CatalogSnapshot, role: int, relation: Relation | SystemRelation) -> str | None:

@@ -1,0 +1,4 @@
+"""VACUUM and ANALYZE.
+
+May import `queries` and what stands below. Read `vacuum` first.
+"""
