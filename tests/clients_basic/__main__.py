@@ -29,6 +29,7 @@ from tests.clients_basic import (
     pgbouncer,
     pgx,
     pipelines,
+    programs,
     rust,
     sqllogictest,
     suites,
@@ -42,6 +43,7 @@ from tests.support.server import ROOT
 CLIENTS = (
     dbt.CLIENT,
     dumps.CLIENT,
+    programs.CLIENT,
     *node.CLIENTS,
     pgx.CLIENT,
     gorm.CLIENT,

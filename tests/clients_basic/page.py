@@ -10,7 +10,8 @@ _HEAD = """\
 
 Written by `make clients-basic`, which installs the tools in these versions and runs scripted sessions of each, or tests
 of its own, against a PostgreSQL 15 and against Tidegate, on the local engine. A feature works when the session's own
-assertions hold on both and what it sees is the same.
+assertions hold on both and what it sees is the same. [clients.md](clients.md) has clients by their own suites; psql 15
+and 18 are compared command by command in `tests/clients`.
 
 | client | version | feature | Tidegate |
 | --- | --- | --- | --- |
