@@ -31,6 +31,7 @@ from planner.queries.grammar import new_statement
 from planner.resolution.casting import coerce_to_target
 from planner.resolution.coercion import Context
 from planner.resolution.query import bind_query, one_row_query
+from planner.resolution.reg_types import find_relation_oid
 from planner.resolution.statement import BindContext, Level, WithChanges
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
@@ -87,13 +88,19 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int], most
 
 def _utility(parsed: Parsed, context: BindContext) -> st.UtilityStatement:
     # NOTE: imported here, so that a server loads this half of the grammar when the first such statement comes.
+    from planner.utility.alterations import without_actions
     from planner.utility.queries import select_into
     from planner.utility.statements import utility_statement
 
     try:
         return select_into(parsed) if parsed.kind == "select_stmt" else utility_statement(parsed)
-    except UnknownName as error:
-        raise error.judged(context.catalog, context.database) from None
+    except (UnknownName, DatatypeMismatch) as error:
+        if parsed.kind == "alter_table_stmt":
+            bare = without_actions(parsed)
+            if find_relation_oid(context, bare.name.schema, bare.name.name) is None:
+                # That there is no table is said first, or noticed.
+                return bare
+        raise error.judged(context.catalog, context.database) if isinstance(error, UnknownName) else error from None
 
 
 def bind_execute(execute: st.Execute, param_types: Sequence[SqlType], context: BindContext) -> BoundQuery:

@@ -163,7 +163,7 @@ def _levels(around: list[Level], node: object) -> _Levels:
         if not isinstance(part, ColumnRef):
             continue
         owner = statement.owner.get(part.id) or statement.aggregate_owner.get(part.id)
-        if part.id in statement.window_ids:
+        if statement.window_owner.get(part.id) is around[0]:
             window = window or part
         if owner is None or owner not in around:
             continue

@@ -52,13 +52,13 @@ def window_call(level: Level, resolved: Resolved, tree: Tree, name: str, start_s
     if resolved.signature.kind is Kind.AGGREGATE and not tree.args and not tree.agg_star:
         raise WrongObjectType(f"{name}(*) must be used to call a parameterless aggregate function", position=position)
     for part in walk(tuple(resolved.args)):
-        if isinstance(part, ColumnRef) and part.id in statement.window_ids:
+        if isinstance(part, ColumnRef) and statement.window_owner.get(part.id) is level:
             raise WindowingError("window function calls cannot be nested", position=statement.position_of(part))
     condition: Scalar | None = None
     if tree.HasField("agg_filter"):
         condition = to_boolean(statement, bind_clause(level, tree.agg_filter, "FILTER"), "FILTER")
     field = statement.new_field(resolved.signature.name, resolved.type)
-    statement.window_ids.add(field.id)
+    statement.window_owner[field.id] = level
     pending = PendingWindow(resolved.signature, tuple(resolved.args), resolved.type, tree.over, condition)
     level.windows.append((pending, field))
     result: Scalar = statement.at(ColumnRef(id=field.id, type=field.type), tree.location)

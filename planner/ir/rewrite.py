@@ -122,6 +122,12 @@ def column_ids(node: Any) -> Iterator[int]:
             yield part.id
 
 
+def is_correlated(rel: ir.Rel) -> bool:
+    """Whether a subquery refers to columns of the queries around it."""
+    own = {field.id for part in walk(rel) if type(part) in RELATIONS for field in part.fields}
+    return any(id not in own for id in column_ids(rel))
+
+
 def column_uses(node: object, inside: bool = False) -> Iterator[tuple[int, bool]]:
     """Every column reference in an expression, with whether it is inside a subquery."""
     if isinstance(node, ir.ColumnRef):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -150,15 +150,12 @@ class Grouping:
         origin = statement.origins.get(node.id)
         if origin is None:
             return False
-        alias = self.level.from_ids[node.id][0]
+        # A column of a subquery or common table expression has an origin too, but may be there several times for a row.
+        beside = next((ids for ids in self._tables(origin.relation_oid) if node.id in ids), frozenset[int]())
         grouped = {
             found.attnum
             for key in self.keys
-            if isinstance(key, ColumnRef)
-            and (found := statement.origins.get(key.id)) is not None
-            and found.relation_oid == origin.relation_oid
-            and key.id in self.level.from_ids
-            and self.level.from_ids[key.id][0] == alias
+            if isinstance(key, ColumnRef) and key.id in beside and (found := statement.origins.get(key.id)) is not None
         }
         if not grouped:
             return False
@@ -171,6 +168,12 @@ class Grouping:
             ):
                 return True
         return False
+
+    def _tables(self, oid: int) -> Iterator[frozenset[int]]:
+        """The ids of the columns of each place in FROM where the relation itself stands."""
+        for item in self.level.rtes:
+            if item.relation_oid == oid:
+                yield frozenset(column.field.id for column in item.columns if column.field is not None)
 
 
 def expand_sets(

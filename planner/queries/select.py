@@ -267,7 +267,7 @@ class SelectQuery:
                 raise GroupingError(
                     "aggregate functions are not allowed in GROUP BY", position=statement.position_of(expr)
                 )
-            if id in statement.window_ids:
+            if statement.window_owner.get(id) is self.level:
                 raise WindowingError(
                     "window functions are not allowed in GROUP BY", position=statement.position_of(expr)
                 )

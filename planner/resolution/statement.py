@@ -315,7 +315,7 @@ class Statement:
         self.positions: dict[int, tuple[Any, int]] = {}
         self.untyped: dict[int, Scalar] = {}
         self.aggregate_owner: dict[int, Level] = {}
-        self.window_ids: set[int] = set()
+        self.window_owner: dict[int, Level] = {}
         self.records: dict[int, tuple[Any, tuple[tuple[str, SqlType], ...]]] = {}
         self.definition: DefinitionNotes | None = None
         self.record_columns: dict[int, tuple[tuple[str, SqlType], ...]] = {}

@@ -40,6 +40,18 @@ def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     )
 
 
+def without_actions(parsed: Parsed) -> st.AlterTable:
+    """An ALTER TABLE, as it would be without its actions, whatever is wrong with these."""
+    tree = parsed.tree
+    return st.AlterTable(
+        name=qualified_name(tree.relation, parsed),
+        actions=(),
+        kind=ALTERED_KINDS.get(tree.objtype, "table"),
+        if_exists=tree.missing_ok,
+        cascade=False,
+    )
+
+
 def _alter_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     """ALTER SCHEMA ... SET (...), which has been parsed as that of a table."""
     name = qualified_name(tree.relation, parsed)

@@ -1,7 +1,7 @@
 """Generated statements on PostgreSQL and on Tidegate: `make generate`.
 
-Starts PostgreSQL 15 and a server, sends the same random queries to both and writes those that differ, made as small as
-they can be, into a page. Exit status 1 when one differs.
+Starts PostgreSQL 15 and a server, sends the same random statements to both and writes those that differ, made as small
+as they can be, into a page, which keeps what other kinds and engines gave before. Exit status 1 when one differs.
 """
 
 from __future__ import annotations
@@ -10,29 +10,37 @@ import argparse
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 
-from tests.generated.compare import Result, ask, same, sort
+from tests.generated.changes import Changes
+from tests.generated.compare import ask, same, sort
+from tests.generated.definitions import Definitions
+from tests.generated.functions import Functions
+from tests.generated.page import Run, write
 from tests.generated.partitioning import counted, partitioned
 from tests.generated.queries import Queries
 from tests.generated.reduce import reduce
 from tests.generated.tables import SCHEMA
-from tests.support.postgres import start_postgres
+from tests.generated.trials import CANCELLED, REFUSED, Trial, different_trials, how
+from tests.support.postgres import PostgresServer, start_postgres
 from tests.support.server import AS_SHIPPED, run_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "generated-statements.md"
+KINDS = ("queries", "pairs", "changes", "functions", "definitions")
 SETTINGS = "set timezone = 'UTC'; set statement_timeout = '{}s'"
 PATIENCE_S, SPARK_PATIENCE_S = 20, 120
 """A statement that takes longer on one of them is a difference. Spark starts with the first one."""
 
-CANCELLED = "57014"
 
-REFUSED = "0A000"
-"""What is refused by name is no difference."""
+def oracle(postgres: PostgresServer) -> str:
+    """How to connect to a database of PostgreSQL with the locale that ours have; it is made if it is not there."""
+    with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
+        if not connection.execute("select from pg_database where datname = 'generated'").fetchall():
+            connection.execute("create database generated template template0 locale 'C.UTF-8'")
+    return postgres.dsn("generated")
 
 
 def connected(dsn: str, *, engine: str | None = None) -> psycopg.Connection:
@@ -44,15 +52,6 @@ def connected(dsn: str, *, engine: str | None = None) -> psycopg.Connection:
         connection.execute(f"set engine = {engine}".encode())
     connection.execute("set search_path = generated")
     return connection
-
-
-def how(theirs: Result, ours: Result) -> str:
-    """In what they differ."""
-    if theirs.sqlstate is not None or ours.sqlstate is not None:
-        return (
-            f"{theirs.sqlstate or 'rows'} and {ours.sqlstate or 'rows'}: {(ours.message or theirs.message or '')[:60]}"
-        )
-    return "columns" if theirs.columns != ours.columns else "rows"
 
 
 def different_queries(
@@ -88,56 +87,59 @@ def broken_pairs(ours: psycopg.Connection, seed: int, count: int) -> Iterator[tu
             yield how(first, second), f"{pair.first};\n{pair.second}"
 
 
+def trials(kind: str, seed: int, count: int) -> Iterator[Trial]:
+    """Trials of `kind` that have at least `count` statements together."""
+    made = {"changes": Changes, "functions": Functions, "definitions": Definitions}[kind](seed)
+    while count > 0:
+        trial = made.trial()
+        count -= trial.size
+        yield trial
+
+
+def differences(
+    kind: str, theirs: psycopg.Connection, ours: psycopg.Connection, seed: int, count: int
+) -> Iterator[tuple[str, str]]:
+    """What differs among `count` statements of `kind`."""
+    if kind == "queries":
+        return different_queries(theirs, ours, seed, count)
+    if kind == "pairs":
+        return broken_pairs(ours, seed, count)
+    return different_trials(theirs, ours, trials(kind, seed, count))
+
+
 def main() -> int:
     """Run what the command line asks for; 0 when nothing differs."""
     parser = argparse.ArgumentParser(
         prog="make generate", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--queries", type=int, default=50_000, help="queries for both servers")
-    parser.add_argument("--pairs", type=int, default=50_000, help="pairs of queries for us (TLP and NoREC)")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--count", type=int, default=50_000, help="statements (pairs of queries) of each kind")
     parser.add_argument("--engine", choices=["local", "spark"], default="local")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-page", action="store_true", help="leave the page as it is")
     chosen = parser.parse_args()
-    found: list[tuple[str, str, str]] = []
-    started = time.monotonic()
+    runs = []
     with (
         tempfile.TemporaryDirectory(prefix="tidegate-generated-") as folder,
         start_postgres() as postgres,
-        run_server(Path(folder) / "data", environment=AS_SHIPPED) as server,
+        run_server(Path(folder) / "data", arguments=("--spark-start", "lazy"), environment=AS_SHIPPED) as server,
     ):
-        for dsn in (postgres.dsn(), server.dsn()):
-            with psycopg.connect(dsn, autocommit=True) as connection:
-                connection.execute(SCHEMA.encode())
-        with connected(postgres.dsn()) as theirs, connected(server.dsn(), engine=chosen.engine) as ours:
-            for kind, text in different_queries(theirs, ours, chosen.seed, chosen.queries):
-                found.append(("differs from PostgreSQL", kind, text))
-                print(f"{kind}: {text}", flush=True)
-            for kind, text in broken_pairs(ours, chosen.seed, chosen.pairs):
-                found.append(("differs from itself", kind, text))
-                print(f"{kind}: {text}", flush=True)
-    PAGE.write_text(page(chosen.queries, chosen.pairs, chosen.engine, chosen.seed, time.monotonic() - started, found))
-    return 1 if found else 0
-
-
-def page(queries: int, pairs: int, engine: str, seed: int, seconds: float, found: list[tuple[str, str, str]]) -> str:
-    """The page's text."""
-    counts = Counter((where, kind) for where, kind, _ in found)
-    lines = [
-        "# Generated statements",
-        "",
-        f"Written by `make generate`: {queries:,} random queries on PostgreSQL 15 and on Tidegate's {engine} engine,",
-        f"and {pairs:,} pairs of queries that must agree with each other (ternary logic partitioning and NoREC).",
-        f"Seed {seed}, {seconds / 60:.0f} minutes. Names, types and rows are compared; rows in order where the query",
-        "orders them by all columns. What is refused by name (0A000) is left out. Statements are made as small as they",
-        "can be while they still differ.",
-        "",
-        "| | difference | statements |",
-        "|---|---|---|",
-        *[f"| {where} | {kind} | {count} |" for (where, kind), count in counts.most_common()],
-        "",
-        *[f"```sql\n-- {where}: {kind}\n{text}\n```\n" for where, kind, text in found],
-    ]
-    return "\n".join(lines)
+        for kind in chosen.kinds:
+            started = time.monotonic()
+            found = []
+            for dsn in (oracle(postgres), server.dsn()):
+                with psycopg.connect(dsn, autocommit=True) as connection:
+                    connection.execute(SCHEMA.encode())
+            with connected(oracle(postgres)) as theirs, connected(server.dsn(), engine=chosen.engine) as ours:
+                for how_, text in differences(kind, theirs, ours, chosen.seed, chosen.count):
+                    found.append((how_, text))
+                    print(f"-- {kind}: {how_}\n{text};", flush=True)
+            minutes = (time.monotonic() - started) / 60
+            runs.append(Run(kind, chosen.engine, chosen.seed, chosen.count, minutes, tuple(found)))
+            print(f"-- {chosen.count} {kind}, {minutes:.1f} minutes, {len(found)} differ", flush=True)
+            if not chosen.no_page:
+                write(PAGE, runs)
+    return 1 if any(run.found for run in runs) else 0
 
 
 if __name__ == "__main__":

@@ -9,9 +9,12 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from planner.syntax.libpg_query import deparse, parse
+from planner.syntax.libpg_query import PgQueryError, deparse, parse
 
 _KEPT = frozenset({"agg_order", "order_clause"})
+
+_PLACES = frozenset({"res_target", "column_def", "constraint", "def_elem", "function_parameter", "range_var"})
+"""Nodes that nothing else can stand in for: what is printed would be another structure's bytes."""
 
 Tree = Any
 """A protobuf message of libpg_query."""
@@ -36,7 +39,11 @@ def reduce(text: str, fails: Callable[[str], bool], most: int = 2000) -> str:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Statements with one change each, the boldest first."""
+    """Statements with one change each, the boldest first. None where the text is no statement."""
+    try:
+        parse(text)
+    except PgQueryError:
+        return
     count = sum(1 for _ in _changes(parse(text).stmts[0].stmt))
     for number in range(count):
         if (changed := _changed(text, number)) is not None:
@@ -99,7 +106,7 @@ def _delete(message: Tree, name: str, index: int) -> None:
 
 def _replacements(node: Tree) -> list[Tree]:
     """Copies of the nodes right below a node, which may stand in its place."""
-    if node.DESCRIPTOR.name != "Node":
+    if node.DESCRIPTOR.name != "Node" or node.WhichOneof("node") in _PLACES:
         return []
     found: list[Tree] = []
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.generated.vocabulary import CONSTANTS
+
 SCHEMA = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
 """What makes the tables, in a schema of their own."""
+TYPE_NAMES: Mapping[str, str] = {
+    **{kind: kind for kind in CONSTANTS},
+    "float": "float8",
+    "range": "int4range",
+    "bit": "bit(4)",
+}
+"""How SQL writes each type of the vocabulary."""
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "n": {"id": "int", "i2": "int", "i4": "int", "i8": "bigint", "num": "numeric", "f8": "float", "b": "bool"},
     "s": {"id": "int", "t": "text", "v": "text", "u": "uuid", "bt": "bytea"},
@@ -16,3 +25,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "nothing": {"id": "int", "x": "text", "y": "numeric"},
     "staff": {"id": "int", "name": "text", "chief": "text", "salary": "numeric"},
 }
+TARGET: Mapping[str, str] = {
+    "id": "int", "i": "int", "b": "bigint", "num": "numeric", "f8": "float", "t": "text", "o": "bool", "dt": "date",
+    "ts": "timestamp", "tz": "timestamptz", "iv": "interval", "tm": "time", "jb": "jsonb", "ia": "int[]",
+    "ta": "text[]", "u": "uuid", "bt": "bytea", "r": "range", "bi": "bit", "g": "int",
+}  # fmt: skip
+"""The columns of the table that is changed."""

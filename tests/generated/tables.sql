@@ -36,3 +36,12 @@ insert into emp values
     (5, 'ops', 'eve', null, '2018-08-08', 4), (6, null, 'fay', 55.00, null, 4), (7, 'hr', 'gus', 70.00, '2019-09-09', null);
 create table nothing (id int, x text, y numeric(6,1));
 create view staff as select e.id, e.name, b.name as chief, e.salary from emp e left join emp b on b.id = e.boss;
+create table target (id int primary key, i int, b bigint, num numeric, f8 float8, t text default 'given', o bool default true,
+    dt date default '2001-02-03', ts timestamp, tz timestamptz, iv interval, tm time, jb jsonb default '{}', ia int[],
+    ta text[], u uuid, bt bytea, r int4range, bi bit(4), g int generated always as (coalesce(i, 0) % 10) stored);
+insert into target (id, i, b, num, f8, t, o, dt, ts, tz, iv, tm, jb, ia, ta, u, bt, r, bi)
+    select n.id, i4, i8, num, f8, t, b, dt, ts, tz, iv, tm, jb, ia, ta, u, bt, r, bi
+    from n left join s on s.id = n.id left join d on d.id = n.id left join j on j.id = n.id;
+create view target_view as select id as k, i, t as words, num, dt, ia from target where i is distinct from 7;
+create view checked_view as select id as k, i, t as words, num, dt, ia from target where i > -100 or i is null
+    with check option;

@@ -1,4 +1,4 @@
-"""Generated queries give PostgreSQL's rows, and agree with themselves; a statement that fails is made small."""
+"""Generated statements give PostgreSQL's rows, and queries agree with themselves; what fails is made small."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.generated.__main__ import broken_pairs, connected, different_queries
+from tests.generated.__main__ import broken_pairs, connected, differences, different_queries, oracle
 from tests.generated.queries import Queries
 from tests.generated.reduce import reduce
 from tests.generated.tables import SCHEMA
+from tests.generated.trials import smaller
 from tests.support.postgres import PostgresServer
 from tests.support.server import TidegateServer
 
@@ -18,11 +19,11 @@ from tests.support.server import TidegateServer
 @pytest.fixture(scope="module")
 def schema(postgres: PostgresServer, server: TidegateServer) -> Iterator[None]:
     """The tables on both servers."""
-    for dsn in (postgres.dsn(), server.dsn()):
+    for dsn in (oracle(postgres), server.dsn()):
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(SCHEMA.encode())
     yield
-    for dsn in (postgres.dsn(), server.dsn()):
+    for dsn in (oracle(postgres), server.dsn()):
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("drop schema generated cascade")
 
@@ -32,7 +33,7 @@ def schema(postgres: PostgresServer, server: TidegateServer) -> Iterator[None]:
 def test_generated_queries_give_postgresqls_rows(
     postgres: PostgresServer, server: TidegateServer, engine: str, seed: int, count: int
 ) -> None:
-    with connected(postgres.dsn()) as theirs, connected(server.dsn(), engine=engine) as ours:
+    with connected(oracle(postgres)) as theirs, connected(server.dsn(), engine=engine) as ours:
         assert not list(different_queries(theirs, ours, seed, count))
 
 
@@ -40,6 +41,23 @@ def test_generated_queries_give_postgresqls_rows(
 def test_generated_pairs_agree(server: TidegateServer) -> None:
     with connected(server.dsn(), engine="local") as ours:
         assert not list(broken_pairs(ours, 1, 200))
+
+
+@pytest.mark.usefixtures("schema")
+@pytest.mark.parametrize(
+    ("kind", "engine", "seed", "count"),
+    [
+        ("changes", "local", 1, 150),
+        ("functions", "local", 1, 150),
+        ("functions", "spark", 2, 10),
+        ("definitions", "local", 1, 240),
+    ],
+)
+def test_generated_trials_give_what_postgresql_gives(
+    postgres: PostgresServer, server: TidegateServer, kind: str, engine: str, seed: int, count: int
+) -> None:
+    with connected(oracle(postgres)) as theirs, connected(server.dsn(), engine=engine) as ours:
+        assert not list(differences(kind, theirs, ours, seed, count))
 
 
 def test_queries_are_the_same_for_the_same_seed() -> None:
@@ -52,3 +70,14 @@ def test_a_failing_statement_is_made_small() -> None:
         "with w as (select 1) select a + b, count(*) from (select 1 as a, sum(x) as b from t where x > 0) y group by 1"
     )
     assert reduce(text, lambda text: "sum(" in text) == "SELECT FROM (SELECT sum() AS b) y"
+
+
+def test_a_failing_trial_is_made_small() -> None:
+    statements = ("create table a (x int)", "create table b (y int)", "select 1", "select x + 1, 2 from a where x > 0")
+    fixed = frozenset({"create table a (x int)"})
+
+    def differs(some: object) -> bool:
+        texts = list(some)  # type: ignore[call-overload]
+        return "create table a (x int)" in texts and "x + 1" in texts[-1]
+
+    assert smaller(statements, fixed, differs) == ("create table a (x int)", "SELECT x + 1")

@@ -101,7 +101,8 @@ _KINDS = {"r": "table", "v": "view", "m": "materialized view", "i": "index", "S"
 
 
 def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> str | None:
-    """pg_describe_object, for the sorts of objects that exist here; None for an object that does not."""
+    """pg_describe_object, for the sorts of objects that exist here; None for an object that does not. As PostgreSQL's,
+    it quotes only names that may be qualified."""
     objects = context.objects
     if class_id == PG_CLASS:
         named = objects.relation(oid)
@@ -111,7 +112,7 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
         if subid == 0:
             return relation
         column = column_name(objects, oid, subid)
-        return None if column is None else f"column {quote_identifier(column)} of {relation}"
+        return None if column is None else f"column {column} of {relation}"
     if class_id == PG_TYPE:
         if objects.type(oid) is None:
             return None
@@ -121,16 +122,19 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
         return None if signature is None else f"function {signature}"
     if class_id == PG_NAMESPACE:
         name = objects.schema_name_by_oid.get(oid)
-        return None if name is None else f"schema {quote_identifier(name)}"
+        return None if name is None else f"schema {name}"
     if class_id == PG_AUTHID:
         name = objects.role_names.get(oid)
-        return None if name is None else f"role {quote_identifier(name)}"
+        return None if name is None else f"role {name}"
     record = objects.snapshot.get(oid)
     if class_id == PG_DATABASE:
-        return f"database {quote_identifier(record.name)}" if isinstance(record, Database) else None
+        return f"database {record.name}" if isinstance(record, Database) else None
     if class_id == PG_CONSTRAINT and isinstance(record, Constraint):
         table = describe_object(context, PG_CLASS, record.relation, 0)
-        return f"constraint {quote_identifier(record.name)} on {table}"
+        return f"constraint {record.name} on {table}"
+    if class_id == PG_CONSTRAINT and oid in objects.domain_checks:
+        check, _ = objects.domain_checks[oid]
+        return f"constraint {check.name}"
     if class_id == PG_REWRITE:
         view = derived_oids.owner_of_rule(oid)
         return None if view is None else f"rule _RETURN on {describe_object(context, PG_CLASS, view, 0)}"
@@ -143,10 +147,10 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
         schema = f"{quote_identifier(objects.schema_name_by_oid[record.schema])}." if hidden else ""
         return f"statistics object {schema}{quote_identifier(record.name)}"
     if class_id == PG_FOREIGN_SERVER:
-        return f"server {quote_identifier(record.name)}" if isinstance(record, ForeignServer) else None
+        return f"server {record.name}" if isinstance(record, ForeignServer) else None
     if class_id == PG_EXTENSION:
         name = PLPGSQL.name if oid == PLPGSQL_OID else record.name if isinstance(record, Extension) else None
-        return None if name is None else f"extension {quote_identifier(name)}"
+        return None if name is None else f"extension {name}"
     return None
 
 

@@ -164,7 +164,7 @@ def pg_attribute(objects: CatalogObjects) -> Content:
                     column.name,
                     column.type_oid,
                     typmod=column.typmod,
-                    **({"attndims": 2} if column.dimensioned else {}),
+                    **({"attndims": 0} if relation.kind in ("v", "m") else {}),
                     **({"attoptions": list(column.options)} if column.options else {}),
                     **({"attcollation": column.collation} if column.collation else {}),
                     stattarget=column.statistics,

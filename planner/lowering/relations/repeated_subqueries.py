@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import RELATIONS, column_ids, transform, walk
+from planner.ir.rewrite import is_correlated, transform, walk
 from planner.lowering.fragments.context import Repeated
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.relations.protocols import RelationLowering
@@ -97,7 +97,7 @@ def _as_columns(
     places = {key: ir.ColumnRef(id=relations.ctx.new_id(), type=node.type) for key, (node, _) in found.items()}
     of_rows, of_all = dict[int, Fragment](), dict[int, Fragment]()
     for key, (node, fragment) in found.items():
-        (of_rows if _is_correlated(node) else of_all)[places[key].id] = fragment
+        (of_rows if is_correlated(node.rel) else of_all)[places[key].id] = fragment
     if of_rows:
         select.columns = {**select.columns, **of_rows}
         select = relations.wrap(select)
@@ -116,8 +116,3 @@ def _beside(relations: RelationLowering, select: Select, columns: dict[int, Frag
     joined.source = made(f"{left} CROSS JOIN {right}", left, right)
     relations.ctx.columns.update(joined.columns)
     return joined
-
-
-def _is_correlated(node: ir.ScalarSubquery) -> bool:
-    own = {field.id for part in walk(node.rel) if type(part) in RELATIONS for field in part.fields}
-    return any(id not in own for id in column_ids(node))

@@ -133,12 +133,12 @@ def _with_stable_keys(
     relations: RelationLowering, select: Select, calls: tuple[ir.WindowCall, ...]
 ) -> tuple[Select, tuple[ir.WindowCall, ...]]:
     """DuckDB partitions and orders by nothing that it takes for volatile, which includes whatever may raise an error of
-    ours: such keys become columns first."""
+    ours, nor by subqueries with ordered aggregates: such keys become columns first."""
     columns: dict[int, Fragment] = {}
 
     def stable(expr: ir.Scalar) -> ir.Scalar:
         key = relations.scalars.lower(expr)
-        if not key.may_raise and not key.volatile:
+        if not key.may_raise and not key.volatile and not key.subquery:
             return expr
         id = relations.ctx.new_id()
         columns[id] = key

@@ -415,7 +415,7 @@ def _midnight(ctx: Context) -> str:
 
 def _time_interval(ctx: Context) -> str:
     zero = ctx.dialect.integer(0, types.INT4)
-    return ctx.dialect.interval(zero, zero, ctx.dialect.time_micros("{0}"))
+    return unless_null("0", ctx.dialect.interval(zero, zero, ctx.dialect.time_micros("{0}")))
 
 
 _DAY_MICROS = 86_400_000_000

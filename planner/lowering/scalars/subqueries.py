@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from planner.functions.registry import operators
 from planner.ir import nodes as ir
+from planner.ir.rewrite import is_correlated
 from planner.lowering.fragments.decided import folded
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
 from planner.lowering.scalars.arrays import joined_arrays
@@ -105,6 +106,8 @@ def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> 
     columns = [
         key(column(alias, f"c{field.id}"), field.type, pair) for field, pair in zip(expr.rel.fields, pairs, strict=True)
     ]
+    if dialect.quantified_subqueries and _loses_false(expr, inner, args):
+        return _counted(scalars, expr, source, alias)
     parts = [*args, *columns, source]
     left = args[0].sql if len(args) == 1 else f"({listed(args)})"
     membership = (expr.quantifier == "any" and all(name == "=" for name in names)) or (
@@ -116,6 +119,14 @@ def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> 
     if dialect.quantified_subqueries and len(args) == 1 and names[0] in COMPARISONS:
         return made(f"({left} {names[0]} {expr.quantifier.upper()} (SELECT {columns[0]} FROM {source}))", *parts)
     return _counted(scalars, expr, source, alias)
+
+
+def _loses_false(expr: ir.QuantifiedSubquery, inner: Fragment, args: list[Fragment]) -> bool:
+    """Whether the local engine would answer NULL where no row of the subquery decides: it does so when these depend on
+    the row outside and something inside is volatile to it, as an error is."""
+    if not (inner.volatile or inner.may_raise) or any(arg.volatile for arg in args):
+        return False
+    return is_correlated(expr.rel)
 
 
 def _counted(scalars: Scalars, expr: ir.QuantifiedSubquery, source: Fragment, alias: str) -> Fragment:
