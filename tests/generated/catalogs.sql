@@ -7,7 +7,7 @@ select c.oid::regclass, a.attname, a.attnum, format_type(a.atttypid, a.atttypmod
     pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
 from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
     left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-where n.nspname in ('made', 'other') and a.attnum > 0;
+where n.nspname in ('made', 'other') and a.attnum > 0 and c.relkind <> 'i';
 
 select conname, contype, conrelid::regclass, contypid::regtype, conindid::regclass, confrelid::regclass, condeferrable,
     condeferred, convalidated, conkey, confkey, confupdtype, confdeltype, confmatchtype, connoinherit,
@@ -37,5 +37,5 @@ from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in 
 select distinct pg_describe_object(classid, objid, objsubid) as what, pg_describe_object(refclassid, refobjid,
     case when classid = 'pg_rewrite'::regclass then 0 else refobjsubid end) as needs, deptype
 from pg_depend
-where objid >= 16384 and pg_describe_object(classid, objid, objsubid) !~ 'pg_toast|generated'
+where objid >= 16384 and pg_describe_object(classid, objid, objsubid) !~ 'pg_toast|generated|trigger'
     and pg_describe_object(refclassid, refobjid, refobjsubid) !~ 'pg_temp'

@@ -48,9 +48,8 @@ def test_generated_pairs_agree(server: TidegateServer) -> None:
     ("kind", "engine", "seed", "count"),
     [
         ("changes", "local", 1, 150),
-        ("functions", "local", 1, 150),
-        ("functions", "spark", 2, 10),
-        ("definitions", "local", 1, 240),
+        ("functions", "local", 2, 150),
+        ("definitions", "local", 3, 96),
     ],
 )
 def test_generated_trials_give_what_postgresql_gives(
