@@ -8,7 +8,7 @@ PROCESSES ?= 2
 CLIENT_LOCKS := asyncpg dbt django dlt pgcli psycopg psycopg2 sqlalchemy sqlalchemy14 sqlmesh superset dataframes odbc
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo cluster clouds bench simulate slt isolation regress crash audit rolling random-sessions histories large memory random-changes clients clients-basic generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo tpcds cluster clouds bench simulate slt isolation regress crash audit rolling random-sessions histories large memory random-changes clients clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ clients-basic: setup-dev ## dbt and other tools, installed and run against Postg
 demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22 queries on both engines
 	$(PY) -m bench.demo $(ARGS)
 
+tpcds: setup-dev ## TPC-DS at scale factor 0.01: load by COPY, check the 99 queries on both engines; writes docs/tpcds.md
+	$(PY) -m bench.tpcds $(ARGS)
+
 cluster: setup-dev ## TPC-H on a Spark cluster with an object store, and what dies in the middle
 	$(PY) -m bench.cluster $(ARGS)
 
@@ -103,6 +106,7 @@ lock: setup-dev ## Write the lock files anew from pyproject.toml
 	$(LOCK) pyproject.toml --group dev -o requirements-dev.lock
 	$(LOCK) --group java -o requirements-java.lock
 	$(LOCK) --group ducklake -o requirements-ducklake.lock
+	$(LOCK) --group tpcds -o requirements-tpcds.lock
 	$(LOCK) --group connect -c requirements.lock -o requirements-connect.lock
 	for name in $(CLIENT_LOCKS); do $(LOCK) tests/clients_basic/locks/$$name.in -o tests/clients_basic/locks/$$name.txt; done
 

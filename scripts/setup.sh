@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up ./.venv: `scripts/setup.sh run` what the server needs, `scripts/setup.sh dev` what the tests need as well.
 # `scripts/setup.sh ducklake` sets up .cache/ducklake, after one of these: what `make bench NAME=small` needs for DuckLake.
+# `scripts/setup.sh tpcds` sets up .cache/tpcds, after one of these: what generates TPC-DS.
 # `scripts/setup.sh connect` sets up .cache/connect, after one of these: what a client of Spark Connect needs, to be
 # named in PYTHONPATH.
 # Does nothing when the lock files have not changed since it last succeeded.
@@ -11,9 +12,9 @@ profile=${1:-run}
 case "$profile" in
     run) locks=(requirements.lock) ;;
     dev) locks=(requirements-dev.lock) ;;
-    ducklake)
-        .venv/bin/uv venv --quiet --allow-existing --python .venv/bin/python .cache/ducklake
-        .venv/bin/uv pip install --quiet --python .cache/ducklake/bin/python --require-hashes -r requirements-ducklake.lock
+    ducklake | tpcds)
+        .venv/bin/uv venv --quiet --allow-existing --python .venv/bin/python ".cache/$profile"
+        .venv/bin/uv pip install --quiet --python ".cache/$profile/bin/python" --require-hashes -r "requirements-$profile.lock"
         exit ;;
     connect)
         if cmp -s requirements-connect.lock .cache/connect/.lock; then exit 0; fi
@@ -21,7 +22,7 @@ case "$profile" in
         .venv/bin/uv pip install --quiet --python .venv/bin/python --target .cache/connect --require-hashes -r requirements-connect.lock
         cp requirements-connect.lock .cache/connect/.lock
         exit ;;
-    *) echo "usage: scripts/setup.sh run|dev|ducklake|connect" >&2; exit 2 ;;
+    *) echo "usage: scripts/setup.sh run|dev|ducklake|tpcds|connect" >&2; exit 2 ;;
 esac
 
 find_python() {

@@ -33,6 +33,7 @@ JAVA = pins(PROJECT["dependency-groups"]["java"])
 LAKES = pins(PROJECT["dependency-groups"]["lakes"])
 CONNECT = pins(PROJECT["dependency-groups"]["connect"])
 DUCKLAKE = pins(PROJECT["dependency-groups"]["ducklake"])
+TPCDS = pins(PROJECT["dependency-groups"]["tpcds"])
 
 
 @cache
@@ -99,6 +100,7 @@ def test_a_tool_for_developers_is_used(name: str) -> None:
         ("requirements-dev.lock", RUNTIME | DEVELOPMENT | JAVA | LAKES),
         ("requirements-java.lock", JAVA),
         ("requirements-ducklake.lock", DUCKLAKE),
+        ("requirements-tpcds.lock", TPCDS),
         ("requirements-connect.lock", CONNECT),
     ],
 )

@@ -21,6 +21,7 @@ from planner.errors import FeatureNotSupported, ProgramLimitExceeded, SqlError, 
 from planner.syntax.dialects.functions import FAMILIES, TEMPLATES, Written
 from planner.syntax.dialects.names import MAX_CHARS, sqlglot_module
 from planner.syntax.dialects.nodes import COMMANDS, KINDS, OPERATORS, UNIMPORTANT, VOUCHED
+from planner.syntax.dialects.ordering import OUTPUT_FIRST, replace_outputs
 from planner.syntax.dialects.rules import RULES, text
 
 DIALECTS = FAMILIES["all"]
@@ -190,6 +191,8 @@ class _Conversion:
             operator = f"{'not ' if like.args.get('negate') else ''}{type(like).__name__.lower()}"
             value, pattern, escape = map(self.converted, (like.this, like.expression, node.expression))
             return exp.Var(this=f"({text(value)} {operator} {text(pattern)} escape {text(escape)})")
+        if name == "Select" and node.args.get("order") and self._dialect in OUTPUT_FIRST:
+            replace_outputs(node, exp)
         if name == "DateDiff" and self._dialect == "spark" and node.args.get("unit"):
             # With a unit it counts between moments, though sqlglot takes days of both.
             for key in ("this", "expression"):

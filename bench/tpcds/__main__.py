@@ -1,0 +1,156 @@
+"""TPC-DS from data to checked answers: `make tpcds`.
+
+Generates the data, starts a server on a fresh data directory (or uses a running one: --port), loads the 24 tables
+through COPY, runs the 99 queries on each engine over a real connection, and compares every answer with that of a real
+PostgreSQL on the same data. What PostgreSQL has not answered within --timeout is compared between the engines. Prints a
+table, writes it into docs/tpcds.md (--no-page: not), ends with a line of JSON. Exits with 1 if any answer differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+from msgspec import Struct
+
+from bench.report import geometric_mean, machine, print_json, print_table
+from bench.tpcds.answers import Answer, ask, difference
+from bench.tpcds.load import ROOT, generated, load, queries
+from tests.support.postgres import start_postgres
+from tests.support.server import AS_SHIPPED, run_server
+
+PAGE = ROOT / "docs" / "tpcds.md"
+TIMED_OUT = "57014"
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A query: PostgreSQL's answer, each engine's, and what is wrong with the latter (empty: nothing)."""
+
+    number: int
+    postgres: Answer
+    engines: dict[str, Answer]
+    problems: dict[str, str]
+
+    def cells(self) -> list[str]:
+        """For the table."""
+        rows = max(len(answer.rows) for answer in (self.postgres, *self.engines.values()))
+        wrong = "; ".join(f"{engine}: {problem}" for engine, problem in self.problems.items() if problem)
+        times = [_time(answer) for answer in (self.postgres, *self.engines.values())]
+        against = "right" if self.postgres.sqlstate != TIMED_OUT else "engines agree"
+        return [f"{self.number:02}", str(rows), *times, wrong or against]
+
+
+def _time(answer: Answer) -> str:
+    return answer.sqlstate or f"{answer.seconds * 1000:,.0f} ms"
+
+
+def run(postgres: psycopg.Connection, ours: dict[str, psycopg.Connection], number: int, text: str) -> Line:
+    """Asks everybody. Raises nothing that a server reports."""
+    theirs = ask(postgres, text)
+    answers = {engine: ask(connection, text) for engine, connection in ours.items()}
+    measure = (postgres, theirs)
+    if theirs.sqlstate == TIMED_OUT:
+        first = next(iter(ours))
+        measure = (ours[first], answers[first])
+    problems = {engine: difference(text, (ours[engine], answers[engine]), measure) for engine in ours}
+    return Line(number=number, postgres=theirs, engines=answers, problems=problems)
+
+
+def page(lines: Sequence[Line], scale_factor: float, rows: int, timeout_s: int) -> str:
+    """The table as a page."""
+    engines = list(lines[0].engines)
+    empty = [line.number for line in lines if not line.postgres.rows and not line.postgres.error]
+    late = [line.number for line in lines if line.postgres.sqlstate == TIMED_OUT]
+    text = [
+        "# TPC-DS",
+        "",
+        f"Made by `make tpcds`: scale factor {scale_factor}, {rows:,} rows in 24 tables with primary keys, loaded",
+        "by COPY. Data and the 99 texts, with their default parameters, are those of DuckDB's extension tpcds (1.5.5).",
+        "Each answer is compared with that of PostgreSQL 15 on the same data: names and types of the columns, and all",
+        "rows in their order; where ORDER BY leaves the order open and the rows differ, both are asked again with all",
+        "columns behind its keys. Numbers must be equal (trailing zeros do not count); those of double precision may",
+        "differ in their last digits. The times are of one run each, the first of its text, while others worked on the",
+        "machine: they say what is slow out of all proportion, and no more than that.",
+        "",
+    ]
+    if empty:
+        text += [
+            f"No rows at this scale, in PostgreSQL either: {', '.join(map(str, empty))}.",
+            "",
+        ]
+    if late:
+        text += [
+            f"PostgreSQL had not answered after {timeout_s} s, so that the engines are compared with each other: "
+            f"{', '.join(map(str, late))}.",
+            "",
+        ]
+    for engine in engines:
+        right = sum(not line.problems[engine] for line in lines)
+        text.append(f"- {engine}: {right} of {len(lines)} right")
+    heading = ["query", "rows", "PostgreSQL", *engines, "answer"]
+    text += ["", f"On {machine()}:", "", f"| {' | '.join(heading)} |"]
+    text.append(f"|{' ---: |' * (len(heading) - 1)} --- |")
+    text += [f"| {' | '.join(line.cells())} |" for line in lines]
+    return "\n".join(text) + "\n"
+
+
+def main() -> int:
+    """Runs it; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="make tpcds", description=__doc__)
+    parser.add_argument("--scale-factor", type=float, default=0.1)
+    parser.add_argument("--engine", action="append", choices=("spark", "local"), help="default: both")
+    parser.add_argument("--query", action="append", type=int, help="default: all")
+    parser.add_argument("--port", type=int, help="use the server listening here instead of a fresh one")
+    parser.add_argument("--timeout", type=int, default=300, help="seconds that a query may take")
+    parser.add_argument("--no-page", action="store_true")
+    options = parser.parse_args()
+
+    print(f"generating TPC-DS data at scale factor {options.scale_factor}", file=sys.stderr)
+    data = generated(options.scale_factor)
+    with ExitStack() as stack:
+        oracle = stack.enter_context(start_postgres(settings=("work_mem=256MB", "shared_buffers=512MB")))
+        postgres = stack.enter_context(psycopg.connect(oracle.dsn(), autocommit=True))
+        load(postgres, data)
+        if options.port is None:
+            folder = Path(tempfile.mkdtemp(prefix="tidegate-tpcds-"))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            dsn = stack.enter_context(run_server(folder / "data", environment=AS_SHIPPED)).dsn()
+        else:
+            dsn = f"host=127.0.0.1 port={options.port} user=postgres dbname=postgres"
+        ours = {}
+        for engine in options.engine or ("local", "spark"):
+            ours[engine] = stack.enter_context(psycopg.connect(dsn, autocommit=True))
+            ours[engine].execute(f"SET engine = {engine}".encode())
+        start = time.monotonic()
+        rows = load(next(iter(ours.values())), data)
+        print(f"loaded {rows:,} rows in {time.monotonic() - start:.1f} s", file=sys.stderr)
+        for connection in (postgres, *ours.values()):
+            connection.execute("SELECT count(*) FROM reason")
+            connection.execute(f"SET statement_timeout = '{options.timeout}s'".encode())
+        lines = []
+        for number, text in queries(data):
+            if not options.query or number in options.query:
+                lines.append(run(postgres, ours, number, text))
+                print("  ".join(lines[-1].cells()), file=sys.stderr, flush=True)
+    print_table([["query", "rows", "PostgreSQL", *ours, "answer"], *(line.cells() for line in lines)])
+    if not options.no_page:
+        PAGE.write_text(page(lines, options.scale_factor, rows, options.timeout), encoding="utf-8")
+    ratios, counts = {}, {"queries": len(lines), "scale_factor": options.scale_factor}
+    for engine in ours:
+        counts[f"{engine}_right"] = sum(not line.problems[engine] for line in lines)
+        both = [line for line in lines if not line.postgres.error and not line.engines[engine].error]
+        times = [line.postgres.seconds / line.engines[engine].seconds for line in both]
+        ratios[f"{engine}_to_postgres"] = geometric_mean(times) if times else 0.0
+    print_json("tpcds", ratios, counts)
+    return 0 if all(not problem for line in lines for problem in line.problems.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
