@@ -8,7 +8,7 @@ PROCESSES ?= 2
 CLIENT_LOCKS := asyncpg dbt django dlt pgcli psycopg psycopg2 sqlalchemy sqlalchemy14 sqlmesh superset dataframes odbc
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo tpcds cluster clouds bench simulate slt isolation regress crash audit rolling random-sessions histories large memory random-changes clients clients-basic generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo tpcds job cluster clouds bench simulate slt isolation regress crash audit rolling random-sessions histories large memory random-changes clients clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22
 
 tpcds: setup-dev ## TPC-DS at scale factor 0.01: load by COPY, check the 99 queries on both engines; writes docs/tpcds.md
 	$(PY) -m bench.tpcds $(ARGS)
+
+job: setup-dev ## The Join Order Benchmark's shape: check a query of each family on both engines; writes docs/join-order.md
+	$(PY) -m bench.job $(ARGS)
 
 cluster: setup-dev ## TPC-H on a Spark cluster with an object store, and what dies in the middle
 	$(PY) -m bench.cluster $(ARGS)

@@ -18,54 +18,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
-from msgspec import Struct
 
-from bench.report import geometric_mean, machine, print_json, print_table
-from bench.tpcds.answers import Answer, ask, difference
+from bench.report import machine, print_table
+from bench.tpcds.lines import TIMED_OUT, Line, closing, run, table
 from bench.tpcds.load import ROOT, generated, load, queries
 from tests.support.postgres import start_postgres
 from tests.support.server import AS_SHIPPED, run_server
 
 PAGE = ROOT / "docs" / "tpcds.md"
-TIMED_OUT = "57014"
-
-
-class Line(Struct, frozen=True, kw_only=True):
-    """A query: PostgreSQL's answer, each engine's, and what is wrong with the latter (empty: nothing)."""
-
-    number: int
-    postgres: Answer
-    engines: dict[str, Answer]
-    problems: dict[str, str]
-
-    def cells(self) -> list[str]:
-        """For the table."""
-        rows = max(len(answer.rows) for answer in (self.postgres, *self.engines.values()))
-        wrong = "; ".join(f"{engine}: {problem}" for engine, problem in self.problems.items() if problem)
-        times = [_time(answer) for answer in (self.postgres, *self.engines.values())]
-        against = "right" if self.postgres.sqlstate != TIMED_OUT else "engines agree"
-        return [f"{self.number:02}", str(rows), *times, wrong or against]
-
-
-def _time(answer: Answer) -> str:
-    return answer.sqlstate or f"{answer.seconds * 1000:,.0f} ms"
-
-
-def run(postgres: psycopg.Connection, ours: dict[str, psycopg.Connection], number: int, text: str) -> Line:
-    """Asks everybody. Raises nothing that a server reports."""
-    theirs = ask(postgres, text)
-    answers = {engine: ask(connection, text) for engine, connection in ours.items()}
-    measure = (postgres, theirs)
-    if theirs.sqlstate == TIMED_OUT:
-        first = next(iter(ours))
-        measure = (ours[first], answers[first])
-    problems = {engine: difference(text, (ours[engine], answers[engine]), measure) for engine in ours}
-    return Line(number=number, postgres=theirs, engines=answers, problems=problems)
 
 
 def page(lines: Sequence[Line], scale_factor: float, rows: int, timeout_s: int) -> str:
     """The table as a page."""
-    engines = list(lines[0].engines)
     empty = [line.number for line in lines if not line.postgres.rows and not line.postgres.error]
     late = [line.number for line in lines if line.postgres.sqlstate == TIMED_OUT]
     text = [
@@ -91,14 +55,7 @@ def page(lines: Sequence[Line], scale_factor: float, rows: int, timeout_s: int) 
             f"{', '.join(map(str, late))}.",
             "",
         ]
-    for engine in engines:
-        right = sum(not line.problems[engine] for line in lines)
-        text.append(f"- {engine}: {right} of {len(lines)} right")
-    heading = ["query", "rows", "PostgreSQL", *engines, "answer"]
-    text += ["", f"On {machine()}:", "", f"| {' | '.join(heading)} |"]
-    text.append(f"|{' ---: |' * (len(heading) - 1)} --- |")
-    text += [f"| {' | '.join(line.cells())} |" for line in lines]
-    return "\n".join(text) + "\n"
+    return "\n".join([*text, f"On {machine()}:", "", *table(lines)]) + "\n"
 
 
 def main() -> int:
@@ -142,14 +99,7 @@ def main() -> int:
     print_table([["query", "rows", "PostgreSQL", *ours, "answer"], *(line.cells() for line in lines)])
     if not options.no_page:
         PAGE.write_text(page(lines, options.scale_factor, rows, options.timeout), encoding="utf-8")
-    ratios, counts = {}, {"queries": len(lines), "scale_factor": options.scale_factor}
-    for engine in ours:
-        counts[f"{engine}_right"] = sum(not line.problems[engine] for line in lines)
-        both = [line for line in lines if not line.postgres.error and not line.engines[engine].error]
-        times = [line.postgres.seconds / line.engines[engine].seconds for line in both]
-        ratios[f"{engine}_to_postgres"] = geometric_mean(times) if times else 0.0
-    print_json("tpcds", ratios, counts)
-    return 0 if all(not problem for line in lines for problem in line.problems.values()) else 1
+    return 0 if closing("tpcds", lines, scale_factor=options.scale_factor) else 1
 
 
 if __name__ == "__main__":
