@@ -3,12 +3,14 @@
 Generates the data, starts a server on a fresh data directory (or uses a running one: --port), loads the 24 tables
 through COPY, runs the 99 queries on each engine over a real connection, and compares every answer with that of a real
 PostgreSQL on the same data. What PostgreSQL has not answered within --timeout is compared between the engines. Prints a
-table, writes it into docs/tpcds.md (--no-page: not), ends with a line of JSON. Exits with 1 if any answer differs.
+table, writes it into its section of docs/tpcds.md (--no-page: not; there is one for each scale factor and choice of
+engines and queries), ends with a line of JSON. Exits with 1 if any answer differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 import tempfile
@@ -26,36 +28,47 @@ from tests.support.postgres import start_postgres
 from tests.support.server import AS_SHIPPED, run_server
 
 PAGE = ROOT / "docs" / "tpcds.md"
+QUERIES = 99
 
 
-def page(lines: Sequence[Line], scale_factor: float, rows: int, timeout_s: int) -> str:
-    """The table as a page."""
+HEAD = """# TPC-DS
+
+Made by `make tpcds`, each section by a run: the 24 tables with primary keys, loaded by COPY. Data and the 99 texts,
+with their default parameters, are those of DuckDB's extension tpcds (1.5.5). Each answer is compared with that of
+PostgreSQL 15 on the same data: names and types of the columns, and all rows in their order; where ORDER BY leaves the
+order open and the rows differ, both are asked again with all columns behind its keys. Numbers must be equal (trailing
+zeros do not count); those of double precision may differ in their last digits. The times are of one run each, the first
+of its text, with up to ten times as much work on the machine as it has cores: they say that nothing is endless, and no
+more than that.
+"""
+
+
+def section(lines: Sequence[Line], scale_factor: float, rows: int, timeout_s: int) -> str:
+    """A run's part of the page, from its heading on."""
+    engines = " and ".join(lines[0].engines)
+    which = "all queries" if len(lines) == QUERIES else f"{len(lines)} queries"
+    text = [f"## Scale factor {scale_factor}: {engines}, {which}", "", f"{rows:,} rows, on {machine()}.", ""]
     empty = [line.number for line in lines if not line.postgres.rows and not line.postgres.error]
-    late = [line.number for line in lines if line.postgres.sqlstate == TIMED_OUT]
-    text = [
-        "# TPC-DS",
-        "",
-        f"Made by `make tpcds`: scale factor {scale_factor}, {rows:,} rows in 24 tables with primary keys, loaded",
-        "by COPY. Data and the 99 texts, with their default parameters, are those of DuckDB's extension tpcds (1.5.5).",
-        "Each answer is compared with that of PostgreSQL 15 on the same data: names and types of the columns, and all",
-        "rows in their order; where ORDER BY leaves the order open and the rows differ, both are asked again with all",
-        "columns behind its keys. Numbers must be equal (trailing zeros do not count); those of double precision may",
-        "differ in their last digits. The times are of one run each, the first of its text, while others worked on the",
-        "machine: they say what is slow out of all proportion, and no more than that.",
-        "",
-    ]
     if empty:
-        text += [
-            f"No rows at this scale, in PostgreSQL either: {', '.join(map(str, empty))}.",
-            "",
-        ]
+        text += [f"No rows at this scale, in PostgreSQL either: {', '.join(map(str, empty))}.", ""]
+    late = [line.number for line in lines if line.postgres.sqlstate == TIMED_OUT]
     if late:
-        text += [
-            f"PostgreSQL had not answered after {timeout_s} s, so that the engines are compared with each other: "
-            f"{', '.join(map(str, late))}.",
-            "",
-        ]
-    return "\n".join([*text, f"On {machine()}:", "", *table(lines)]) + "\n"
+        text.append(
+            f"PostgreSQL had not answered after {timeout_s} s, so that the first engine's answer is the measure of"
+        )
+        text += [f"the others: {', '.join(map(str, late))}.", ""]
+    return "\n".join([*text, *table(lines)]) + "\n"
+
+
+def with_section(page: str, made: str) -> str:
+    """`page` with the section `made` in place of the one that has its heading, or behind the others."""
+    sections = re.split(r"(?m)^(?=## )", page)[1:]
+    heading = made.partition("\n")[0]
+    if heading in (each.partition("\n")[0] for each in sections):
+        sections = [made if each.partition("\n")[0] == heading else each for each in sections]
+    else:
+        sections.append(made)
+    return "\n".join(each.rstrip("\n") + "\n" for each in (HEAD, *sections))
 
 
 def main() -> int:
@@ -98,7 +111,9 @@ def main() -> int:
                 print("  ".join(lines[-1].cells()), file=sys.stderr, flush=True)
     print_table([["query", "rows", "PostgreSQL", *ours, "answer"], *(line.cells() for line in lines)])
     if not options.no_page:
-        PAGE.write_text(page(lines, options.scale_factor, rows, options.timeout), encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+        made = section(lines, options.scale_factor, rows, options.timeout)
+        PAGE.write_text(with_section(page, made), encoding="utf-8")
     return 0 if closing("tpcds", lines, scale_factor=options.scale_factor) else 1
 
 
