@@ -21,6 +21,7 @@ from adapter.definitions.extensions import changes as extensions
 from adapter.definitions.foreign import importing, servers
 from adapter.definitions.foreign import tables as foreign_tables
 from adapter.definitions.indexes import creation, marks, rebuilding
+from adapter.definitions.large_objects import grants as large_object_grants
 from adapter.definitions.materialized import refreshing
 from adapter.definitions.policies import changes as policies
 from adapter.definitions.privileges import grants
@@ -97,7 +98,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.DropDatabase: databases.drop_database,
     st.AlterSetting: stored_settings.alter_setting,
     st.AlterSystem: stored_settings.alter_system,
-    st.Grant: grants.grant,
+    st.Grant: large_object_grants.grant,
     st.AlterDefaultPrivileges: grants.alter_default_privileges,
     ft.CreateServer: servers.create_server,
     ft.AlterServer: servers.alter_server,

@@ -13,6 +13,7 @@ from adapter.definitions.constraints.checks import find_constraint, refuse_dupli
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.extensions.changes import require as require_extension
 from adapter.definitions.foreign.servers import rename_server, require_server
+from adapter.definitions.large_objects import changes as large_objects
 from adapter.definitions.policies.changes import policy_table, rename_policy, require_policy
 from adapter.definitions.policies.upkeep import with_schema_renamed
 from adapter.definitions.roles.attributes import commented_role, rename_role
@@ -154,6 +155,9 @@ def _rename_schema(running: Running, catalog: CatalogSnapshot, schema: Schema, n
 async def alter_owner(running: Running, statement: st.AlterOwner) -> None:
     """ALTER SCHEMA / DATABASE ... OWNER TO."""
     catalog = own_catalog(running)
+    if statement.kind == "large object":
+        await large_objects.alter_owner(running, statement)
+        return
     if statement.kind == "database":
         give_database(running, statement.name, statement.owner)
         return
@@ -175,6 +179,9 @@ async def alter_owner(running: Running, statement: st.AlterOwner) -> None:
 
 async def comment(running: Running, statement: st.Comment) -> None:
     """COMMENT ON."""
+    if statement.kind == "large object":
+        await large_objects.comment(running, statement)
+        return
     catalog = own_catalog(running)
     oid, subid = _commented(running, catalog, statement)
     existing = [r for r in catalog.all() if isinstance(r, Comment) and r.object_oid == oid and r.subid == subid]

@@ -13,6 +13,7 @@ from adapter.definitions.common.owners import give, is_pinned
 from adapter.definitions.dependents import MAX_LISTED, named, notify, remove
 from adapter.definitions.drop import drop_all
 from adapter.definitions.foreign.servers import described_mapping, without_mappings
+from adapter.definitions.large_objects import changes as large_objects
 from adapter.definitions.policies.changes import without_roles
 from adapter.definitions.privileges.dropped_roles import privileges_naming, revoke_all
 from adapter.definitions.roles.attributes import is_powerful, may_create_roles
@@ -41,12 +42,12 @@ async def drop_role(running: Running, statement: st.DropRole) -> None:
                 raise missing_role(name)
             notify(running, f'role "{name}" does not exist, skipping')
             continue
-        _check_may_drop(running, role)
+        await _check_may_drop(running, role)
         remove(running, catalog, [role])
         change(running, removed=list(_goes_with(own_catalog(running), role)))
 
 
-def _check_may_drop(running: Running, role: Role) -> None:
+async def _check_may_drop(running: Running, role: Role) -> None:
     identity = running.session.values.identity
     if role.oid in (identity.current, identity.outer):
         raise ObjectInUse("current user cannot be dropped")
@@ -56,7 +57,7 @@ def _check_may_drop(running: Running, role: Role) -> None:
         raise InsufficientPrivilege("must be superuser to drop superusers")
     if role.oid in predefined() or role.oid == BOOTSTRAP_SUPERUSER_OID:
         raise DependentObjectsStillExist(f"cannot drop role {role.name} because it is required by the database system")
-    lines = _dependents(running, role)
+    lines = [*_dependents(running, role), *await large_objects.named(running, role.oid)]
     if lines:
         hidden = len(lines) - MAX_LISTED
         shown = lines[:MAX_LISTED] + ([f"and {hidden} other objects (see server log for list)"] if hidden > 0 else [])
@@ -147,6 +148,7 @@ async def reassign_owned(running: Running, statement: st.ReassignOwned) -> None:
         current = own_catalog(running).get(record.oid)
         assert is_owned(current)
         give(running, current, new_owner.oid)
+    await large_objects.reassign(running, [role.oid for role in roles], new_owner.oid)
 
 
 async def drop_owned(running: Running, statement: st.DropOwned) -> None:
@@ -163,7 +165,8 @@ async def drop_owned(running: Running, statement: st.DropOwned) -> None:
     owned = (each for each in _owned_by(catalog, roles) if not isinstance(each, Database) and not is_pinned(each))
     targets: dict[int, Record] = {record.oid: record for record in owned}
     drop_all(running, catalog, targets, cascade=statement.cascade)
-    revoke_all(running, [role.oid for role in roles])
+    revoke_all(running, oids)
+    await large_objects.drop(running, oids)
 
 
 def _permitted(running: Running, names: Sequence[str], what: str) -> list[Role]:

@@ -35,7 +35,7 @@ from storage.catalog.model import (
     Sequence,
 )
 from storage.catalog.outside import Extension, ForeignServer
-from storage.catalog.record import ExtendedStatistics, Record
+from storage.catalog.record import LARGE_OBJECT_SCHEMA, ExtendedStatistics, Record
 from storage.catalog.routines import Function
 from storage.catalog.temporary import TEMPORARY_SCHEMA
 
@@ -216,7 +216,7 @@ def check_create(running: Running, catalog: CatalogSnapshot, schema: Schema, pos
 def require_schema(catalog: CatalogSnapshot, name: str) -> Schema:
     """The schema called `name`. 3F000."""
     schema = catalog.schema(name)
-    if schema is None:
+    if schema is None or name == LARGE_OBJECT_SCHEMA:
         raise missing_schema(name)
     return schema
 

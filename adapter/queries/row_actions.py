@@ -208,12 +208,15 @@ def _inner(rel: ir.Project, first_id: int) -> tuple[ir.Project, list[ir.Scalar]]
         fields.append(field)
         return ir.ColumnRef(id=field.id, type=field.type)
 
+    def argument(arg: ir.Scalar) -> ir.Scalar:
+        if has_acting_calls(arg):
+            # What the call inside gives is known once that has been carried out.
+            return transform(arg, rewritten)
+        return arg if isinstance(arg, ir.Literal) else column(arg, "argument")
+
     def rewritten(node: Any) -> Any:
         if isinstance(node, ir.Call) and acts(node.signature):
-            if has_acting_calls(node.args):
-                raise _unsupported()
-            args = tuple(arg if isinstance(arg, ir.Literal) else column(arg, "argument") for arg in node.args)
-            return replace(node, args=args)
+            return replace(node, args=tuple([argument(arg) for arg in node.args]))
         if isinstance(node, (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery)):
             if not has_acting_calls(node):
                 return column(node, "subquery")

@@ -30,6 +30,8 @@ from adapter.publishing.service import catalog_rows
 from adapter.queries.extents.activity_rows import activity_rows
 from adapter.queries.extents.extents import Extents, extents_of
 from adapter.queries.extents.gathered import SHOWN, gathered_by_now, gathered_rows
+from adapter.queries.large_objects.metadata import metadata_rows
+from adapter.queries.large_objects.tables import METADATA
 from adapter.queries.lock_facts import blocked_elsewhere, lock_rows, wait_event
 from adapter.queries.sequences import with_last_values
 from adapter.settings.server_settings import file_rows
@@ -479,6 +481,8 @@ async def _own_relations(
     if any(scan.name == "pg_sequences" and scan.schema != OWN_SCHEMA for scan in scans):
         known = running.engines.catalogs.objects(catalog, running.session.database)
         rows["pg_sequences"] = await with_last_values(running, pg_sequences(known).rows)
+    if any(scan.name == METADATA and scan.schema != OWN_SCHEMA for scan in scans):
+        rows[METADATA] = await metadata_rows(running, catalog)
     for name in ACTIVITY & {scan.name for scan in scans if scan.schema != OWN_SCHEMA}:
         database = running.session.database_oid
         known = running.engines.catalogs.objects(catalog, running.session.database)
@@ -558,9 +562,9 @@ async def _watched(
 
 def reads_own_relations(query: BoundQuery) -> bool:
     """Whether the query reads relations of the server's own, or others whose rows have to be at hand."""
+    asked = ACTIVITY | SHOWN | {"pg_sequences", METADATA}
     return any(
-        isinstance(node, ir.SystemScan)
-        and (node.schema == OWN_SCHEMA or node.name in ACTIVITY | SHOWN | {"pg_sequences"})
+        isinstance(node, ir.SystemScan) and (node.schema == OWN_SCHEMA or node.name in asked)
         for node in walk(query.rel)
     )
 

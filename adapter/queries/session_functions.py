@@ -20,6 +20,7 @@ from adapter.plans.plan_cache import has_acting_calls
 from adapter.procedures.bodies import call_function
 from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.cursor_rows import CURRENT_ROW, current_row
+from adapter.queries.large_objects.calls import LARGE_OBJECTS
 from adapter.queries.sequences import currval, given_last, lastval, nextval, position, setval
 from adapter.transactions.past.moments import csn_at, time_of
 from adapter.transactions.snapshots import exported
@@ -414,6 +415,7 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "pg_xact_commit_timestamp": lambda running, xid: running.services.committed_at(int(xid)),
     "pg_export_snapshot": _export_snapshot,
     **ADVISORY_LOCKS,
+    **LARGE_OBJECTS,
     "pg_reload_conf": _reload_configuration,
     "timeofday": _timeofday,
     "current_csn": _current_csn,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from immutables import Map
 from msgspec import Struct, field
 
 from adapter.settings.values import SettingValues
@@ -18,6 +19,7 @@ from storage.catalog.model import CatalogSnapshot, CatalogUpdate
 from storage.catalog.store import net_updates
 from storage.catalog.temporary import TemporaryObjects
 from storage.persistent_list import PersistentList
+from storage.shards.parts import Part
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
@@ -45,6 +47,38 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Decided transactions that are seen besides, with READ UNCOMMITTED."""
 
 
+class Descriptor(Struct, eq=False, kw_only=True):
+    """A large object that is open. Where it stands is not taken back with a savepoint."""
+
+    oid: int
+    reads: bool
+    writes: bool
+    position: int = 0
+    as_of: Csn | None = None
+    """What is only read stays as it was at this CSN; None: what is written shows the newest."""
+    own: tuple[Part, ...] = ()
+    """Then also what the transaction itself had written of pages."""
+    ahead_from: int = 0
+    ahead: bytes = b""
+    """What has been read ahead, and from where."""
+
+
+class Touched(Struct, frozen=True, kw_only=True):
+    """A large object that the transaction has written to, at its end: its last page (-1: it has none), with the id of
+    the row that holds it."""
+
+    page: int = -1
+    row_id: int = 0
+    data: bytes = b""
+
+
+class LargeObjects(Struct, frozen=True, kw_only=True):
+    """What a transaction has open of large objects, by descriptor, and which it has written to."""
+
+    descriptors: Map[int, Descriptor] = Map()
+    touched: Map[int, Touched] = Map()
+
+
 class Pending(Struct, frozen=True, kw_only=True):
     """What the commit will carry out besides writing rows: all that a savepoint brings back of the transaction."""
 
@@ -63,6 +97,8 @@ class Pending(Struct, frozen=True, kw_only=True):
     """Keys that a deferred constraint has yet to check."""
     timings: Mapping[int, bool] = field(default_factory=dict)
     """What SET CONSTRAINTS has said: by oid of the constraint whether it is deferred, 0 for all others."""
+
+    large_objects: LargeObjects = LargeObjects()
 
     def net_updates(self, before: CatalogSnapshot) -> tuple[CatalogUpdate, ...]:
         """What the `updates` of the catalog `before` come to: at most one retraction and one addition for each

@@ -44,6 +44,9 @@ from planner.types.system_relations import SystemRelation
 from planner.types.table_indexes import index_called
 from planner.types.types import BOOL, INT8, OID, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, Index, Relation, Sequence
+from storage.catalog.record import LARGE_OBJECT_SCHEMA
+
+PG_LARGEOBJECT = 2613
 
 MAX_VIEW_DEPTH = 600
 """Views inside views: deeper nesting is refused before Python's stack is."""
@@ -82,7 +85,7 @@ def find_relation(
         if system is not None:
             return system
         record = catalog.schema(schema)
-        if record is None:
+        if record is None or schema == LARGE_OBJECT_SCHEMA:
             continue
         found = catalog.get(catalog.relation_names.get((record.oid, name.name), 0))
         if found is None:
@@ -144,6 +147,8 @@ def bind_range_var(level: Level, tree: Tree, *, sampled: bool = False) -> tuple[
     if sampled and found.oid in statement.context.expanded:
         raise FeatureNotSupported("TABLESAMPLE of materialized views that are kept exact is not supported")
     if isinstance(found, SystemRelation):
+        found = _pages_of_large_objects(statement.context, found)
+    if isinstance(found, SystemRelation):
         return _system_scan(level, found, tree, alias)
     if isinstance(found, Sequence):
         return _sequence(level, found, tree, alias)
@@ -160,6 +165,15 @@ def bind_range_var(level: Level, tree: Tree, *, sampled: bool = False) -> tuple[
     scan, item = scan_table(level, found, alias, tree.location, row_id=row_id)
     offer(level, statement.required.use(found.oid, "r"), item)
     return scan if statement.context.policies is None else readable(statement, scan, found), item
+
+
+def _pages_of_large_objects(context: BindContext, found: SystemRelation) -> Relation | SystemRelation:
+    """Of pg_largeobject the table that has its rows, which has the same columns; every other relation as it is."""
+    if found.oid != PG_LARGEOBJECT:
+        return found
+    schema = context.catalog.schema(LARGE_OBJECT_SCHEMA)
+    table = None if schema is None else context.catalog.relation(schema.oid, found.name)
+    return found if table is None else table
 
 
 def _no_samples(statement: Statement, tree: Tree) -> FeatureNotSupported:

@@ -62,6 +62,8 @@ ACTS = frozenset({
     "txid_status", "pg_xact_status", "pg_xact_commit_timestamp", "pg_notification_queue_usage", "current_csn",
     "csn_at", "csn_time", "reset_statement_statistics", "pg_sequence_last_value", "pg_stat_clear_snapshot",
     "pg_stat_force_next_flush", "pg_stat_reset", "pg_stat_reset_single_table_counters",
+    "lo_creat", "lo_create", "lo_from_bytea", "lo_unlink", "lo_open", "lo_close", "loread", "lowrite", "lo_lseek",
+    "lo_lseek64", "lo_tell", "lo_tell64", "lo_truncate", "lo_truncate64", "lo_get", "lo_put", "lo_import", "lo_export",
 })  # fmt: skip
 """Functions that act on the session or ask for what changes with every call."""
 

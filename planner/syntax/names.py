@@ -52,6 +52,11 @@ def strings(items: Iterable[Tree]) -> tuple[str, ...]:
     return tuple(item.string.sval for item in items)
 
 
+def oid_text(node: Tree) -> str:
+    """A number that stands in the place of a name: a large object's."""
+    return node.float.fval if node.WhichOneof("node") == "float" else str(node.integer.ival)
+
+
 CURRENT_USER, SESSION_USER = "\0current_user", "\0session_user"
 """What stands for the roles that a session acts as, which no name can be."""
 

@@ -9,7 +9,7 @@ from planner.common_errors import redundant_options
 from planner.errors import FeatureNotSupported, InvalidGrantOperation, InvalidParameterValue, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
-from planner.syntax.names import name_from_list, qualified_name, role_name, strings
+from planner.syntax.names import name_from_list, oid_text, qualified_name, role_name, strings
 from planner.syntax.options import option_flag, option_or_true, option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.utility.routines import routine_name
@@ -127,10 +127,8 @@ def _grant(parsed: Parsed, tree: Tree) -> st.Grant:
                 routines.append(routine_name(node.object_with_args, kind, parsed))
             case "list":
                 objects.append(name_from_list(node.list.items))
-            case "integer":
-                objects.append(st.QualifiedName(name=str(node.integer.ival)))
             case _:
-                objects.append(st.QualifiedName(name=node.float.fval))
+                objects.append(st.QualifiedName(name=oid_text(node)))
     privileges = [
         st.Privilege(
             name=node.access_priv.priv_name or None,

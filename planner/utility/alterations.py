@@ -9,7 +9,7 @@ from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import foreign as ft
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
-from planner.syntax.names import name_from_list, qualified_name, role_name, strings
+from planner.syntax.names import name_from_list, oid_text, qualified_name, role_name, strings
 from planner.syntax.object_kinds import ALTERED_KINDS, OBJECT_KINDS, RELATION_KINDS, words_of
 from planner.syntax.options import option_or_true
 from planner.syntax.parse import Parsed, Tree
@@ -265,6 +265,8 @@ def _alter_owner(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         return st.ChangeTypeOwner(name=name, owner=role_name(tree.newowner), kind=kind)
     if kind == "statistics object":
         return st.AlterStatistics(name=name_from_list(tree.object.list.items), owner=role_name(tree.newowner))
+    if kind == "large object":
+        return st.AlterOwner(kind=kind, name=oid_text(tree.object), owner=role_name(tree.newowner))
     if kind not in ("schema", "database", "server"):
         raise FeatureNotSupported(f"ALTER {words_of(kind or 'object')} OWNER is not supported")
     return st.AlterOwner(kind=kind, name=tree.object.string.sval, owner=role_name(tree.newowner))

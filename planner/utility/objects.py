@@ -11,7 +11,7 @@ from planner.definitions.deparse import expression_text
 from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
-from planner.syntax.names import name_from_list, qualified_name, role_name, strings
+from planner.syntax.names import name_from_list, oid_text, qualified_name, role_name, strings
 from planner.syntax.object_kinds import OBJECT_KINDS
 from planner.syntax.options import option_or_true
 from planner.syntax.parse import Parsed, Tree
@@ -188,6 +188,8 @@ def _comment(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         return st.Comment(kind=kind, name=relation.name, relation=relation, text=text)
     if which == "string":
         return st.Comment(kind=kind, name=node.string.sval, relation=None, text=text)
+    if kind == "large object":
+        return st.Comment(kind=kind, name=oid_text(node), relation=None, text=text)
     if which == "type_name":
         relation = name_from_list(node.type_name.names)
     elif which == "object_with_args":

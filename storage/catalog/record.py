@@ -71,3 +71,10 @@ def without_oid(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tu
     """`oids` without `oid` in the list of `key`, which has it."""
     rest = tuple(other for other in oids[key] if other != oid)
     return oids.set(key, rest) if rest else oids.delete(key)
+
+
+LARGE_OBJECT_SCHEMA = "pg_large_objects_in_a_schema_whose_name_is_longer_than_identifiers_are"
+"""The schema, in each database that has had large objects, of the tables that hold them. No statement can name it."""
+
+LARGE_OBJECT_COMMENTS = 1 << 40
+"""Added to a large object's oid for `Comment.object_oid`: other objects may have the same oid, but none so large."""

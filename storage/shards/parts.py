@@ -64,6 +64,8 @@ _DICTIONARY_SAMPLE_ROWS = 4096
 _ROW_GROUP_ROWS = 1 << 17
 _KEYED_ROW_GROUP_ROWS = 1 << 16
 """Rows of a row group where rows are read by key: such a reading decodes one row group."""
+_KEYED_ROW_GROUP_BYTES = 16 << 20
+"""And its bytes in memory, where rows are long."""
 
 RUNS_FORMAT = 2
 """The format (`storage.durable.state`) of what names key runs. A server that does not know it would take their files
@@ -272,13 +274,20 @@ def encode_parquet(table: pa.Table, *, keyed: bool = False) -> bytes:
         pa.Table.from_arrays(table.columns, schema=with_field_ids(table.schema)),
         sink,
         compression="zstd",
-        row_group_size=_KEYED_ROW_GROUP_ROWS if keyed else _ROW_GROUP_ROWS,
+        row_group_size=_keyed_rows(table) if keyed else _ROW_GROUP_ROWS,
         store_schema=True,
         use_dictionary=repetitive_columns(table),
         # For engines that verify pages by themselves.
         write_page_checksum=True,
     )
     return bytes(sink.getvalue().to_pybytes())
+
+
+def _keyed_rows(table: pa.Table) -> int:
+    """How many rows of `table` go into a row group where rows are read by key."""
+    rows = int(table.num_rows)
+    fit = _KEYED_ROW_GROUP_BYTES * rows // max(arrow_bytes(table), 1)
+    return min(max(fit, 1), _KEYED_ROW_GROUP_ROWS)
 
 
 def repetitive_columns(table: pa.Table) -> list[str]:

@@ -34,7 +34,7 @@ from storage.catalog.model import (
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
-from storage.catalog.record import ExtendedStatistics
+from storage.catalog.record import LARGE_OBJECT_COMMENTS, ExtendedStatistics
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, EnumLabel, UserRange
 from storage.ids import ShardId
@@ -129,6 +129,8 @@ class Copies:
                     if record.materialized is None
                     else replace(record.materialized, journal=self._new_shard()),
                 )
+            case Comment() if record.object_oid > LARGE_OBJECT_COMMENTS:
+                return replace(record, oid=oid, database=self._database)
             case Comment() | Acl():
                 return replace(record, oid=oid, object_oid=self._oid(record.object_oid), database=self._database)
             case Policy():

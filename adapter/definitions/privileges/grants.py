@@ -35,10 +35,8 @@ _NOT_GRANTED, _NOT_REVOKED = "01007", "01006"
 async def grant(running: Running, statement: st.Grant) -> None:
     """GRANT and REVOKE of privileges on objects. Raises 42501, 0LP01, 2BP01, 42704, and what finding the objects
     raises; warns (01006, 01007) of what the role may not grant."""
-    if statement.grantor is not None and named_role(running, statement.grantor).oid != owner_oid(running):
-        raise FeatureNotSupported("grantor must be current user")
-    grantees = _grantees(running, statement)
-    letters, of_columns = _letters(statement)
+    grantees, letters = begin(running, statement)
+    of_columns = [privilege for privilege in statement.privileges if privilege.columns]
     found = [*targets(running, statement)]
     # NOTE: PostgreSQL locks the row of the catalog. Here other definitions of the object are what has to be kept away.
     mode = Mode.SHARE_UPDATE_EXCLUSIVE
@@ -46,7 +44,16 @@ async def grant(running: Running, statement: st.Grant) -> None:
     objects = [each.oid for each in found if each.kind not in ("d", "p")]
     await allow_privileges_on(running, objects, running.session.database_oid)
     for target in found:
-        _Grant(running, statement, target, grantees).apply(letters, of_columns)
+        GrantOn(running, statement, target, grantees).apply(letters, of_columns)
+
+
+def begin(running: Running, statement: st.Grant) -> tuple[tuple[int, ...], str | None]:
+    """To or from whom a statement grants or revokes, and which privileges on the objects themselves, None for ALL.
+    0A000, 42704, 42601, 0LP01."""
+    if statement.grantor is not None and named_role(running, statement.grantor).oid != owner_oid(running):
+        raise FeatureNotSupported("grantor must be current user")
+    grantees = _grantees(running, statement)
+    return grantees, _letters(statement)
 
 
 def _grantees(running: Running, statement: st.Grant) -> tuple[int, ...]:
@@ -60,11 +67,10 @@ def _letter(name: str) -> str:
     return letter
 
 
-def _letters(statement: st.Grant) -> tuple[str | None, list[st.Privilege]]:
-    """The privileges on the objects themselves, None for ALL, and those on columns. 42601, 0LP01."""
+def _letters(statement: st.Grant) -> str | None:
+    """The privileges on the objects themselves, None for ALL. 42601, 0LP01."""
     if not statement.privileges:
-        return None, []
-    of_columns: list[st.Privilege] = []
+        return None
     found: list[str] = []
     allowed = set(OF_KIND[KINDS[statement.kind]])
     if statement.kind == "table":
@@ -73,7 +79,6 @@ def _letters(statement: st.Grant) -> tuple[str | None, list[st.Privilege]]:
         if privilege.columns:
             if statement.kind != "table":
                 raise InvalidGrantOperation("column privileges are only valid for relations")
-            of_columns.append(privilege)
             continue
         letter = _letter(privilege.name or "")
         if letter not in allowed:
@@ -81,7 +86,7 @@ def _letters(statement: st.Grant) -> tuple[str | None, list[st.Privilege]]:
                 f"invalid privilege type {LETTERS[letter]} for {SHOWN.get(statement.kind, statement.kind)}"
             )
         found.append(letter)
-    return in_order(found), of_columns
+    return in_order(found)
 
 
 def _attnums(relation: Relation) -> list[int]:
@@ -90,7 +95,7 @@ def _attnums(relation: Relation) -> list[int]:
     return [*system, *(column.attnum for column in relation.live_columns())]
 
 
-class _Grant:
+class GrantOn:
     """One statement on one object."""
 
     def __init__(self, running: Running, statement: st.Grant, target: Target, grantees: tuple[int, ...]) -> None:

@@ -39,7 +39,7 @@ from storage.catalog.model import (
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
-from storage.catalog.record import ExtendedStatistics
+from storage.catalog.record import LARGE_OBJECT_COMMENTS, LARGE_OBJECT_SCHEMA, ExtendedStatistics
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 
@@ -58,6 +58,7 @@ PG_STATISTIC_EXT = 3381
 PG_FOREIGN_SERVER = 1417
 PG_USER_MAPPING = 1418
 PG_FOREIGN_DATA_WRAPPER = 2328
+PG_LARGEOBJECT = 2613
 
 PLPGSQL_OID = 13561
 """The oid of the extension that every database has."""
@@ -144,6 +145,15 @@ def static_descriptions() -> Mapping[tuple[int, int, int], str]:
     }
 
 
+def _oids_of_large_objects(snapshot: CatalogSnapshot) -> frozenset[int]:
+    """The schema and the tables that hold large objects, which no catalog shows."""
+    schema = snapshot.schema(LARGE_OBJECT_SCHEMA)
+    if schema is None:
+        return frozenset()
+    tables = [record.oid for record in snapshot.all() if isinstance(record, Relation) and record.schema == schema.oid]
+    return frozenset([schema.oid, *tables])
+
+
 class CatalogObjects:
     """The objects of `snapshot` and the built-in ones, by oid and by name."""
 
@@ -152,8 +162,10 @@ class CatalogObjects:
         self.database = database
         """The name of the database that is connected to: every table_catalog of information_schema."""
         by_kind: dict[type, list[Any]] = defaultdict(list)
+        hidden = _oids_of_large_objects(snapshot)
         for record in snapshot.all():
-            by_kind[type(record)].append(record)
+            if not hidden or (record.oid not in hidden and getattr(record, "relation", 0) not in hidden):
+                by_kind[type(record)].append(record)
         for records in by_kind.values():
             records.sort(key=lambda record: record.oid)
         self._by_kind = by_kind
@@ -296,6 +308,9 @@ class CatalogObjects:
         }
         found[PG_EXTENSION, PLPGSQL_OID, 0] = PLPGSQL.comment
         for comment in self.comments:
+            if comment.object_oid > LARGE_OBJECT_COMMENTS:
+                found[PG_LARGEOBJECT, comment.object_oid - LARGE_OBJECT_COMMENTS, 0] = comment.text
+                continue
             class_oid, oid = self.class_of(comment.object_oid), comment.object_oid
             if class_oid == PG_TYPE and comment.subid:
                 class_oid = PG_CLASS

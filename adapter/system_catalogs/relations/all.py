@@ -182,6 +182,7 @@ SESSION_RELATIONS = frozenset(
         "pg_cursors",
         "pg_file_settings",
         "pg_hba_file_rules",
+        "pg_largeobject_metadata",
         "pg_ident_file_mappings",
         "pg_locks",
         "pg_prepared_statements",

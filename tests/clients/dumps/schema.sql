@@ -123,3 +123,6 @@ COMMENT ON TABLE parent IS 'It''s a parent'; COMMENT ON COLUMN parent.code IS 't
 COMMENT ON COLUMN kinds."q c" IS 'odd';
 CREATE TABLE like_it (LIKE parent INCLUDING ALL);
 ALTER TABLE like_it DROP COLUMN arr;
+SELECT lo_from_bytea(860001, 'of the owner'), lo_from_bytea(860002, ''), lo_from_bytea(860003, convert_to(repeat('0123456789', 50000), 'UTF8'));
+SELECT lo_put(860002, 9000, 'far');
+ALTER LARGE OBJECT 860001 OWNER TO dump_owner; COMMENT ON LARGE OBJECT 860001 IS 'a large one'; GRANT SELECT ON LARGE OBJECT 860001 TO dump_reader; GRANT ALL ON LARGE OBJECT 860003 TO PUBLIC;
