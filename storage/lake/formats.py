@@ -82,18 +82,22 @@ class FileFormat(Struct, frozen=True, kw_only=True):
                 return schema_of(path, file)
             stream = unpacked(path, file)
             if self.name == "csv":
-                return self._csv_schema(stream)
+                return self._csv_schema(path, stream)
             return inferred_schema(path, stream, BLOCK_BYTES)
 
-    def _csv_schema(self, stream: Any) -> pa.Schema | None:
+    def _csv_schema(self, path: str, stream: Any) -> pa.Schema | None:
         import pyarrow.csv as pc
 
         try:
-            return pc.open_csv(stream, self._csv_read(), self._csv_parse(), self._csv_convert(None)).schema
+            schema = pc.open_csv(stream, self._csv_read(), self._csv_parse(), self._csv_convert(None)).schema
         except pa.ArrowInvalid as error:
             if "Empty CSV file" in str(error):
                 return None
             raise
+        for field in schema:
+            if pa.types.is_binary(field.type):  # What Arrow takes texts for that it cannot decode.
+                raise FileTrouble("malformed", f'could not read file "{path}": column "{field.name}" is not in UTF-8')
+        return schema
 
     def dataset_format(self, schema: pa.Schema) -> Any:
         """What reads files as `schema`."""

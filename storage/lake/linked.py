@@ -18,7 +18,7 @@ import msgspec
 from storage.bounded_map import BoundedMap
 from storage.errors import CorruptData
 from storage.lake.places import LakeFile, Places, is_url
-from storage.lake.troubles import FileTrouble, trouble_of
+from storage.lake.troubles import FileTrouble, trouble_of, trouble_of_store
 from storage.shards.links import LinkTarget, is_link, linked_by
 from storage.stores.blob import Blob, BlobEntry, ByteRange
 from storage.stores.blob_files import BlobFiles
@@ -165,9 +165,7 @@ class PlaceFiles:
             except FileNotFoundError as error:
                 raise _vanished(target) from error
             except Exception as error:
-                what = str(error).partition("\n\n")[0]
-                message = f'could not read "{target.path}" from its object store: {what}'
-                raise FileTrouble("unreachable", message) from error
+                raise trouble_of_store(target.path, error, "could not read object") from error
         try:
             with open(target.path, "rb") as file:
                 file.seek(start)
@@ -192,8 +190,7 @@ class PlaceFiles:
             try:
                 store.delete(key)
             except Exception as error:
-                what = str(error).partition("\n\n")[0]
-                raise FileTrouble("unreachable", f'could not remove "{target.path}": {what}') from error
+                raise trouble_of_store(target.path, error, "could not remove object") from error
             return
         try:
             os.unlink(target.path)

@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from storage.lake.formats import real_path
 from storage.lake.places import LakeFile, Places, is_url
-from storage.lake.troubles import FileTrouble, trouble_of
+from storage.lake.troubles import FileTrouble, trouble_of, trouble_of_store
 
 
 class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
@@ -187,11 +187,8 @@ class _Object:
             raise changed(path) from error
         except (FileNotFoundError, exceptions.NotFoundError) as error:
             raise FileTrouble("missing", f'file "{path}" has vanished while it was read') from error
-        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-            raise FileTrouble("forbidden", f'the object store refuses access to "{path}"') from error
         except Exception as error:
-            what = str(error).partition("\n\n")[0]
-            raise FileTrouble("unreachable", f'could not read "{path}" from its object store: {what}') from error
+            raise trouble_of_store(path, error, "could not read object") from error
 
     def close(self) -> None:
         self.closed = True

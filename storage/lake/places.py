@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from storage.lake.troubles import FileTrouble, trouble_of
+from storage.lake.troubles import FileTrouble, trouble_of, trouble_of_store
 from storage.stores.object_options import OBJECT_SCHEMES, store_options
 
 MAX_FILES = 200_000
@@ -55,6 +55,8 @@ class Places:
         self._stores: dict[str, Any] = {}
         self._root: str | None = None
         """The one place below which these are, where that is in an object store."""
+        self._anonymous = False
+        """Whether nobody has said who asks a store that is not the operator's."""
 
     def within(self, root: str, options: Mapping[str, str], secrets: Collection[str]) -> Places:
         """Those below `root` alone, a folder or the URL of a prefix, with `options` of their own. Where these say which
@@ -68,6 +70,8 @@ class Places:
             return Places((Path(self._allow(root.removeprefix("file://"))),), own)
         found = Places((), own)
         found._root = root.rstrip("/")
+        asks = not options.keys().isdisjoint(secrets) or options.get("skip_signature", "").lower() in ("true", "1")
+        found._anonymous = "endpoint" in options and not asks
         return found
 
     def files(self, patterns: Sequence[str], suffixes: Sequence[str]) -> tuple[LakeFile, ...]:
@@ -147,12 +151,23 @@ class Places:
     def check(self, pattern: str) -> None:
         """Raises FileTrouble (forbidden, relative, unreachable) for files that are not in these places."""
         if is_url(pattern):
-            self.store(pattern)
+            self._store(pattern)
         else:
             self._allow(_fixed_folder(pattern.removeprefix("file://")))
 
     def store(self, url: str) -> tuple[Any, str]:
-        """The object store of `url`, and the key in it. Raises FileTrouble (unreachable) for one that cannot be."""
+        """The object store of `url`, and the key in it. Raises FileTrouble (unreachable) for one that cannot be, and
+        (forbidden) where nobody says who asks: the variables of the server's process are for the operator's store."""
+        found = self._store(url)
+        if self._anonymous:
+            raise FileTrouble(
+                "forbidden",
+                f'there are no credentials for the object store of "{url}"',
+                hint="Create a user mapping for the server, or set its option skip_signature to true.",
+            )
+        return found
+
+    def _store(self, url: str) -> tuple[Any, str]:
         if self._root is not None and not _is_below(url, self._root):
             raise FileTrouble("forbidden", f'"{url}" is not below "{self._root}"')
         parts = urlsplit(url)
@@ -283,19 +298,10 @@ def _refuse(error: OSError) -> None:
 
 
 def _asked(path: str, ask: Any) -> Any:
-    from obstore import exceptions
-
     try:
         return ask()
-    except (FileNotFoundError, exceptions.NotFoundError) as error:
-        raise FileTrouble("missing", f'"{path}" does not exist') from error
-    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-        raise FileTrouble("forbidden", f'the object store refuses access to "{path}"') from error
     except Exception as error:
-        what = str(error).partition("\n\n")[0]
-        if "InvalidAccessKeyId" in what or "SignatureDoesNotMatch" in what:
-            raise FileTrouble("forbidden", f'the object store refuses access to "{path}"') from error
-        raise FileTrouble("unreachable", f'could not reach the object store of "{path}": {what}') from error
+        raise trouble_of_store(path, error, "could not reach the object store of") from error
 
 
 def _asked_or_none(path: str, ask: Any) -> Any:

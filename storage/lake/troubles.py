@@ -50,3 +50,30 @@ def malformed(path: str, error: Exception) -> FileTrouble:
     """The content of the file at `path` is not what its format asks for, as `error` says."""
     what = re.sub(r"\s+", " ", str(error)).strip().rstrip(".")
     return FileTrouble("malformed", f'could not read file "{path}": {what}')
+
+
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_NO_PLACE = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_REFUSALS = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
+
+
+def trouble_of_store(path: str, error: Exception, failed: str) -> FileTrouble:
+    """What an object store's `error` about `path` says; `failed` begins the message where the store has not said what
+    is wrong. The message is one line, without the answer's XML."""
+    from obstore import exceptions
+
+    said = str(error).partition("\n\n")[0]
+    found = _CODE.search(said)
+    code = "" if found is None else found.group(1)
+    if code in _NO_PLACE:
+        return FileTrouble("missing", f'the bucket of "{path}" does not exist')
+    if code == "NotImplemented":
+        return FileTrouble("unsupported", f'{failed} "{path}": the object store has no conditional writes')
+    if code in _REFUSALS or isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+        return FileTrouble("forbidden", f'the object store refuses access to "{path}"')
+    if isinstance(error, FileNotFoundError | exceptions.NotFoundError):
+        return FileTrouble("missing", f'"{path}" does not exist')
+    message = _MESSAGE.search(said)
+    what = said.partition("<")[0] + ("" if message is None else f"{code}, {message.group(1)}")
+    return FileTrouble("unreachable", f'{failed} "{path}": {" ".join(what.split())}')

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from storage.lake.formats import HIVE_NULL
 from storage.lake.places import Places, is_url
-from storage.lake.troubles import FileTrouble, trouble_of
+from storage.lake.troubles import FileTrouble, trouble_of, trouble_of_store
 
 log = structlog.get_logger(__name__)
 
@@ -233,8 +233,7 @@ class FilesWriter:
         except exceptions.AlreadyExistsError as error:
             raise FileTrouble("exists", f'there is an object "{file.target}" already') from error
         except Exception as error:
-            what = str(error).partition("\n\n")[0]
-            raise FileTrouble("unreachable", f'could not write "{file.target}" to its object store: {what}') from error
+            raise trouble_of_store(file.target, error, "could not write object") from error
 
     def _remove(self, target: str) -> None:
         if not self._is_url:

@@ -45,6 +45,7 @@ from storage.shards.parts import (
     RunRef,
     UploadedPart,
     arrow_bytes,
+    called,
     default_columns,
     file_part,
     fingerprint,
@@ -461,7 +462,7 @@ class PartStore:
             table = await asyncio.to_thread(row_group, metadata, number, names, min(starts), data)
             return table if part.link is None else as_stored(part.link, table, columns)
         except (pa.ArrowException, OSError) as error:
-            raise CorruptPart(f"part {part.key} cannot be decoded: {error}") from error
+            raise CorruptPart(f"{called(part)} cannot be decoded: {error}") from error
 
     async def _range(self, part: Part, start: int, end: int) -> bytes:
         assert part.key is not None
@@ -469,7 +470,7 @@ class PartStore:
         if data is None:
             raise missing_part(part.key)
         if len(data) != end - start:
-            raise CorruptPart(f"part {part.key} is truncated")
+            raise CorruptPart(f"{called(part)} is truncated")
         return data
 
     async def _verify(self, part: Part) -> None:
@@ -479,7 +480,7 @@ class PartStore:
         if size is None:
             raise missing_part(part.key)
         if size != part.bytes:
-            raise CorruptPart(f"part {part.key} has {size} bytes, expected {part.bytes}")
+            raise CorruptPart(f"{called(part)} has {size} bytes, expected {part.bytes}")
         if not part.checksum:
             return
         digest = PartDigest()
@@ -487,7 +488,7 @@ class PartStore:
             data = await self._range(part, start, min(start + VERIFIED_BYTES, part.bytes))
             await asyncio.to_thread(digest.add, data)
         if digest.checksum != part.checksum:
-            raise CorruptPart(f"part {part.key} does not match its checksum")
+            raise CorruptPart(f"{called(part)} does not match its checksum")
 
     def _remember(self, slot: Slot, table: pa.Table) -> None:
         size = arrow_bytes(table) + ENTRY_BYTES

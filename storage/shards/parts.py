@@ -532,9 +532,9 @@ def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) ->
     `CorruptPart` when the bytes are not what the state recorded.
     """
     if len(data) != part.bytes:
-        raise CorruptPart(f"part {part.key or part.id} has {len(data)} bytes, expected {part.bytes}")
+        raise CorruptPart(f"{called(part)} has {len(data)} bytes, expected {part.bytes}")
     if part.checksum and checksum(data) != part.checksum:
-        raise CorruptPart(f"part {part.key or part.id} does not match its checksum")
+        raise CorruptPart(f"{called(part)} does not match its checksum")
     wanted = default_columns(part) if columns is None else list(columns)
     stored = [name for name in wanted if name in part.stats]
     try:
@@ -547,9 +547,9 @@ def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) ->
             table = file.read(columns=stored_names(part, stored), use_threads=False)
             table = table if link is None else as_stored(link, table, stored)
     except (pa.ArrowException, OSError) as error:
-        raise CorruptPart(f"part {part.key or part.id} cannot be decoded: {error}") from error
+        raise CorruptPart(f"{called(part)} cannot be decoded: {error}") from error
     if stored and table.num_rows != part.rows:
-        raise CorruptPart(f"part {part.key or part.id} has {table.num_rows} rows, expected {part.rows}")
+        raise CorruptPart(f"{called(part)} has {table.num_rows} rows, expected {part.rows}")
     return with_row_ids(part, table, wanted)
 
 
@@ -561,6 +561,13 @@ def stored_names(part: Part, columns: Sequence[str]) -> list[str]:
 def default_columns(part: Part) -> list[str]:
     """What `read_table` returns when asked for nothing special."""
     return ([ROW_ID] if part.kind == "delete" else []) + list(part.columns)
+
+
+def called(part: Part) -> str:
+    """What a message calls `part`: its key, or the file of others that it is."""
+    return (
+        f"part {part.key or part.id}" if part.link is None else f'file "{part.link.path}", which was added to a table,'
+    )
 
 
 def with_row_ids(part: Part, table: pa.Table, wanted: list[str]) -> pa.Table:

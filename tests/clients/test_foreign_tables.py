@@ -384,6 +384,18 @@ def test_a_file_that_is_not_what_it_was_is_named(client: Client, lake: Path, tmp
     client.execute("DROP TABLE t")
 
 
+def test_a_damaged_file_of_a_table_is_named(client: Client, lake: Path, tmp_path: Path) -> None:
+    path = lake / f"damaged-{tmp_path.name}.parquet"
+    pq.write_table(pa.table({"n": range(1000)}), path)
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + b"\xff" * 30 + data[34:])
+    client.execute("CREATE TABLE t (n bigint)")
+    client.execute(f"CALL tidegate.add_files('t', '{path}')")
+    state, message = refused(client, "SELECT sum(n) FROM t")
+    assert (state, str(path) in message) == ("XX001", True)
+    client.execute("DROP TABLE t")
+
+
 def test_files_have_to_fit_the_table(client: Client, lake: Path, tmp_path: Path) -> None:
     folder = lake / f"unfit-{tmp_path.name}"
     write_part(folder / "good.parquet", 0, 10)

@@ -52,4 +52,4 @@ async def test_partitions_are_prefixes_and_an_error_leaves_nothing(client: Clien
 
 async def test_a_bucket_that_is_not_there_is_named(client: Client) -> None:
     error = await client.error("copy (select 1 as a) to 's3://nowhere-at-all/a.parquet'")
-    assert (error.sqlstate, "s3://nowhere-at-all/a.parquet" in error.message) == ("08001", True)
+    assert (error.sqlstate, "s3://nowhere-at-all/a.parquet" in error.message) == ("58P01", True)

@@ -103,6 +103,7 @@ async def test_a_prepared_statement_reads_the_files_of_each_execution(lake: Path
         ("read_parquet('LAKE/cut.parquet')", "22P04", 'could not read file "LAKE/cut.parquet"'),
         ("read_parquet('LAKE/mixed/*')", "42804", 'column "id" of file "LAKE/mixed/b.parquet" has type string'),
         ("read_parquet('LAKE/case/*')", "42804", 'column "ID" of file "LAKE/case/b.parquet" differs only in case'),
+        ("read_csv('LAKE/latin.csv')", "22P04", 'could not read file "LAKE/latin.csv": column "v" is not in UTF-8'),
         ("read_parquet('LAKE/../other.parquet')", "42501", "permission denied for path"),
         ("read_parquet('LAKE/link.parquet')", "42501", "permission denied for path"),
         ("read_parquet('/etc/passwd')", "42501", 'permission denied for path "/etc/passwd"'),
@@ -119,6 +120,7 @@ async def test_a_prepared_statement_reads_the_files_of_each_execution(lake: Path
 async def test_what_cannot_be_read_is_named(lake: Path, reader: Client, call: str, sqlstate: str, said: str) -> None:
     pq.write_table(ROWS, lake / "whole.parquet")
     (lake / "text.parquet").write_text("not Parquet at all")
+    (lake / "latin.csv").write_bytes(b"id,v\n1,caf\xe9\n")
     (lake / "cut.parquet").write_bytes((lake / "whole.parquet").read_bytes()[:200])
     (lake / "link.parquet").symlink_to("/etc/passwd")
     for name, column in (("mixed", "id"), ("case", "ID")):

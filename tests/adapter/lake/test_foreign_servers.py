@@ -273,10 +273,30 @@ async def test_user_mappings_open_an_object_store(s3: S3Server, stranger: Server
         "create server silent foreign data wrapper lake options (path 's3://b', endpoint 'http://127.0.0.1:9',"
         " region 'us-east-1', skip_signature 'true')"
     )
-    for server in ("nowhere", "silent"):
-        await client.run(f"create foreign table {server} (id int) server {server} options (path 'a.parquet')")
-        error = await client.error(f"select * from {server}")
-        assert (error.sqlstate, "s3://" in error.message) in (("08001", True), ("58P01", True))
+    for server, path, sqlstate, said in (
+        ("nowhere", "a.parquet", "58P01", "s3://no-such-bucket/a.parquet"),
+        ("nowhere", "*.parquet", "58P01", 'the bucket of "s3://no-such-bucket/*.parquet" does not exist'),
+        ("silent", "a.parquet", "08001", "s3://b/a.parquet"),
+    ):
+        await client.run("drop foreign table if exists f")
+        await client.run(f"create foreign table f (id int) server {server} options (path '{path}')")
+        error = await client.error("select * from f")
+        assert (error.sqlstate, said in error.message, "\n" in error.message) == (sqlstate, True, False), error.message
+
+
+async def test_a_store_of_others_is_asked_by_nobody(
+    s3: S3Server, stranger: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "operator")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "operator")
+    client = await connect(stranger)
+    await client.run(
+        f"create server s foreign data wrapper lake options (path 's3://{s3.new_bucket()}', endpoint '{s3.endpoint}',"
+        " region 'us-east-1'); create foreign table t (id int) server s options (path 'a.parquet')"
+    )
+    error = await client.error("select * from t")
+    assert (error.sqlstate, "there are no credentials" in error.message) == ("42501", True)
+    assert error.hint == "Create a user mapping for the server, or set its option skip_signature to true."
 
 
 async def test_lock_table_is_for_tables(admin: Client) -> None:
