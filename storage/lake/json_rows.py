@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from storage.lake.troubles import malformed
 
+_DAY = r"^\d{4}-\d\d-\d\d$"
 _ZONE = r"\d[T ]\d\d:\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 _decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -38,8 +39,8 @@ def is_json(type: pa.DataType) -> bool:
 
 def inferred_schema(path: str, stream: Any, block_bytes: int) -> pa.Schema:
     """The columns of the opened file, by its first block: texts that are all times with a zone are moments, those that
-    are all times without one timestamps; JSON (`is_json`) are objects, arrays of others than plain values of one kind,
-    and values of several kinds. Raises FileTrouble (malformed), or what Arrow does."""
+    are all times without one timestamps, those that are all days dates; JSON (`is_json`) are objects, arrays of others
+    than plain values of one kind, and values of several kinds. Raises FileTrouble (malformed), or what Arrow does."""
     import pyarrow.json as pj
 
     block = bytes(stream.read(block_bytes))
@@ -107,17 +108,23 @@ def _with_times(block: bytes, options: Any, schema: pa.Schema) -> pa.Schema:
 
 def _time_type(values: pa.Array, otherwise: pa.DataType) -> pa.DataType:
     values = values.drop_null()
+    if len(values) and pc.all(pc.match_substring_regex(values, _DAY)).as_py():
+        return pa.date32() if _casts(values, pa.date32()) else pa.string()
     zoned = pc.sum(pc.match_substring_regex(values, _ZONE)).as_py() or 0
     if not len(values) or zoned not in (0, len(values)):
         return otherwise
     type = pa.timestamp("us", "UTC") if zoned else pa.timestamp("us")
     if not zoned and pa.types.is_timestamp(otherwise):
         return otherwise
+    return type if _casts(values, type) else otherwise
+
+
+def _casts(values: pa.Array, type: pa.DataType) -> bool:
     try:
         values.cast(type)
     except pa.ArrowInvalid:
-        return otherwise
-    return type
+        return False
+    return True
 
 
 def json_batches(

@@ -451,9 +451,18 @@ def _common(one: pa.DataType, other: pa.DataType, format: FileFormat) -> pa.Data
     if format.name == "csv":
         numbers = {one, other}
         return pa.float64() if numbers == {pa.int64(), pa.float64()} else pa.string()
-    if format.name == "json":
-        return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else pa.json_()
-    return None
+    return _common_in_json(one, other) if format.name == "json" else None
+
+
+def _common_in_json(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type that holds values of both: what JSON writes as texts become texts, days beside timestamps these, and
+    all else is JSON."""
+    if {one, other} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    if not all(pa.types.is_string(type) or pa.types.is_temporal(type) for type in (one, other)):
+        return pa.json_()
+    moments = [type for type in (one, other) if pa.types.is_timestamp(type) and type.tz is None]
+    return moments[0] if moments and pa.date32() in (one, other) else pa.string()
 
 
 # ---------------------------------------------------------------- folders that are columns

@@ -28,6 +28,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, lines in (("mixed", LINES), ("other", '{"b": 2, "e": "none"}\n')):
         (folder / name).mkdir(parents=True)
         (folder / name / "a.jsonl").write_text(lines)
+    (folder / "days").mkdir()
+    for name, lines in (
+        ("a", '{"d": "2026-01-01"}\n{}\n'),
+        ("b", '{"d": "2026-02-30"}\n'),
+        ("c", '{"d": "2026-01-02 10:30"}\n'),
+    ):
+        (folder / "days" / f"{name}.jsonl").write_text(lines)
+    (folder / "days/v.csv").write_text("v\n1\nNA\n")
     (folder / "cut.jsonl").write_text('{"a": {}}\n{"a": [1')
     return folder
 
@@ -100,8 +108,19 @@ def test_arrays_of_plain_values_are_arrays(client: Client) -> None:
     ]
 
 
+def test_days_are_dates_where_all_are_days(client: Client, lake: Path) -> None:
+    read = f"SELECT pg_typeof(d)::text, d::text FROM read_json('{lake}/days/%s.jsonl') ORDER BY d"
+    assert client.execute(read % "a").fetchall() == [("date", "2026-01-01"), ("date", None)]
+    assert client.execute(read % "b").fetchall() == [("text", "2026-02-30")]
+    moments = ("2026-01-01 00:00:00", "2026-01-02 10:30:00", None)
+    found = client.execute(read % "[ac]").fetchall()
+    assert found == [("timestamp without time zone", moment) for moment in moments]
+    quoted = f"""SELECT v FROM read_csv('{lake}/days/v.csv', "null" => 'NA')"""
+    assert client.execute(quoted).fetchall() == [(1,), (None,)]
+
+
 def test_files_that_differ_make_a_column_jsonb(client: Client, lake: Path) -> None:
-    text = f"SELECT b::text, e::text FROM read_json('{lake}/*/*.jsonl') ORDER BY b NULLS FIRST, e LIMIT 4"
+    text = f"SELECT b::text, e::text FROM read_json('{lake}/[mo]*/*.jsonl') ORDER BY b NULLS FIRST, e LIMIT 4"
     assert client.execute(text).fetchall()[2:] == [('"1"', "[1, 2]"), ("2", '"none"')]
 
 
