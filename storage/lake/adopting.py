@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from storage.ids import ShardId
-from storage.lake.formats import reading
+from storage.lake.formats import codec_of_arrow, reading
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places, is_url
 from storage.lake.troubles import FileTrouble
@@ -54,6 +54,10 @@ def examined(places: Places, file: LakeFile, columns: Mapping[str, pa.Field], *,
         metadata = pq.ParquetFile(opened).metadata
         schema = metadata.schema.to_arrow_schema()
         _check_columns(file.path, schema, columns)
+        codec = codec_of_arrow(metadata)
+        if codec is not None:
+            what = f'file "{file.path}" is compressed with {codec.lower()}, which Spark does not read'
+            raise FileTrouble("unsupported", what, hint=_HINT)
         digest = PartDigest()
         if verified:
             opened.seek(0)

@@ -71,7 +71,9 @@ class FileFormat(Struct, frozen=True, kw_only=True):
             if self.name == "parquet":
                 import pyarrow.parquet as pq
 
-                return pq.ParquetFile(file).schema_arrow.remove_metadata()
+                opened = pq.ParquetFile(file)
+                found = opened.schema_arrow.remove_metadata()
+                return found.with_metadata({_FOR_ARROW: b""}) if codec_of_arrow(opened.metadata) else found
             if self.name == "orc":
                 import pyarrow.orc as po
 
@@ -141,6 +143,25 @@ class FileFormat(Struct, frozen=True, kw_only=True):
         return pc.ConvertOptions(
             null_values=[self.null], strings_can_be_null=True, quoted_strings_can_be_null=False, **options
         )
+
+
+def codec_of_arrow(metadata: Any) -> str | None:
+    """The codec of a Parquet file with this footer that Spark has not, if there is one."""
+    codecs = (
+        metadata.row_group(group).column(column).compression
+        for group in range(min(1, metadata.num_row_groups))
+        for column in range(metadata.num_columns)
+    )
+    return next((codec for codec in codecs if codec not in _CODECS_OF_ALL), None)
+
+
+_CODECS_OF_ALL = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4"})
+_FOR_ARROW = b"tidegate.for_arrow"
+
+
+def is_for_arrow(schema: pa.Schema) -> bool:
+    """Whether the file with these columns is one that Arrow alone reads."""
+    return _FOR_ARROW in (schema.metadata or {})
 
 
 def arrow_name(path: str) -> str:

@@ -26,7 +26,16 @@ from pyarrow import fs
 
 from storage.bounded_map import BoundedMap
 from storage.lake.avro import batches_of
-from storage.lake.formats import BLOCK_BYTES, HIVE_NULL, SUFFIXES, FileFormat, arrow_name, reading, unpacked
+from storage.lake.formats import (
+    BLOCK_BYTES,
+    HIVE_NULL,
+    SUFFIXES,
+    FileFormat,
+    arrow_name,
+    is_for_arrow,
+    reading,
+    unpacked,
+)
 from storage.lake.json_rows import is_json, is_readable, json_batches
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
@@ -44,8 +53,9 @@ Values: TypeAlias = tuple[tuple[str, str | None], ...]
 
 
 class LakeColumn(Struct, frozen=True, kw_only=True):
-    """A column of files. `uniform`: every file has it in this very type; `as_written`: JSON's values of other types are
-    texts in it; `json`: so are texts, with their quotes."""
+    """A column of files. `uniform`: every file has it in this very type, as all engines read it; `as_written`: JSON's
+    values of other types are texts in it; `json`: so are texts, with their quotes.
+    """
 
     name: str
     type: pa.DataType
@@ -252,6 +262,8 @@ def _united(
             continue
         with_content += 1
         seen: set[str] = set()
+        if is_for_arrow(schema):
+            various.update(schema.names)
         for field in schema:
             if field.name in seen:
                 raise FileTrouble("mismatch", f'file "{file.path}" has two columns "{field.name}"')
@@ -324,7 +336,9 @@ def _declared(
     folders = {column.name for column in partitions}
     wanted = {field.name.lower() for field in declared if field.name not in folders}
     own = [
-        None if schema is None else pa.schema([field for field in schema if field.name.lower() in wanted])
+        None
+        if schema is None
+        else pa.schema([field for field in schema if field.name.lower() in wanted], schema.metadata)
         for schema in schemas
     ]
     by_name = {column.name: column for column in _united(files, own, format, folders)}

@@ -396,6 +396,22 @@ def test_a_damaged_file_of_a_table_is_named(client: Client, lake: Path, tmp_path
     client.execute("DROP TABLE t")
 
 
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
+def test_parquet_of_each_codec_is_read(client: Client, lake: Path, tmp_path: Path, codec: str) -> None:
+    path = lake / f"packed-{tmp_path.name}.parquet"
+    pq.write_table(pa.table({"n": range(1000)}), path, compression=codec)
+    client.execute(f"CREATE FOREIGN TABLE packed (n bigint) SERVER files OPTIONS (path '{path.name}')")
+    assert rows(client, "SELECT sum(n) FROM packed") == rows(client, f"SELECT sum(n) FROM read_parquet('{path}')")
+    assert rows(client, "SELECT count(*), sum(n) FROM packed") == [(1000, 499500)]
+    client.execute("CREATE TABLE t (n bigint)")
+    if codec == "brotli":
+        assert refused(client, f"CALL tidegate.add_files('t', '{path}')")[0] == "0A000"
+    else:
+        client.execute(f"CALL tidegate.add_files('t', '{path}')")
+        assert rows(client, "SELECT sum(n) FROM t") == [(499500,)]
+    client.execute("DROP TABLE t")
+
+
 def test_files_have_to_fit_the_table(client: Client, lake: Path, tmp_path: Path) -> None:
     folder = lake / f"unfit-{tmp_path.name}"
     write_part(folder / "good.parquet", 0, 10)
