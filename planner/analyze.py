@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from planner.collations.conflicts import with_collations
 from planner.command_tags import command_tag
 from planner.common_errors import too_deep
 from planner.definitions.views import ViewDefinition, define_query, define_view
@@ -81,7 +82,7 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int], most
             with at_moment(statement, moment):
                 rel = bind_query(level, parsed.tree)
             bound = with_steps(statement, bound_query(statement, as_it_was(statement, moment, rel)))
-        bound = replace(bound, required=statement.required.all())
+        bound = with_collations(replace(bound, required=statement.required.all()), parsed.text, context.catalog)
         return settled(bound, statement.is_leakproof) if statement.has_barriers else bound
     return _utility(parsed, context)
 

@@ -32,10 +32,11 @@ class Strength(IntEnum):
 
 
 class Derived(NamedTuple):
-    """A collation by its oid, 0 for none."""
+    """A collation by its oid, 0 for none; of a conflict those that it is `between`."""
 
     oid: int
     strength: Strength
+    between: tuple[int, ...] = ()
 
 
 _NOTHING = Derived(0, Strength.NONE)
@@ -49,6 +50,8 @@ class Collations:
         self._relation = relation
         self._fields: dict[int, ir.Field] = {}
         self._sources: dict[int, Callable[[], Derived]] = {}
+        self._computed: set[int] = set()
+        """Columns that a select list computes."""
         self._known: dict[int, Derived] = {}
         self._values: dict[int, Derived] = {}
         """Of what `LetValue` stands for, by its id."""
@@ -81,11 +84,34 @@ class Collations:
         """The oid of an expression's collation, 0 for none. Raises 42P21."""
         return self._of(scalar).oid
 
+    def derived(self, scalar: ir.Scalar | ir.AggregateCall | ir.WindowCall) -> Derived:
+        """What is derived for an expression. Raises 42P21."""
+        return self._of(scalar)
+
+    def together(self, values: Iterable[ir.Scalar]) -> Derived:
+        """What several values have together. Raises 42P21."""
+        return self._of_column(values)
+
+    def of_key(self, key: ir.Scalar) -> Derived:
+        """What is derived for what rows are sorted or grouped by; of an output column of the query itself as for the
+        expression there. Raises 42P21."""
+        return self._of_output(key.id) if isinstance(key, ir.ColumnRef) else self._of(key)
+
+    def merged(self, *outputs: int) -> Derived:
+        """What output columns of the sides of a set operation have together. Raises 42P21."""
+        return _merged(map(self._of_output, outputs))
+
+    def _of_output(self, id: int) -> Derived:
+        return self._sources[id]() if id in self._computed else self._of_field(id)
+
     def _note_sources(self, node: Any, tables: Mapping[int, ir.Rel]) -> None:
         """What the columns come from that `node` makes."""
         match node:
             case ir.Project():
                 self._note(node.fields, [partial(self._of, expr) for expr in node.exprs], node.exprs)
+                for field, expr in zip(node.fields, node.exprs, strict=True):
+                    if not isinstance(expr, ir.ColumnRef):
+                        self._computed.add(field.id)
             case ir.Values():
                 places = zip(*node.rows, strict=True)
                 self._note(node.fields, [partial(self._of_column, values) for values in places])
@@ -208,7 +234,7 @@ def _merged(states: Iterable[Derived]) -> Derived:
         elif result.oid == DEFAULT_COLLATION:
             result = state
         elif state.oid != DEFAULT_COLLATION:
-            result = Derived(0, Strength.CONFLICT)
+            result = Derived(0, Strength.CONFLICT, (result.oid, state.oid))
     return result
 
 

@@ -35,6 +35,8 @@ async def plan_copied(running: Running, statement: st.Copy) -> Plan:
     catalog = running.transaction.catalog
     plan = await _plan(running, catalog, statement)
     if plan.columns is None:
+        if statement.query is not None and statement.query.kind == "select_stmt":
+            raise FeatureNotSupported("COPY (SELECT INTO) is not supported")
         raise FeatureNotSupported("COPY query must have a RETURNING clause")
     return plan
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.errors import FeatureNotSupported
 from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.types.type_names import type_length
 from planner.types.types import BYTEA, NUMERIC
@@ -46,6 +47,12 @@ def _column_size(site: CallSite) -> str:
     return f"CAST({size} + {head} AS INTEGER)"
 
 
+def _collation(_: CallSite) -> str:
+    """pg_collation_for, whose answer stands in its place where a statement is analyzed as a whole
+    (`planner.collations.conflicts`)."""
+    raise FeatureNotSupported("pg_collation_for is not supported in expressions of definitions")
+
+
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     return {
@@ -65,5 +72,6 @@ def forms() -> Mapping[str, Form]:
             "WHEN 'pg_global' THEN CAST(0 AS BIGINT) END"
         ),
         "pg_column_size(any)": local_only(_column_size),
+        "pg_collation_for(any)": both(_collation),
         "pg_size_bytes(text)": local_only("tg_size_bytes({0})"),
     }
