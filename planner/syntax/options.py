@@ -35,6 +35,12 @@ def option_or_true(element: Tree) -> str:
     return "true" if text is None else text
 
 
+def storage_parameter(element: Tree) -> tuple[str, str]:
+    """What WITH (...) says of a relation: a name, with its namespace (``toast.autovacuum_enabled``), and a value."""
+    name = f"{element.defnamespace}.{element.defname}" if element.defnamespace else str(element.defname)
+    return name, option_or_true(element)
+
+
 def option_flag(element: Tree) -> bool:
     """The value of a DefElem as a boolean, by PostgreSQL's defGetBoolean: no value means true."""
     text = option_text(element)

@@ -11,7 +11,7 @@ from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, oid_text, qualified_name, role_name, strings
 from planner.syntax.object_kinds import ALTERED_KINDS, OBJECT_KINDS, RELATION_KINDS, words_of
-from planner.syntax.options import option_or_true
+from planner.syntax.options import storage_parameter
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import check_collatable, check_collation, resolve_type_name
 from planner.types.types import SqlType
@@ -128,12 +128,15 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
     if kind in _TUNING:
         listed = command.HasField("def") and kind != pb.AT_SetStatistics
         named = [item.def_elem for item in definition.list.items] if listed else []
+        resets = kind in (pb.AT_ResetRelOptions, pb.AT_ResetOptions)
+        if resets and any(element.HasField("arg") for element in named):
+            raise SqlSyntaxError("RESET must not include values for parameters")
         return st.SetStorageOptions(
             description=pb.AlterTableType.Name(kind).removeprefix("AT_"),
             column=command.name,
             target=_whole_number(definition) if kind == pb.AT_SetStatistics else None,
-            options=tuple((element.defname, option_or_true(element)) for element in named),
-            reset=kind in (pb.AT_ResetRelOptions, pb.AT_ResetOptions),
+            options=tuple(storage_parameter(element) for element in named),
+            reset=resets,
         )
     raise FeatureNotSupported(f"ALTER TABLE action {pb.AlterTableType.Name(kind).removeprefix('AT_')} is not supported")
 

@@ -8,7 +8,7 @@ from planner.errors import InvalidParameterValue
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name
-from planner.syntax.options import option_or_true, option_text
+from planner.syntax.options import option_text, storage_parameter
 from planner.syntax.parse import Parsed, Tree
 from planner.utility.tables import on_commit
 
@@ -24,7 +24,7 @@ def _create_table_as(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         temporary=into.rel.relpersistence == "t",
         materialized_view=tree.objtype == pb.OBJECT_MATVIEW,
         unlogged=into.rel.relpersistence == "u",
-        options=tuple((node.def_elem.defname, option_or_true(node.def_elem)) for node in into.options),
+        options=tuple(storage_parameter(node.def_elem) for node in into.options),
         on_commit=on_commit(into.on_commit),
     )
 
@@ -62,9 +62,7 @@ def _create_view(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         temporary=tree.view.relpersistence == "t",
         check_option=_check_option(tree),
         options=tuple(
-            (node.def_elem.defname, option_or_true(node.def_elem))
-            for node in tree.options
-            if node.def_elem.defname != "check_option"
+            storage_parameter(node.def_elem) for node in tree.options if node.def_elem.defname != "check_option"
         ),
     )
 

@@ -21,7 +21,7 @@ from planner.errors import (
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, strings
-from planner.syntax.options import option_or_true
+from planner.syntax.options import storage_parameter
 from planner.syntax.parse import Parsed, Tree
 from planner.types import derived_oids
 from planner.types.operator_classes import collation_name
@@ -100,7 +100,7 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         unlogged=tree.relation.relpersistence == "u",
         on_commit=on_commit(tree.oncommit),
         of_type=of_type,
-        options=tuple((node.def_elem.defname, option_or_true(node.def_elem)) for node in tree.options),
+        options=tuple(storage_parameter(node.def_elem) for node in tree.options),
     )
 
 
@@ -344,7 +344,7 @@ def _exclusion(tree: Tree, parsed: Parsed, definition: st.ConstraintDefinition) 
         include=tuple(st.IndexElement(name=name, text=name) for name in _names(tree.including)),
         predicate=parsed.expression(tree.where_clause) if tree.HasField("where_clause") else None,
         tablespace=tree.indexspace or None,
-        options=tuple((node.def_elem.defname, option_or_true(node.def_elem)) for node in tree.options),
+        options=tuple(storage_parameter(node.def_elem) for node in tree.options),
     )
     return replace(definition, kind="x", index=index, operators=tuple(operators))
 

@@ -35,15 +35,19 @@ def checked_parameters(
             if value.lower() not in _FLAG_WORDS:
                 raise InvalidParameterValue(f'invalid value for boolean option "{name}": {value}')
         else:
-            raise InvalidParameterValue(f'unrecognized parameter "{name}"')
+            namespace, dot, rest = name.rpartition(".")
+            if dot and namespace != "toast":
+                raise InvalidParameterValue(f'unrecognized parameter namespace "{namespace}"')
+            raise InvalidParameterValue(f'unrecognized parameter "{rest}"')
         found[name] = value
     return found
 
 
 def _check_number(name: str, value: str, low: int, high: int) -> None:
     try:
-        number = int(value)
-    except ValueError:
+        # PostgreSQL rounds a number with a fraction (parse_int).
+        number = round(float(value))
+    except (ValueError, OverflowError):
         raise InvalidParameterValue(f'invalid value for integer option "{name}": {value}') from None
     if not low <= number <= high:
         raise InvalidParameterValue(

@@ -111,7 +111,9 @@ def with_options(
         for name, _ in given:
             options.pop(name, None)
     else:
-        options.update(checked_options(given, others))
+        # What is said anew stands behind what stays (transformRelOptions).
+        changed = checked_options(given, others)
+        options = {name: value for name, value in options.items() if name not in changed} | changed
     return options
 
 

@@ -57,10 +57,12 @@ def _class_row(oid: int, **values: object) -> Row:
 
 
 def _options_of(relation: Relation) -> list[str] | None:
-    if relation.materialized is not None:
-        return list(relation.materialized.parameters) or None
-    checked = [] if relation.check_option is None else [f"check_option={relation.check_option}"]
-    return [*relation.options, *checked] or None
+    """pg_class.reloptions. In PostgreSQL those of namespace toast are the toast table's, which there is not here."""
+    known = relation.options if relation.materialized is None else relation.materialized.parameters
+    own = [option for option in known if not option.startswith("toast.")]
+    if relation.check_option is not None:
+        own.append(f"check_option={relation.check_option}")
+    return own or None
 
 
 def pg_class(objects: CatalogObjects) -> Content:
