@@ -21,6 +21,7 @@ from planner.errors import (
     InvalidSchemaName,
     NumericValueOutOfRange,
     QueryCanceled,
+    SqlError,
     SqlSyntaxError,
     StatementTooComplex,
     TooManyColumns,
@@ -39,6 +40,18 @@ MAX_INDEX_COLUMNS = 32
 """PostgreSQL's INDEX_MAX_KEYS."""
 
 # ---------------------------------------------------------------- names
+
+
+class NanNotHeld(SqlError):
+    """A NaN where the statement holds numerics with a precision as decimals, which have none. Whoever runs it does so
+    again with these held as texts (`planner.types.type_scope.TypeScope.holds_nan`), where that can be. It is no
+    FeatureNotSupported, which would say that another engine might do."""
+
+    sqlstate = "0A000"
+    MESSAGE = "NaN in a column of type numeric with a precision is not supported"
+
+    def __init__(self, *, hint: str | None = None, detail: str | None = None) -> None:
+        super().__init__(self.MESSAGE, hint=hint, detail=detail)
 
 
 def missing_database(name: str, *, fatal: bool = False) -> InvalidCatalogName:

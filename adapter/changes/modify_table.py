@@ -237,6 +237,8 @@ class Change:
         if running.beside:
             await self._change_together()
             return
+        if plan.meets_nan and running.in_block and running.before is None:
+            running.before = running.transaction.mark(running.session.values)
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
         _check_constants(read.query.rel, read.params)
         by_engine = self._may_be_written_by_engine()

@@ -148,6 +148,38 @@ async def set_types(
         changed = with_column(changed, column)
         changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
     changed = await with_collations(running, changed)
+    stays = not _has_written(running, relation) and all(
+        action.using is None and widens(require_column(relation, action.name), action.type) for action in actions
+    )
+    await _set_types(running, catalog, old, changed, changes, rules, stays=stays)
+
+
+async def set_held(
+    running: Running, catalog: CatalogSnapshot, relation: Relation, types: Mapping[int, t.SqlType], rules: NewRules
+) -> None:
+    """Let values of columns (attnums) of `relation`, which `catalog` has, be held as these types say; what is declared
+    of the columns stays, and so does whatever depends on them."""
+    changed = relation
+    for attnum, type_ in types.items():
+        column = next(column for column in relation.columns if column.attnum == attnum)
+        changed = with_column(changed, replace(column, holds_nan=t.holds_nan(type_)))
+    changes = {attnum: ColumnChange(type=type_) for attnum, type_ in types.items()}
+    await _set_types(running, catalog, relation, changed, changes, rules, stays=False)
+
+
+async def _set_types(
+    running: Running,
+    catalog: CatalogSnapshot,
+    old: Relation,
+    changed: Relation,
+    changes: Mapping[int, ColumnChange],
+    rules: NewRules,
+    *,
+    stays: bool,
+) -> None:
+    """Put `changed` in the place of `old`, which `catalog` has; what is stored `stays` where it can be read so."""
+    relation = own_catalog(running).get(old.oid)
+    assert isinstance(relation, Relation)
     checked_layout(changed)
     checks = retyped_checks(running, changed, changes)
     change(running, removed=[old_check for old_check, _ in checks], added=[new_check for _, new_check in checks])
@@ -157,9 +189,6 @@ async def set_types(
     retype_exclusions(running, [index for _, index in indexes])
     statistics = retyped_statistics(running, changed)
     change(running, removed=[old_one for old_one, _ in statistics], added=[new_one for _, new_one in statistics])
-    stays = not _has_written(running, relation) and all(
-        action.using is None and widens(require_column(relation, action.name), action.type) for action in actions
-    )
     if stays:
         change(running, removed=[relation], added=[changed])
         alter_shard(running, changed)
@@ -244,7 +273,7 @@ def widens(column: Column, wanted: t.SqlType) -> bool:
         return False
     if column.type_oid == t.NUMERIC == wanted.oid:
         old, new = t.numeric_precision_scale(column.typmod), t.numeric_precision_scale(wanted.typmod)
-        wide = t.is_wide(t.column_type(t.NUMERIC, column.typmod)), t.is_wide(t.column_type(t.NUMERIC, wanted.typmod))
+        wide = t.is_wide(t.type_of_column(column)), t.is_wide(wanted)
         return wide[0] == wide[1] and old is not None and new is not None and old[1] == new[1] and old[0] <= new[0]
     if wanted.oid not in _WIDER.get(column.type_oid, ()):
         return False

@@ -133,6 +133,8 @@ class SessionState:
         """Those (oids) of which it reads the stored rows and what has changed since."""
         self.gathered: dict[tuple[int, int], ColumnStatistics] = {}
         """What ANALYZE has found out of its temporary tables, by oid and attnum."""
+        self.holds_nan = False
+        """Whether what runs has met a NaN and is carried out anew, so that it can have some (`NanNotHeld`)."""
         self.refreshed_to: Csn | None = None
         """The moment to which it brings materialized views, all that take a turn together; None: to its snapshots."""
         self.files: Mapping[FileRequest, FileTable | SqlError] = NO_FILES
@@ -366,6 +368,7 @@ class SessionState:
             and known[2].expanded == self.expanded
             and known[2].files is self.files
             and known[2].past is self.past
+            and known[2].holds_nan is self.holds_nan
         ):
             # NOTE: each statement of each session comes by here.
             TYPE_SCOPE.set(known[3])
@@ -386,11 +389,14 @@ class SessionState:
             expanded=self.expanded,
             files=self.files,
             past=self.past,
+            holds_nan=self.holds_nan,
             policies=policies_for(
                 catalog, self.values.identity.current, enforced=self.values.flat["row_security"] == "on"
             ),
         )
-        scope = TypeScope(catalog=catalog, search_path=context.search_path, closed_schemas=closed)
+        scope = TypeScope(
+            catalog=catalog, search_path=context.search_path, closed_schemas=closed, holds_nan=self.holds_nan
+        )
         self._context = (catalog, self.values, context, scope)
         TYPE_SCOPE.set(scope)
         return context

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from adapter.execution.session_state import SessionState
     from adapter.execution_context import SessionFacts
     from adapter.plans.plan_cache import Plan
+    from adapter.transactions.pending import Mark
     from adapter.transactions.transaction import Transaction
 
 
@@ -65,6 +66,9 @@ class Running(Struct, kw_only=True, eq=False):
     scope: CancelScope
     run: Callable[[Running, Plan], Awaitable[Outcome]]
     """Carries out a plan, as one of the statements of a function."""
+    let_hold_nan: Callable[[Running, int, frozenset[int]], Awaitable[None]]
+    """Lets columns (attnums) of a table (oid) have NaN: the table is another one afterwards, with its rows. Raises
+    NanNotHeld."""
     started_at: datetime
     in_block: bool
     may_retry: bool = False
@@ -82,6 +86,8 @@ class Running(Struct, kw_only=True, eq=False):
     """The tables (oids) that it inserts into, as it may: their identity columns get their numbers."""
     beside: tuple[Beside, ...] = ()
     """Statements of other sessions that it carries out as well."""
+    before: Mark | None = None
+    """Where its transaction was before it wrote anything; None: nobody has marked that."""
     given: Mapping[int, frozenset[int]] = MappingProxyType({})
     """The columns (attnums) that it gives values to, by the oid of their table: messages may show these."""
 

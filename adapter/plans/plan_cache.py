@@ -35,6 +35,7 @@ from planner.calls.record_shapes import shapes_of
 from planner.definitions.routines import bind_call
 from planner.errors import IndeterminateDatatype, InsufficientPrivilege
 from planner.ir import nodes as ir
+from planner.ir.array_value import has_nan
 from planner.ir.bound import (
     WITH_ROWS,
     BoundChange,
@@ -55,6 +56,7 @@ from planner.syntax.dialects.reading import Reading, read
 from planner.syntax.extensions import parse_statements
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, parameters
 from planner.types import types as t
+from planner.types.numeric_shapes import INTEGER_DIGITS
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, watched
@@ -153,6 +155,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """`query`, as `operands` have it, where it reads the rows of one key."""
     folded: FoldedConstants | None = None
     """Its constant parts that may fail: they are worked out before it."""
+    meets_nan: bool = False
+    """Whether its query makes decimals of what may be NaN, so that running it may raise NanNotHeld."""
     steps: tuple[PlanStep, ...] = ()
     """What its WITH runs besides, when that changes rows; `statement` is then what the WITH is about."""
 
@@ -248,16 +252,27 @@ def _with_own_parameters(
     return tuple([types[number] for number in range(1, last + 1)])
 
 
-def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the session values and of the functions and operators anywhere in `query`."""
+def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozenset[str], bool]:
+    """The names of the session values and of the functions and operators anywhere in `query`, and whether it makes
+    decimals of what may be NaN."""
     asked: set[str] = set()
     called: set[str] = set()
+    meets_nan = False
     for node in walk(query):
+        if isinstance(node, (ir.Cast, ir.Literal)) and node.type.shape is not None and node.type.shape.exact_scale:
+            meets_nan = meets_nan or _may_be_nan(node)
         if isinstance(node, ir.Call):
             called.add(node.signature.name)
         elif isinstance(node, ir.SessionValue):
             asked.add(node.name)
-    return frozenset(asked), frozenset(called)
+    return frozenset(asked), frozenset(called), meets_nan
+
+
+def _may_be_nan(expr: ir.Cast | ir.Literal) -> bool:
+    """Whether a decimal, or an array of such, is made of what may be NaN."""
+    if isinstance(expr, ir.Cast):
+        return expr.arg.type.oid not in INTEGER_DIGITS
+    return has_nan(expr.value)
 
 
 def has_acting_calls(node: object) -> bool:
@@ -367,13 +382,13 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         columns = describe_query(statement.returning.query.rel)
     oids = (*written, *((*query.relations, *query.functions) if query is not None else ()))
     catalog = context.catalog
-    values, called = _asked_and_called(query)
+    values, called, meets_nan = _asked_and_called(query)
     templates = scan_templates(query.rel) if query is not None else ()
     is_acting = query is not None and has_acting_calls(query)
     reads = query is None or is_acting or _writes_files(statement) or _reads(query, templates, values, called)
     if not reads and isinstance(statement, BoundInsert) and statement.returning is not None:
         inner = statement.returning.query
-        reads = _reads(inner, scan_templates(inner.rel), *_asked_and_called(inner))
+        reads = _reads(inner, scan_templates(inner.rel), *_asked_and_called(inner)[:2])
     folded = folded_constants(statement) if isinstance(statement, BoundStatement) else None
     by_key = query is not None and not is_acting and folded is None
     operands = None if query is None or is_acting else operands_of(query)
@@ -406,6 +421,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         operands=operands,
         key_read=key_read,
         folded=folded,
+        meets_nan=meets_nan,
     )
 
 
@@ -520,6 +536,7 @@ class PlanCache:
             context.user,
             context.database,
             context.expanded,
+            context.holds_nan,
             *map(settings.get, PLAN_SETTINGS),
         )
         known = self._plans.get(key)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -51,6 +51,7 @@ from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.past.rows import past_rows
 from adapter.transactions.snapshots import NO_TABLES, ResolvedTables, resolve
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from planner.common_errors import NanNotHeld
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, InternalError, ObjectNotInPrerequisiteState
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -457,6 +458,8 @@ async def run_query(
     read = await prepare_plan(running, plan, constants=constants, at_hand=at_hand, lazily=is_cursor)
     columns = plan.columns or describe_query(read.query.rel)
     batches = read.stream()
+    if plan.meets_nan and at_hand is NOTHING and plan.statement is plan.query and not running.session.holds_nan:
+        batches = _with_nan(running, plan, batches)
     if plan.reg_columns:
         types = [column.type for column in columns]
         batches = with_names(batches, types, read.context, running.engines.catalogs)
@@ -466,3 +469,29 @@ async def run_query(
         tag=select_tag,
         streaming=True,
     )
+
+
+async def _with_nan(running: Running, plan: Plan, batches: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBatch]:
+    """The rows of a query as `batches` has them; when they meet a NaN before there are any, those of the query with
+    numerics held as texts. Raises NanNotHeld later on."""
+    given, first = False, cast(Any, batches)
+    try:
+        async with aclosing(first) as stream:
+            async for batch in stream:
+                given = given or batch.num_rows > 0
+                yield batch
+        return
+    except NanNotHeld:
+        if given:
+            raise
+    session = running.session
+    session.holds_nan = True
+    try:
+        again = await session.planned(plan.parsed, plan.catalog, running.declared)
+        read = await prepare_plan(running, again)
+    finally:
+        session.holds_nan = False
+    rest: Any = read.stream()
+    async with aclosing(rest) as stream:
+        async for batch in stream:
+            yield batch

@@ -34,9 +34,11 @@ from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch, run_rows
+from adapter.statements.nan.again import Begun, carried_out, carried_out_again, forget_mark
+from adapter.statements.nan.columns import let_hold_nan
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
-from planner.common_errors import canceled, too_deep
+from planner.common_errors import NanNotHeld, canceled, too_deep
 from planner.errors import (
     IdleInTransactionSessionTimeout,
     IdleSessionTimeout,
@@ -198,6 +200,7 @@ class StatementLife:
             declared=declared,
             scope=CancelScope(),
             run=run_rows,
+            let_hold_nan=let_hold_nan,
             started_at=now,
             in_block=not transaction.implicit or in_query_string,
             may_retry=is_alone and attempt == 0,
@@ -303,7 +306,7 @@ class StatementLife:
         do. With `retry`, a conflict runs it again. `promised` are the columns that the client was told of. Statements
         `beside` it are carried out with it."""
         retry = retry and self.state.transaction is None
-        attempt = 0
+        attempt, holds_nan = 0, False
         while True:
             try:
                 with self.work:
@@ -316,8 +319,28 @@ class StatementLife:
                         attempt=attempt,
                         beside=beside,
                     )
+                    transaction = running.transaction
+                    txn = transaction.txn
+                    # NOTE: each statement comes by here.
+                    before = Begun(
+                        txn,
+                        0 if txn is None else txn.changes,
+                        None if transaction.temporary is None else transaction.temporary.changes,
+                        transaction.pending,
+                        len(self.state.notices),
+                    )
                     with running.scope:
-                        outcome = await dispatch(running)
+                        if holds_nan:
+                            outcome = await carried_out(running, dispatch)
+                        else:
+                            try:
+                                outcome = await dispatch(running)
+                            except NanNotHeld:
+                                if running.is_alone:
+                                    raise
+                                outcome = await carried_out_again(running, before, dispatch)
+                        if running.before is not None:
+                            forget_mark(running)
                         if promised is not None and isinstance(outcome, RowsOutcome):
                             check_unchanged(promised, outcome.columns)
                         if isinstance(outcome, Command) or (isinstance(outcome, RowsOutcome) and not outcome.streaming):
@@ -329,6 +352,11 @@ class StatementLife:
                             if isinstance(outcome, Command):
                                 self.end()
                 return outcome
+            except NanNotHeld:
+                if holds_nan or not (retry and commit):
+                    raise
+                # NOTE: from the beginning, without the locks that it has by now. Others who do the same have them too.
+                holds_nan = True
             except SerializationFailure:
                 if not retry or attempt >= MAX_RETRIES:
                     raise

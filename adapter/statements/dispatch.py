@@ -26,6 +26,7 @@ from adapter.statements import settings as settings_statements
 from adapter.statements.as_of import reading
 from adapter.statements.call import call_procedure
 from adapter.statements.maintenance.vacuum import run_vacuum
+from adapter.statements.nan.columns import hold_nan
 from adapter.statements.prepare import prepare
 from adapter.statements.publish import publish
 from adapter.statements.restore import restore_table
@@ -101,7 +102,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
             await running.services.plans.aside(_refuse_parameters, parsed)
         await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)
     by_what_is_known = parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store)
-    if by_what_is_known and not transaction.looks_back:
+    if by_what_is_known and not transaction.looks_back and not running.session.holds_nan:
         if running.in_block and running.services.locks.between_workers is not None:
             # Another worker may have let go of a table that it has altered; their shared memory tells at little cost.
             await env.oracle.read_ts("catalog")
@@ -133,6 +134,8 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         else:
             carried_out = plan
         try:
+            if running.session.holds_nan and await hold_nan(running, plan):
+                continue
             return await run_rows(running, carried_out)
         except BeginAgain:
             transaction.renew()

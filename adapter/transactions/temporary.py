@@ -39,6 +39,11 @@ class TemporarySpace:
             self._begun = self.rows.savepoint()
         return self.rows
 
+    @property
+    def changes(self) -> int | None:
+        """How often rows were written to, for one transaction; None while that has written nothing."""
+        return None if self._begun is None else self.rows.changes
+
     def savepoint(self) -> Savepoint | None:
         """A point to return to; None while the transaction has written nothing."""
         return None if self._begun is None else self.rows.savepoint()

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from adapter.plans.computed.constant_rows import array_of
 from frontend.encoding.columns import ArrowArray, as_binary, data_of, lengths_of, without_nulls
+from planner.common_errors import NanNotHeld
 from planner.errors import NumericValueOutOfRange
 from planner.ir.physical import arrow_type
 from planner.types import types
 from planner.types.base_types import like_text
-from planner.types.types import SqlType, is_wide, numeric_precision_scale
+from planner.types.types import WIDE, SqlType, is_wide, numeric_precision_scale
 from planner.values.text_values import Names, parse_text
 
 _FIRST_ISO_DAY = -719_162
@@ -200,10 +202,12 @@ def _by_distinct(column: ArrowArray, sql_type: SqlType, settings: Mapping[str, s
 
 
 def values_to_array(values: Sequence[object], sql_type: SqlType) -> ArrowArray:
-    """Python values (as in `ir.Literal`) as an Arrow array of the physical type. Raises 22003 for a numeric that the
-    physical type cannot hold."""
+    """Python values (as in `ir.Literal`) as an Arrow array of the physical type; numerics as texts when there is a NaN
+    among them. Raises 22003 for a numeric that the physical type cannot hold."""
     try:
         return array_of(sql_type, values)
+    except NanNotHeld:
+        return array_of(replace(sql_type, shape=WIDE), values)
     except pa.ArrowInvalid:
         if sql_type.oid != types.NUMERIC:
             raise

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import ClassVar
 
-from planner.common_errors import numeric_overflow
+from planner.common_errors import NanNotHeld, numeric_overflow
 from planner.dialects.engine_name import EngineName
-from planner.errors import FeatureNotSupported
 from planner.ir.array_value import ArrayValue, not_ordinary
 from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
@@ -216,7 +215,7 @@ class Literals(ABC):
         if shape is None or not shape.exact_scale:
             return self.string(format_numeric(number))
         if number.is_nan():
-            raise FeatureNotSupported("NaN in a column of type numeric with a precision is not supported")
+            raise NanNotHeld
         if number.is_infinite():
             raise numeric_overflow()
         digits = f"{number:f}"

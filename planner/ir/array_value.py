@@ -12,7 +12,9 @@ Arrays with the same elements are ordered by `dims`, as PostgreSQL orders them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from math import prod
 from typing import TypeVar
 
@@ -116,3 +118,20 @@ def check_size(lengths: Sequence[int], lower_bounds: Sequence[int]) -> int:
         if length + lower > 2**31 - 1:
             raise ProgramLimitExceeded(f"array lower bound is too large: {lower}")
     return prod(lengths)
+
+
+def has_nan(value: object) -> bool:
+    """Whether a value, as `planner.ir.nodes.Literal` has it, is or may be read as NaN, or holds such."""
+    if value.__class__ is Decimal:
+        return value != value
+    match value:
+        case float():
+            return math.isnan(value)
+        case str():
+            return "nan" in value.lower()
+        case tuple() | list():
+            return any(map(has_nan, value))
+        case ArrayValue():
+            return any(map(has_nan, value.items))
+        case _:
+            return False

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from planner import errors
 from planner.common_errors import (
+    NanNotHeld,
     canceled,
     division_by_zero,
     float_overflow,
@@ -59,6 +60,8 @@ def named_error(
     constraint: str = "",
 ) -> SqlError:
     """The error of this SQLSTATE."""
+    if message == NanNotHeld.MESSAGE:
+        return NanNotHeld()
     known = _BY_STATE.get(sqlstate)
     if known is None:
         known = type("EngineError", (SqlError,), {"sqlstate": sqlstate})

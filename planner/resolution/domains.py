@@ -27,7 +27,7 @@ from planner.ir.nodes import (
 from planner.resolution.statement import Statement
 from planner.types.type_names import element_of, format_type
 from planner.types.type_scope import TYPE_SCOPE, domain_of
-from planner.types.types import BOOL, SqlType, column_type
+from planner.types.types import BOOL, SqlType, column_type, computed_type
 from planner.types.user_types import attributes, is_user_type
 from storage.catalog.model import DomainType, Schema
 
@@ -105,7 +105,7 @@ def held_against_rules(statement: Statement, expr: Scalar, oid: int, *, explicit
     """`expr`, of the type under `oid`, as a value of `oid`. What is no domain and is made of none stays as it is."""
     if not is_user_type(oid):
         return expr
-    target = column_type(oid)
+    target = computed_type(column_type(oid))
     chain = domains_over(oid)
     inner = chain[0].base_oid if chain else oid
     divided = any(_has_rules(part, frozenset({oid})) for part in _parts(inner))
@@ -127,7 +127,7 @@ def _with_parts(statement: Statement, expr: Scalar, oid: int) -> Scalar:
     """`expr` with its elements or fields held against the rules of their types."""
     element = element_of(oid)
     if element:
-        type = column_type(element)
+        type = computed_type(column_type(element))
         item = LetValue(id=statement.new_id(), type=type.without_domain())
         body = held_against_rules(statement, item, element)
         return ForEach(arg=expr, id=item.id, body=body, type=expr.type)

@@ -87,6 +87,8 @@ class BindContext(Struct, frozen=True, kw_only=True):
     Raises 42501 where row_security is off. Without it there are none."""
     closed_schemas: frozenset[str] = frozenset()
     """The schemas on which the current role has no USAGE. They are not in `search_path`."""
+    holds_nan: bool = False
+    """See `TypeScope.holds_nan`."""
 
     def searched_schemas(self) -> tuple[str, ...]:
         """The schemas in which an unqualified name is looked up, in order."""

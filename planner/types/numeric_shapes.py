@@ -27,6 +27,7 @@ from planner.types.types import (
     WIDE,
     NumericShape,
     SqlType,
+    computed_type,
     declared_shape,
 )
 
@@ -83,7 +84,7 @@ def cast_type(source: SqlType, oid: int, typmod: int = -1) -> SqlType:
     if oid != NUMERIC:
         return SqlType(oid, typmod)
     if typmod >= 0:
-        return SqlType(oid, typmod, declared_shape(typmod))
+        return computed_type(SqlType(oid, typmod, declared_shape(typmod)))
     return SqlType(oid, -1, WIDE if source.oid in (FLOAT4, FLOAT8) else shape_of(source))
 
 

@@ -52,6 +52,7 @@ from planner.types.types import (
     XML,
     SqlType,
     column_type,
+    computed_type,
     numeric_precision_scale,
     numeric_typmod,
 )
@@ -233,12 +234,13 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> Sq
         row = base
         result = column_type(base.oid, domain_typmod)
     else:
-        result = column_type(row.oid, _typmod(node, row, position))
+        result = computed_type(column_type(row.oid, _typmod(node, row, position)))
     if bounds:
         if not row.array:
             text = ".".join(names) + "[]" * bounds
             raise UnknownName(f'type "{text}" does not exist', names, position)
         result = column_type(row.array) if result.domain else SqlType(row.array, result.typmod, result.shape)
+        result = computed_type(result)
         if bounds > 1:
             result = replace(result, dimensioned=True)
     elif not node.typmods and not is_user_type(row.oid):

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
@@ -32,6 +33,8 @@ class TypeScope(Struct, frozen=True, kw_only=True):
     stored: bool = False
     closed_schemas: frozenset[str] = frozenset()
     """The schemas on which the current role has no USAGE."""
+    holds_nan: bool = False
+    """Whether values of numeric(p, s) are held as texts, which may be NaN, where nothing stored is read or written."""
 
 
 _NOTHING = TypeScope(catalog=CatalogSnapshot.empty())
@@ -42,7 +45,8 @@ TYPE_SCOPE: ContextVar[TypeScope] = ContextVar("types", default=_NOTHING)
 @contextmanager
 def types_of(catalog: CatalogSnapshot, search_path: tuple[str, ...]) -> Iterator[None]:
     """Types are looked up there for the length of the block."""
-    token = TYPE_SCOPE.set(TypeScope(catalog=catalog, search_path=search_path))
+    holds_nan = TYPE_SCOPE.get().holds_nan
+    token = TYPE_SCOPE.set(TypeScope(catalog=catalog, search_path=search_path, holds_nan=holds_nan))
     try:
         yield
     finally:
@@ -53,7 +57,7 @@ def types_of(catalog: CatalogSnapshot, search_path: tuple[str, ...]) -> Iterator
 def names_to_keep() -> Iterator[None]:
     """Names of types are written as the catalog keeps them for the length of the block."""
     known = TYPE_SCOPE.get()
-    token = TYPE_SCOPE.set(TypeScope(catalog=known.catalog, search_path=known.search_path, stored=True))
+    token = TYPE_SCOPE.set(replace(known, stored=True))
     try:
         yield
     finally:

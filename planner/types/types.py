@@ -19,7 +19,7 @@ from planner.types.derived_oids import (
     owner_of_row_type,
     row_type_oid,
 )
-from planner.types.type_scope import domain_of
+from planner.types.type_scope import TYPE_SCOPE, domain_of
 from storage.catalog.model import Column
 
 BOOL = 16
@@ -199,7 +199,22 @@ def declared_shape(typmod: int) -> NumericShape:
 
 def type_of_column(column: Column) -> SqlType:
     """The type of a column of the catalog."""
-    return column_type(column.type_oid, column.typmod, dimensioned=column.dimensioned)
+    type = column_type(column.type_oid, column.typmod, dimensioned=column.dimensioned)
+    return replace(type, shape=WIDE) if column.holds_nan else type
+
+
+def holds_nan(type: SqlType) -> bool:
+    """Whether `type`, of a column, is a numeric held as text that would be held as decimal by what is declared of it:
+    its column says so (`Column.holds_nan`)."""
+    return is_wide(type) and type.typmod >= 0 and declared_shape(type.typmod).exact_scale
+
+
+def computed_type(type: SqlType) -> SqlType:
+    """`type` as values of it are held that are computed and not stored: in a statement that has met a NaN
+    (`TypeScope.holds_nan`) all numerics with a precision as texts, arrays of such too."""
+    if type.typmod < 0 or type.shape is None or not type.shape.exact_scale or not TYPE_SCOPE.get().holds_nan:
+        return type
+    return replace(type, shape=WIDE)
 
 
 def under_domain(oid: int) -> int:

@@ -95,6 +95,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     options: tuple[str, ...] = ()  # As pg_attribute.attoptions has them.
     statistics: int = -1  # Its statistics target (pg_attribute.attstattarget).
     collation: int = 0  # The oid of its collation (pg_attribute.attcollation), 0 for the one that its type has.
+    holds_nan: bool = False
+    """Whether a numeric(p, s) is stored as text, as numeric is, for the NaN among its values: decimals have none."""
     form: int = 0
     """Of a composite type, or one made of such: what tells the fields that it has now from those that it had before."""
 

@@ -12,6 +12,7 @@ _K = TypeVar("_K")
 COLUMN_OPTIONS_FORMAT = 7
 STATISTICS_FORMAT = 8
 COLLATIONS_FORMAT = 8
+NAN_FORMAT = 9
 BUILTIN_ACLS_FORMAT = 8
 """From which on what is built in has privileges of its own in each database: earlier versions take a second record for
 a mistake, and stop."""
@@ -20,6 +21,7 @@ NEWER_FIELDS = {
     "Column.options": COLUMN_OPTIONS_FORMAT,
     "Column.statistics": COLUMN_OPTIONS_FORMAT,
     "Column.collation": COLLATIONS_FORMAT,
+    "Column.holds_nan": NAN_FORMAT,
 }
 """Fields of catalog records that there were not before formats had gates, and the formats (`storage.durable.formats`)
 that they need."""

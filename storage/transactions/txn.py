@@ -138,6 +138,8 @@ class Txn:
 
     def __init__(self, writer: PartWriter, catalog_csn: Csn, xid: int | None = None) -> None:
         self.xid = xid
+        self.changes = 0
+        """How often it was written to."""
         self.place = 0
         """By which other transactions name its rows (`storage.transactions.rows_ahead`); 0: they do not."""
         self._sealed_xids: tuple[int, ...] = ()
@@ -588,5 +590,6 @@ class Txn:
         return first
 
     def _changed(self, shard: ShardId) -> None:
+        self.changes += 1
         self._sealed = None
         self._local.pop(shard, None)

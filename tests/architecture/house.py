@@ -35,6 +35,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "sessions",
         "metrics",
         "statements",
+        "statements.nan",
         "statements.explaining",
         "statements.maintenance",
         "controllers",

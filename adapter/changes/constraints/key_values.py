@@ -19,7 +19,8 @@ from adapter.changes.constraints.table_keys import ForeignKey
 from adapter.plans.computed.constant_rows import array_of
 from adapter.plans.row_text import literal_value
 from adapter.spilling.key_runs import Keys
-from planner.errors import NumericValueOutOfRange
+from planner.common_errors import NanNotHeld
+from planner.errors import FeatureNotSupported, NumericValueOutOfRange
 from planner.ir.physical import arrow_type
 from planner.types import types as t
 from planner.types.type_names import format_type
@@ -101,8 +102,10 @@ def _fits(value: int, wanted: SqlType) -> bool:
 def _equal_numeric(value: Any, wanted: SqlType) -> Decimal | None:
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     bounds = numeric_precision_scale(wanted.typmod)
-    if bounds is None or exact.is_nan():
+    if bounds is None or (exact.is_nan() and t.is_wide(wanted)):
         return exact
+    if exact.is_nan():
+        return None
     precision, scale = bounds
     if exact.is_infinite() or abs(exact) >= Decimal(10) ** (precision - scale):
         return None
@@ -135,7 +138,11 @@ _DIGITS = 150_000
 def _assigned(value: Any, wanted: SqlType) -> Any:
     """A number as it is assigned to a column of the type `wanted`. Raises 22003."""
     found = _equal(value, wanted)
-    if found is not None or value != value:
+    if found is None and value != value:
+        if wanted.oid == t.NUMERIC:
+            raise NanNotHeld
+        raise FeatureNotSupported(f"cannot convert NaN to {format_type(wanted.oid)}")
+    if found is not None:
         return found
     name = format_type(wanted.oid, wanted.typmod)
     if value in (_INFINITY, -_INFINITY):

@@ -45,6 +45,7 @@ from planner.types.types import SqlType, type_of_column
 from storage.catalog.model import CatalogSnapshot, Column, Sequence
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.off_loop import AT_ONCE_ROWS
+from storage.shards.widening import stored_as
 
 
 class _Default(Struct, frozen=True, kw_only=True):
@@ -134,30 +135,68 @@ class _Load:
         wanted: BoundQuery | None,
     ) -> None:
         self._running = running
-        self._catalog = catalog
-        self._target = target
         self._positions = {column.attnum: position for position, column in enumerate(columns)}
         self._defaults = defaults
-        self._txn = running.transaction.writable(running.services.env, target.shard)
-        self._laid_out: LaidOutRows | None = None
-        if target.layout is not None:
-            self._txn.lay_out(target.shard, target.layout.partition)
-            self._laid_out = LaidOutRows(self._txn, target.shard, target.layout)
-        self.progress = CopyProgress()
         self._rows = 0
+        self._begin(catalog, target)
+        self.progress = CopyProgress()
         self._read = 0
         self.skipping: Skipping | None = None
         self.marked: dict[int, _Default] = {}
         """By place among the columns that are copied: what the mark for its default stands for."""
         self._wanted = wanted
         """Which rows are taken; None: all."""
+
+    def _begin(self, catalog: CatalogSnapshot, target: Target) -> None:
+        """What comes now goes into `target`, which is of `catalog`."""
+        running = self._running
+        self._first_row = self._rows
+        self._catalog = catalog
+        self._target = target
+        self._txn = running.transaction.writable(running.services.env, target.shard)
+        self._laid_out: LaidOutRows | None = None
+        if target.layout is not None:
+            self._txn.lay_out(target.shard, target.layout.partition)
+            self._laid_out = LaidOutRows(self._txn, target.shard, target.layout)
         self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
         self._computing = computing_query(target.relation, running.session.bind_context(catalog))
+
+    async def _let_hold_nan(self, batch: RecordBatch) -> None:
+        """Have the columns that get NaN in `batch` held so, together with the rows that have come before."""
+        attnums = [
+            column.attnum
+            for column, type_ in zip(self._target.columns, self._target.types, strict=True)
+            if (position := self._positions.get(column.attnum)) is not None
+            and pa.types.is_decimal(arrow_type(type_))
+            and pa.types.is_string(batch.column(position).type)
+        ]
+        if attnums:
+            await self._end()
+            running = self._running
+            await running.let_hold_nan(running, self._target.relation.oid, frozenset(attnums))
+            catalog = running.transaction.catalog
+            self._begin(catalog, target_of(running, catalog, self._target.relation.oid))
+
+    async def _end(self) -> None:
+        """What has come is in its table. Raises 23505 and 23P01."""
+        if self._laid_out is not None:
+            await self._laid_out.finish()
+        if self._keys is None:
+            return
+        try:
+            await self._keys.finish()
+        except (UniqueViolation, ExclusionViolation) as error:
+            if self._wanted is not None:
+                error.row = None  # It is counted among those that were taken.
+            elif error.row is not None:
+                error.row += self._first_row
+            raise
 
     async def write(self, batch: RecordBatch) -> None:
         """Add rows; returns when the buffer has room again."""
         if not batch.num_rows:
             return
+        await self._let_hold_nan(batch)
         arrays = []
         for column, type_ in zip(self._target.columns, self._target.types, strict=True):
             position = self._positions.get(column.attnum)
@@ -198,6 +237,9 @@ class _Load:
     async def _given(self, batch: RecordBatch, position: int, type_: SqlType) -> Any:
         """A column that is copied, with its default where the mark for it stands."""
         values, mark = batch.column(position), f"default {position}"
+        if pa.types.is_decimal(values.type):
+            # What comes after a NaN is read as decimals still.
+            values = stored_as(values, arrow_type(type_))
         if mark not in batch.schema.names:
             return values
         is_marked = batch.column(mark)
@@ -234,15 +276,8 @@ class _Load:
 
     async def finish(self) -> int:
         """All rows have come: their number. Raises 23505, 23P01 and 23503."""
-        if self._laid_out is not None:
-            await self._laid_out.finish()
+        await self._end()
         if self._keys is not None:
-            try:
-                await self._keys.finish()
-            except (UniqueViolation, ExclusionViolation) as error:
-                if self._wanted is not None:
-                    error.row = None  # It is counted among those that were taken.
-                raise
             await end_statement(self._running)
         if self.skipping is not None:
             self.skipping.finish()

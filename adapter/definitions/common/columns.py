@@ -13,7 +13,7 @@ from planner.types import types as t
 from planner.types.composites import form_of
 from planner.types.operator_classes import key_collation
 from planner.types.type_names import collation_oid, format_type
-from planner.types.types import SqlType
+from planner.types.types import SqlType, holds_nan
 from storage.catalog.model import Column, Relation
 from storage.catalog.record import COLLATIONS_FORMAT
 
@@ -64,6 +64,7 @@ def column_of_type(attnum: int, name: str, type_: SqlType, **more: Any) -> Colum
         type_oid=type_.declared_oid,
         typmod=type_.declared_typmod,
         dimensioned=type_.dimensioned,
+        holds_nan=holds_nan(type_),
         form=form_of(type_.declared_oid),
         **more,
     )
@@ -76,6 +77,7 @@ def retyped(column: Column, type_: SqlType, **more: Any) -> Column:
         type_oid=type_.declared_oid,
         typmod=type_.declared_typmod,
         dimensioned=type_.dimensioned,
+        holds_nan=holds_nan(type_),
         form=form_of(type_.declared_oid),
         **more,
     )

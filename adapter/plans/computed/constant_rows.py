@@ -13,7 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from adapter.results import RecordBatch
-from planner.errors import FeatureNotSupported
+from planner.common_errors import NanNotHeld
 from planner.ir import nodes as ir
 from planner.ir.array_value import ArrayValue, items_of, not_ordinary
 from planner.ir.bound import BoundQuery
@@ -149,7 +149,7 @@ def _physical(type_: SqlType, value: Any) -> Any:
         scale = arrow_type(type_).scale
         number = Decimal(value)
         if not number.is_finite():
-            raise FeatureNotSupported("NaN in a column of type numeric with a precision is not supported")
+            raise NanNotHeld
         return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
     return value
 

@@ -176,7 +176,7 @@ def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
     """The wide form first where the value has it; from there to a decimal by the modifier."""
     plain = ctx.dialect.shown("{0}", source) if is_wide(target) else ctx.dialect.cast("{0}", target)
     if not is_wide(source) and (source.oid in INTEGERS or source.oid == types.NUMERIC or source.oid in OID_TYPES):
-        if target.typmod >= 0 and is_wide(target):
+        if is_wide(target) and target.typmod >= 0 and target.typmod != source.typmod:
             return ctx.dialect.python("tg_numeric_fit", plain, str(target.typmod))
         return plain
     if is_wide(source):

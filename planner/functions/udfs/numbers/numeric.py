@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 
-from planner.common_errors import division_by_zero, numeric_overflow
+from planner.common_errors import NanNotHeld, division_by_zero, numeric_overflow
 from planner.errors import (
     FeatureNotSupported,
     InvalidArgumentForLogarithm,
@@ -492,7 +492,7 @@ def fit(text: str, typmod: int) -> str:
 def fit_decimal(text: str, typmod: int) -> str:
     """Like `fit`, for a column that is held as decimals: they have no NaN."""
     if text == "NaN":
-        raise FeatureNotSupported("NaN in a column of type numeric with a precision is not supported")
+        raise NanNotHeld
     return fit(text, typmod)
 
 

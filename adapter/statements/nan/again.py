@@ -1,0 +1,95 @@
+"""A statement that has met a NaN (`NanNotHeld`) is taken back and carried out again, this once.
+
+SUBTLE: which statements meet one is known when they do. Were all casts to numeric(p, s) held as texts beforehand, all
+that is computed of them would be computed in Python. So a statement is planned for decimals first. What it has done by
+then is taken back as by a savepoint. One is made beforehand only for what reads with an engine and then writes, in a
+block that has written; all else has written nothing yet when it meets the NaN, and `Begun` notices if it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from adapter.execution.statement import Outcome, Running
+from adapter.settings.values import SettingValues
+from adapter.statements.nan.columns import require_format
+from adapter.transactions.pending import Mark, Pending
+from adapter.transactions.transaction import Transaction
+from planner.common_errors import NanNotHeld
+from storage.transactions.txn import Txn
+
+
+class Begun(Struct, frozen=True):
+    """Where a transaction was when a statement began: what it had written to (`txn`, at number `changes`), what of
+    temporary tables (None: nothing), and what it would do."""
+
+    txn: Txn | None
+    changes: int
+    temporary_changes: int | None
+    pending: Pending
+    notices: int
+
+
+async def carried_out_again(
+    running: Running, before: Begun, carry_out: Callable[[Running], Awaitable[Outcome]]
+) -> Outcome:
+    """Take back what the statement has done and carry it out with numerics that may be NaN. Raises NanNotHeld where
+    that may not be, and what `carry_out` raises."""
+    session = running.session
+    if session.holds_nan or not _taken_back(running.transaction, before, running.before, session.values):
+        raise NanNotHeld
+    del session.notices[before.notices :]
+    return await carried_out(running, carry_out)
+
+
+async def carried_out(running: Running, carry_out: Callable[[Running], Awaitable[Outcome]]) -> Outcome:
+    """Carry out a statement with numerics that may be NaN. Raises as `require_format`, and what `carry_out` raises."""
+    if running.parsed.kind != "select_stmt":
+        await require_format(running)
+    session = running.session
+    session.holds_nan = True
+    try:
+        return await carry_out(running)
+    finally:
+        session.holds_nan = False
+
+
+def _taken_back(transaction: Transaction, before: Begun, mark: Mark | None, settings: SettingValues) -> bool:
+    """Undo what was done since `before`. False where there is no way to."""
+    if mark is not None:
+        transaction.undo(mark)
+        return True
+    space = transaction.temporary
+    if before.temporary_changes is not None and (space is None or space.changes != before.temporary_changes):
+        return False
+    if before.txn is not None:
+        if transaction.txn is not before.txn or before.txn.changes != before.changes:
+            return False
+        if before.temporary_changes is None and space is not None:
+            space.undo(None)
+        transaction.pending = before.pending
+        return True
+    if before.temporary_changes is not None:
+        transaction.abandon()
+        transaction.pending = before.pending
+        return True
+    transaction.undo(
+        Mark(
+            name="",
+            rows=None,
+            temporary_rows=None,
+            settings=settings,
+            pending=before.pending,
+            read_only=transaction.read_only,
+        )
+    )
+    return True
+
+
+def forget_mark(running: Running) -> None:
+    """What the statement has done stays: nothing is taken back to where it began."""
+    mark, txn = running.before, running.transaction.txn
+    if mark is not None and mark.rows is not None and txn is not None:
+        txn.release(mark.rows)
