@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import Any
 
 from frontend.encoding.held_as_text import INET_FAMILIES
 from planner.errors import (
@@ -18,6 +19,8 @@ from planner.errors import (
 )
 from planner.types import types
 from planner.values.bytea_text import char_of
+from planner.values.geometry.numbers import is_zero
+from planner.values.geometry.shapes import Circle, Line, Lseg, Path, Point, Polygon, Shape, box_of, show
 from planner.values.opaque.address_text import show_address, show_lsn
 from planner.values.opaque.money_text import show_money
 from planner.values.opaque.network_text import Network
@@ -28,6 +31,8 @@ MAX_ZONE_SECONDS = 16 * 3600
 _VERSIONS = {family: version for version, family in INET_FAMILIES.items()}
 _HEADER_OF_NETWORK = 4
 _MAX_XID = (1 << 63) - 1
+_MAX_POINTS = ((1 << 31) - 1) // 16
+"""How many points may be said to follow; PostgreSQL's bound is that of its memory."""
 
 
 class LeftoverData(InvalidBinaryRepresentation):
@@ -37,7 +42,7 @@ class LeftoverData(InvalidBinaryRepresentation):
         super().__init__("incorrect binary data format")
 
 
-def fields(layout: str, data: bytes) -> tuple[int, ...]:
+def fields(layout: str, data: bytes) -> tuple[Any, ...]:
     """The numbers in `data`, which has exactly these."""
     size = struct.calcsize(layout)
     if len(data) < size:
@@ -122,11 +127,65 @@ def _snapshot(data: bytes) -> str:
     return f"{xmin}:{xmax}:{','.join(map(str, dict.fromkeys(xids)))}"
 
 
+def _numbers(count: int) -> Callable[[bytes], tuple[float, ...]]:
+    return lambda data: fields(f">{count}d", data)
+
+
+def _line(data: bytes) -> Line:
+    line = Line(*_numbers(3)(data))
+    if is_zero(line.a) and is_zero(line.b):
+        raise InvalidBinaryRepresentation("invalid line specification: A and B cannot both be zero")
+    return line
+
+
+def _circle(data: bytes) -> Circle:
+    x, y, radius = _numbers(3)(data)
+    if radius < 0.0:
+        raise InvalidBinaryRepresentation('invalid radius in external "circle" value')
+    return Circle(Point(x, y), radius)
+
+
+def _points(data: bytes, name: str) -> tuple[Point, ...]:
+    """Points behind their number."""
+    (count,) = fields(">i", data[:4])
+    if not 0 < count < _MAX_POINTS:
+        raise InvalidBinaryRepresentation(f'invalid number of points in external "{name}" value')
+    numbers = fields(f">{2 * count}d", data[4:])
+    return tuple(map(Point, numbers[::2], numbers[1::2]))
+
+
+def _path(data: bytes) -> Path:
+    if not data:
+        raise ProtocolViolation("no data left in message")
+    return Path(data[0] != 0, _points(data[1:], "path"))
+
+
+def _corners(data: bytes) -> tuple[Point, Point]:
+    x1, y1, x2, y2 = _numbers(4)(data)
+    return Point(x1, y1), Point(x2, y2)
+
+
+_SHAPES: dict[int, Callable[[bytes], Shape]] = {
+    types.POINT: lambda data: Point(*_numbers(2)(data)),
+    types.LSEG: lambda data: Lseg(*_corners(data)),
+    types.BOX: lambda data: box_of(*_corners(data)),
+    types.LINE: _line,
+    types.PATH: _path,
+    types.POLYGON: lambda data: Polygon(_points(data, "polygon")),
+    types.CIRCLE: _circle,
+}
+
+
+def _shown(read: Callable[[bytes], Shape]) -> Callable[[bytes], str]:
+    return lambda data: show(read(data))
+
+
 READERS: dict[int, Callable[[bytes], str]] = {
     types.MACADDR: _address(6),
     types.MACADDR8: _address(8),
     types.PG_LSN: lambda data: show_lsn(fields(">Q", data)[0]),
     types.MONEY: lambda data: show_money(fields(">q", data)[0]),
+    **{oid: _shown(read) for oid, read in _SHAPES.items()},
     types.TIMETZ: _timetz,
     types.INET: _network("inet"),
     types.CIDR: _network("cidr"),

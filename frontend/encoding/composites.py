@@ -84,16 +84,16 @@ def array_text_encoder(element: ColumnEncoder, *, quoted: bool, separator: str =
     return encode
 
 
-def dimensioned_text_encoder(element: ColumnEncoder, *, quoted: bool) -> ColumnEncoder:
+def dimensioned_text_encoder(element: ColumnEncoder, *, quoted: bool, separator: str = ",") -> ColumnEncoder:
     """Arrays of any dimensions (`planner.ir.array_value`) as text."""
-    lists = array_text_encoder(element, quoted=quoted)
+    lists = array_text_encoder(element, quoted=quoted, separator=separator)
 
     def texts(items: ArrowArray) -> list[str]:
         encoded = as_text(element(items).as_nullable()).to_pylist()
         return ["NULL" if text is None else quote_element(text) if quoted else text for text in encoded]
 
     def shown(items: ArrowArray, dims: list[int]) -> bytes:
-        return show_array(texts(items), dims).encode()
+        return show_array(texts(items), dims, separator).encode()
 
     return _dimensioned(lists, shown)
 

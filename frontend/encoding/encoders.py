@@ -31,6 +31,8 @@ from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import SqlType
 from planner.types.user_types import attributes, enum_of
+from planner.values.array_text import delimiter_of
+from planner.values.geometry.shapes import GEOMETRY
 from planner.values.record_text import record_items
 from planner.values.text_values import parse_text
 
@@ -50,7 +52,7 @@ _OID_LIKE = {
 the name of the object, a struct of oid and name."""
 _UNQUOTED_ELEMENTS = {
     types.BOOL, types.INT2, types.INT4, types.INT8, types.OID, types.FLOAT4, types.FLOAT8, types.NUMERIC,
-    types.TIME, types.UUID,
+    types.TIME, types.UUID, types.BOX,
 }  # fmt: skip
 
 
@@ -117,6 +119,8 @@ def _is_text(arrow_type: Any) -> bool:
 
 def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> ColumnEncoder:
     oid = sql_type.oid
+    if oid in GEOMETRY and settings.extra_float_digits < 1:
+        return held_as_text.shape_text_encoder(oid, settings.extra_float_digits)
     if _is_text(arrow_type):
         return encoded_values
     if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
@@ -124,11 +128,15 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
             return composites.vector_text_encoder(numbers.integer_text)
         element = _element_type(oid, sql_type)
         encode = _text(element, _element_arrow_type(arrow_type), settings)
-        return composites.array_text_encoder(encode, quoted=element.oid not in _UNQUOTED_ELEMENTS)
+        return composites.array_text_encoder(
+            encode, quoted=element.oid not in _UNQUOTED_ELEMENTS, separator=delimiter_of(element.oid)
+        )
     if sql_type.dimensioned and pa.types.is_struct(arrow_type):
         element = _element_type(oid, sql_type)
         encode = _text(element, arrow_type.field("items").type.value_type, settings)
-        return composites.dimensioned_text_encoder(encode, quoted=element.oid not in _UNQUOTED_ELEMENTS)
+        return composites.dimensioned_text_encoder(
+            encode, quoted=element.oid not in _UNQUOTED_ELEMENTS, separator=delimiter_of(element.oid)
+        )
     if oid in _OID_LIKE and pa.types.is_struct(arrow_type):
         return _object_name
     if _is_reg_value(arrow_type):

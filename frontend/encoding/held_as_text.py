@@ -17,6 +17,7 @@ from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encode
 from planner.catalog_data.encodings import encoded
 from planner.types import types
 from planner.values.bytea_text import char_byte
+from planner.values.geometry.shapes import GEOMETRY, Box, Circle, Lseg, Path, Polygon, parse, show
 from planner.values.opaque.address_text import lsn_of, octets_of
 from planner.values.opaque.hstore_text import pairs_of
 from planner.values.opaque.money_text import cents_of
@@ -64,10 +65,42 @@ def hstore_binary(encoding: str) -> ColumnEncoder:
     return _encoder(packed)
 
 
+def _shape(name: str) -> Callable[[str], bytes]:
+    """A geometric value: its numbers, those of a path behind whether it is closed and how many points it has, those of
+    a polygon behind the latter."""
+
+    def packed(text: str) -> bytes:
+        match parse(text, name):
+            case Path(closed, points):
+                return struct.pack(f">bi{2 * len(points)}d", closed, len(points), *itertools.chain(*points))
+            case Polygon(points):
+                return struct.pack(f">i{2 * len(points)}d", len(points), *itertools.chain(*points))
+            case Circle((x, y), radius):
+                return struct.pack(">3d", x, y, radius)
+            case Lseg(one, other) | Box(one, other):
+                return struct.pack(">4d", *one, *other)
+            case numbers:
+                return struct.pack(f">{len(numbers)}d", *numbers)
+
+    return packed
+
+
 def _encoder(value: Callable[[str], bytes]) -> ColumnEncoder:
     def encode(array: ArrowArray) -> Encoded:
         texts = array.to_pylist()
         return encoded_values(pa.array([None if text is None else value(text) for text in texts], pa.binary()))
+
+    return encode
+
+
+def shape_text_encoder(oid: int, extra_float_digits: int) -> ColumnEncoder:
+    """Geometric values with fewer digits than they have."""
+    name = GEOMETRY[oid]
+
+    def encode(array: ArrowArray) -> Encoded:
+        texts = array.to_pylist()
+        shown = [None if text is None else show(parse(text, name), extra_float_digits) for text in texts]
+        return encoded_values(pa.array(shown, pa.string()))
 
     return encode
 
@@ -77,6 +110,7 @@ BINARY: dict[int, ColumnEncoder] = {
     types.MACADDR8: _encoder(octets_of),
     types.PG_LSN: _encoder(lambda text: lsn_of(text).to_bytes(8)),
     types.MONEY: _encoder(lambda text: cents_of(text).to_bytes(8, signed=True)),
+    **{oid: _encoder(_shape(name)) for oid, name in GEOMETRY.items()},
     types.TIMETZ: _encoder(_timetz),
     types.INET: _encoder(lambda text: _network(parse_inet(text), is_cidr=False)),
     types.CIDR: _encoder(lambda text: _network(parse_cidr(text), is_cidr=True)),

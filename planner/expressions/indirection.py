@@ -22,6 +22,7 @@ from planner.types.base_types import HSTORE, base_type, kind_of
 from planner.types.type_names import array_of, format_type, subscript_element, type_row
 from planner.types.types import INT2VECTOR, INT4, JSONB, NAME, OIDVECTOR, TEXT, SqlType
 from planner.types.user_types import attributes, kept_field, kept_schema
+from planner.values.geometry.shapes import SUBSCRIPTABLE
 
 
 def _indirection(level: Level, tree: Tree) -> Scalar:
@@ -81,9 +82,11 @@ def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int)
         return _json_subscripts(level, scalar, indices, location)
     if kind_of(oid) == HSTORE:
         return _hstore_subscript(level, scalar, indices, location)
+    if oid in SUBSCRIPTABLE and any(item.is_slice for item in indices):
+        raise FeatureNotSupported("slices of fixed-length arrays not implemented")
     element = subscript_element(oid)
     row = type_row(oid)
-    if not element or row is None or (row.category != "A" and oid != NAME):
+    if not element or row is None or (row.category != "A" and oid != NAME and oid not in SUBSCRIPTABLE):
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(oid)} because it does not support subscripting",
             position=statement.position_of(scalar),

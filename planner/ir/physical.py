@@ -65,6 +65,8 @@ ARRAY_ELEMENTS: dict[int, int] = {
     271: types.XID8, 2949: types.TXID_SNAPSHOT, 5039: types.PG_SNAPSHOT, 4073: types.JSONPATH, 2201: types.REFCURSOR,
     3735: types.REGCONFIG, 3770: types.REGDICTIONARY, 4192: types.REGCOLLATION,
     1040: types.MACADDR, 775: types.MACADDR8, 3221: types.PG_LSN, 791: types.MONEY, 1270: types.TIMETZ,
+    1017: types.POINT, 1018: types.LSEG, 1019: types.PATH, 1020: types.BOX, 1027: types.POLYGON, 629: types.LINE,
+    719: types.CIRCLE,
     types.INT2VECTOR: types.INT2, types.OIDVECTOR: types.OID, **range_arrays(),
 }  # fmt: skip
 """Element type of each array type, by OID; the vectors among them."""

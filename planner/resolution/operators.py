@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from planner.common_errors import missing_operator, missing_schema
@@ -188,6 +188,8 @@ def build_call(level: Level, signature: Signature, args: list[Scalar], location:
     declared = signature.args
     actual = tuple(arg.type.oid for arg in args)
     concrete, result = resolve_polymorphic(signature, declared, actual)
+    if t.ANYARRAY in declared and signature.name in _OF_ELEMENTS:
+        _check_elements(signature.name, element_of(concrete[declared.index(t.ANYARRAY)]))
     signature = concrete_signature(signature, concrete, result)
     bound = tuple(
         with_like_arrays(
@@ -246,6 +248,17 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
 
 
 _ROW_OPERATORS = {"=", "<>", "<", "<=", ">", ">="}
+_OF_ELEMENTS: Mapping[str, str] = {
+    **dict.fromkeys(("=", "<>", "@>", "<@", "&&"), "an equality operator"),
+    **dict.fromkeys(("<", "<=", ">", ">="), "a comparison function"),
+}
+"""What operators of arrays need for their elements."""
+
+
+def _check_elements(symbol: str, element: int) -> None:
+    """Raises 42883 where elements have not what the operator of arrays needs."""
+    if element in (_UNHASHABLE_AS_EQUAL if "equality" in _OF_ELEMENTS[symbol] else _UNSORTABLE):
+        raise UndefinedFunction(f"could not identify {_OF_ELEMENTS[symbol]} for type {format_type(element)}")
 
 
 def _compare_with_unknown(level: Level, side: Scalar, location: int) -> Scalar:
@@ -425,7 +438,7 @@ _UNSORTABLE = frozenset({
     t.JSON, t.XML, t.POINT, t.LSEG, t.PATH, t.BOX, t.POLYGON, t.LINE, t.CIRCLE, t.XID, t.CID, t.ACLITEM, t.CSTRING,
 })  # fmt: skip
 """json, xml, the geometric types and a few more: no default btree operator class."""
-_UNHASHABLE_AS_EQUAL = frozenset({t.JSON, t.XML, t.POINT, t.LSEG, t.PATH, t.POLYGON, t.LINE})
+_UNHASHABLE_AS_EQUAL = frozenset({t.JSON, t.XML, t.POINT, t.LSEG, t.PATH, t.BOX, t.POLYGON, t.LINE, t.CIRCLE})
 
 
 def check_sortable(level: Level, scalar: Scalar, location: int = -1) -> None:

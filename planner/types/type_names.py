@@ -23,23 +23,16 @@ from planner.syntax.names import qualifier
 from planner.syntax.parse import Parsed, Tree
 from planner.types.types import (
     BIT,
-    BOX,
     BPCHAR,
     CHAR,
-    CIRCLE,
     GTSVECTOR,
     INT2,
     INT2VECTOR,
     INT4,
     INT8,
     INTERVAL,
-    LINE,
-    LSEG,
     NUMERIC,
     OIDVECTOR,
-    PATH,
-    POINT,
-    POLYGON,
     RECORD_ARRAY,
     TIME,
     TIMESTAMP,
@@ -250,7 +243,7 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> Sq
 
 _PLAIN: dict[tuple[str, ...], SqlType] = {}
 
-_NOT_HELD = frozenset({XML, POINT, LSEG, PATH, BOX, POLYGON, LINE, CIRCLE, TSVECTOR, GTSVECTOR, TSQUERY})
+_NOT_HELD = frozenset({XML, TSVECTOR, GTSVECTOR, TSQUERY})
 """Types without input here. No column and no cast is of them, lest any text be taken for a value."""
 
 

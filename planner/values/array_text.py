@@ -15,6 +15,7 @@ from planner.ir.array_value import (
     lower_bounds_of,
     too_many_dimensions,
 )
+from planner.types.types import BOX
 
 _SPACE = " \t\n\r\v\f"
 _DIMENSION = re.compile(r"[ \t\n\r\v\f]*\[")
@@ -197,6 +198,11 @@ class _Reader:
 # ---------------------------------------------------------------- output
 
 
+def delimiter_of(element: int) -> str:
+    """What stands between elements of the type with this oid (typdelim). Texts of boxes never need quotes."""
+    return ";" if element == BOX else ","
+
+
 def quote_element(text: str) -> str:
     """An element's text as array_out writes it."""
     if _PLAIN_ELEMENT.match(text) and text.lower() != "null":
@@ -204,14 +210,15 @@ def quote_element(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def show_array(items: Sequence[str], dims: Sequence[int] | None) -> str:
-    """The array of elements that are texts as array_out writes them."""
+def show_array(items: Sequence[str], dims: Sequence[int] | None, between: str = ",") -> str:
+    """The array of elements that are texts as array_out writes them, `between` them their type's delimiter."""
     if dims is None:
-        return "{" + ",".join(items) + "}"
+        return "{" + between.join(items) + "}"
     bounds = list(zip(lengths_of(dims), lower_bounds_of(dims), strict=True))
     header = "".join([f"[{lower}:{lower + length - 1}]" for length, lower in bounds])
     explicit = any(lower != 1 for _, lower in bounds)
-    return f"{header}={in_braces(items, dims)}" if explicit else in_braces(items, dims)
+    braces = in_braces(items, dims, between=between)
+    return f"{header}={braces}" if explicit else braces
 
 
 def in_braces(items: Sequence[str], dims: Sequence[int], start: str = "{", between: str = ",", end: str = "}") -> str:

@@ -28,7 +28,7 @@ from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
 from planner.types.user_types import is_user_type
-from planner.values.array_text import parse_array, quote_element, show_array
+from planner.values.array_text import delimiter_of, parse_array, quote_element, show_array
 from planner.values.bytea_text import char_text, from_escapes, from_hex
 from planner.values.datetime_output import format_date, format_moment, format_time
 from planner.values.datetime_text import (
@@ -48,6 +48,8 @@ from planner.values.datetimes.calendar_days import (
     timestamptz_of,
 )
 from planner.values.datetimes.time_zones import setting_zone
+from planner.values.floats.float_text import format_float
+from planner.values.geometry.shapes import GEOMETRY, held
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
@@ -244,6 +246,10 @@ def _interval(text: str, type: SqlType, settings: Mapping[str, str]) -> Interval
     return parse_interval(text, fields, _setting(settings, "IntervalStyle", "postgres"))
 
 
+def _geometry(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
+    return held(text, GEOMETRY[type.oid])
+
+
 def _vector(text: str, type: SqlType, settings: Mapping[str, str]) -> tuple[int, ...]:
     element = SqlType(t.OID if type.oid == t.OIDVECTOR else t.INT2)
     return tuple(parse_text(part, element) for part in text.split())  # type: ignore[misc]
@@ -289,6 +295,7 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.INET: lambda text, type, settings: parse_inet(text).inet(),
     t.MACADDR: lambda text, type, settings: parse_macaddr(text),
     t.MACADDR8: lambda text, type, settings: parse_macaddr8(text),
+    **dict.fromkeys(GEOMETRY, _geometry),
     t.TID: lambda text, type, settings: parse_tid(text),
     t.PG_LSN: lambda text, type, settings: parse_lsn(text),
     t.CIDR: lambda text, type, settings: parse_cidr(text).cidr(),
@@ -301,7 +308,7 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
 
 def _parse_array(text: str, type: SqlType, element: int, settings: Mapping[str, str], names: Names) -> object:
     item = SqlType(element, type.typmod, type.shape)
-    return parse_array(text, ";" if element == t.BOX else ",", lambda part: parse_text(part, item, settings, names))
+    return parse_array(text, delimiter_of(element), lambda part: parse_text(part, item, settings, names))
 
 
 def _unknown(oid: int, text: str) -> int:
@@ -423,10 +430,10 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
         if type.oid in (t.INT2VECTOR, t.OIDVECTOR):
             return " ".join(str(item) for item in items_of(value))
         inner = SqlType(element_of(type.oid), type.typmod, type.shape)
-        items = [
-            "NULL" if item is None else quote_element(format_text(item, inner, settings)) for item in items_of(value)
-        ]
-        return show_array(items, value.dims if isinstance(value, ArrayValue) else None)
+        between = delimiter_of(inner.oid)
+        texts = [None if item is None else format_text(item, inner, settings) for item in items_of(value)]
+        items = ["NULL" if text is None else text if between == ";" else quote_element(text) for text in texts]
+        return show_array(items, value.dims if isinstance(value, ArrayValue) else None, between)
     raise TypeError(f"no text form for {value!r}")
 
 
@@ -437,36 +444,3 @@ def format_numeric(value: Decimal) -> str:
     if value.is_infinite():
         return "-Infinity" if value < 0 else "Infinity"
     return format(value, "f")
-
-
-def format_float(value: float, *, single: bool = False) -> str:
-    """The shortest text that reads back as the same number, in PostgreSQL's style."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "-Infinity" if value < 0 else "Infinity"
-    if single:
-        text = next(
-            candidate
-            for digits in range(1, 10)
-            if struct.pack("f", float(candidate := f"{value:.{digits - 1}e}")) == struct.pack("f", value)
-        )
-        limit = 6
-    else:
-        text = repr(value)
-        limit = 15
-    sign, digits, exponent = (
-        Decimal(text).normalize().as_tuple() if value else (int(math.copysign(1, value) < 0), (0,), 0)
-    )
-    assert isinstance(exponent, int)
-    body = "".join(map(str, digits))
-    scientific = exponent + len(body) - 1
-    prefix = "-" if sign else ""
-    if scientific < -4 or scientific >= limit:
-        fraction = f".{body[1:]}" if len(body) > 1 else ""
-        return f"{prefix}{body[0]}{fraction}e{'-' if scientific < 0 else '+'}{abs(scientific):02d}"
-    if exponent >= 0:
-        return prefix + body + "0" * exponent
-    if -exponent >= len(body):
-        return f"{prefix}0.{'0' * (-exponent - len(body))}{body}"
-    return f"{prefix}{body[:exponent]}.{body[exponent:]}"

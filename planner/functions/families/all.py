@@ -21,7 +21,17 @@ from planner.functions.families import (
 from planner.functions.families.datetime import arithmetic as datetime_arithmetic
 from planner.functions.families.datetime import construction as datetime_construction
 from planner.functions.families.datetime import fields as datetime_fields
-from planner.functions.families.opaque import addresses, bits, jsonpath, money, network, ranges, snapshots, timetz
+from planner.functions.families.opaque import (
+    addresses,
+    bits,
+    geometry,
+    jsonpath,
+    money,
+    network,
+    ranges,
+    snapshots,
+    timetz,
+)
 from planner.functions.forms.form import Form
 
 FAMILIES = (
@@ -39,6 +49,7 @@ FAMILIES = (
     hashes,
     json,
     addresses,
+    geometry,
     money,
     timetz,
     bits,

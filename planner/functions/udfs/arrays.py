@@ -68,9 +68,10 @@ def array_dims_in(text: str) -> list[int] | None:
     return list(value.dims) if isinstance(value, ArrayValue) else None
 
 
-def array_text(items: Sequence[str | None], dims: Sequence[int]) -> str:
-    """array_out()."""
-    return show_array(["NULL" if item is None else quote_element(item) for item in items], dims)
+def array_text(items: Sequence[str | None], dims: Sequence[int], between: str) -> str:
+    """array_out(); `between` is the delimiter of the elements' type."""
+    texts = ["NULL" if item is None else item if between == ";" else quote_element(item) for item in items]
+    return show_array(texts, dims, between)
 
 
 def array_json(items: Sequence[str], dims: Sequence[int], between: str) -> str:
@@ -354,7 +355,7 @@ _SLICE = (_DIMS, _I, _DIMS, _DIMS, _T)
 UDFS: Mapping[str, Udf] = {
     "tg_array_items": Udf((_T,), "VARCHAR[]", array_items),
     "tg_array_dims_in": Udf((_T,), _DIMS, array_dims_in),
-    "tg_array_text": Udf(("VARCHAR[]", _DIMS), _T, array_text),
+    "tg_array_text": Udf(("VARCHAR[]", _DIMS, _T), _T, array_text),
     "tg_array_json": Udf(("VARCHAR[]", _DIMS, _T), _T, array_json),
     "tg_array_shown_dims": Udf((_DIMS, _I), _T, shown_dims, nulls=True),
     "tg_array_place": Udf((_DIMS, _I, _DIMS), _I, place, nulls=True),

@@ -28,9 +28,10 @@ from planner.syntax.identifiers import quote_identifier
 from planner.types import types
 from planner.types.types import SqlType
 from planner.values.bytea_text import char_byte, char_of, char_text, from_base64, from_escapes, from_hex
+from planner.values.floats.float_text import format_float
 from planner.values.interval_text import format_interval
 from planner.values.record_text import record_items
-from planner.values.text_values import format_float, parse_text
+from planner.values.text_values import parse_text
 
 
 def upper(text: str) -> str:

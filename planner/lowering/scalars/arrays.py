@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from planner.dialects.error_text import error_text
+from planner.errors import ArraySubscriptError
 from planner.ir import nodes as ir
 from planner.ir.array_value import MAX_DIMENSIONS, MAX_ELEMENTS, ArrayValue, items_of
 from planner.ir.physical import element_type, listed
@@ -20,6 +21,7 @@ from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.types import types
 from planner.types.types import SqlType
+from planner.values.geometry.shapes import GEOMETRY, SUBSCRIPTABLE
 
 
 def _array(scalars: Scalars, expr: ir.ArrayConstructor) -> Fragment:
@@ -89,6 +91,8 @@ def _written_out(expr: ir.ArrayConstructor) -> tuple[list[ir.Scalar], list[int]]
 def _subscript(scalars: Scalars, expr: ir.Subscript) -> Fragment:
     zero_based = expr.arg.type.oid in (types.INT2VECTOR, types.OIDVECTOR, types.NAME)
     array = scalars.lower(expr.arg)
+    if expr.arg.type.oid in SUBSCRIPTABLE:
+        return _part_of_shape(scalars, array, expr)
     if expr.arg.type.dimensioned:
         return (_slice_of_any if expr.slice else _element_of_any)(scalars, array, expr)
     if len(expr.lower) > 1:
@@ -107,6 +111,33 @@ def _subscript(scalars: Scalars, expr: ir.Subscript) -> Fragment:
     constant = scalars.constant(subscript)
     in_range = isinstance(constant, int) and constant + zero_based >= 1
     return fill(scalars.ctx, scalars.ctx.dialect.element(zero_based=zero_based, in_range=in_range), [array, index])
+
+
+def _part_of_shape(scalars: Scalars, shape: Fragment, expr: ir.Subscript) -> Fragment:
+    """A number or a corner of a point, line, segment or box."""
+    if len(expr.lower) > 1:
+        return scalars.null(expr.type)
+    (subscript,) = expr.lower
+    assert subscript is not None
+    is_number = expr.type.oid == types.FLOAT8
+    name = "tg_geometry_number" if is_number else "tg_geometry_corner"
+    called = scalars.ctx.dialect.python(name, "{0}", f"'{GEOMETRY[expr.arg.type.oid]}'", "{1}")
+    called = f"CAST({called} AS DOUBLE)" if is_number else called
+    return fill(scalars.ctx, called, [shape, scalars.lower(subscript)])
+
+
+def _part_assigned(scalars: Scalars, expr: ir.SubscriptAssignment) -> Fragment:
+    """What `_part_of_shape` reads replaced; a NULL, in its place or as the whole, changes nothing."""
+    if len(expr.lower) > 1:
+        raise ArraySubscriptError("wrong number of array subscripts")
+    (subscript,) = expr.lower
+    assert subscript is not None
+    dialect = scalars.ctx.dialect
+    name = "tg_geometry_with_number" if expr.items.type.oid == types.FLOAT8 else "tg_geometry_with_corner"
+    changed = dialect.python(name, "{0}", f"'{GEOMETRY[expr.type.oid]}'", "{1}", "{2}")
+    fault = dialect.raise_sql("22004", "array subscript in assignment must not be null")
+    template = f"CASE WHEN {{0}} IS NULL OR {{2}} IS NULL THEN {{0}} WHEN {{1}} IS NULL THEN {fault} ELSE {changed} END"
+    return fill(scalars.ctx, template, [scalars.lower(expr.arg), scalars.lower(subscript), scalars.lower(expr.items)])
 
 
 def _size(scalars: Scalars, array: str) -> str:
@@ -190,6 +221,8 @@ _NO_BOUNDS = error_text(
 
 
 def _assigned(scalars: Scalars, expr: ir.SubscriptAssignment) -> Fragment:
+    if expr.type.oid in SUBSCRIPTABLE:
+        return _part_assigned(scalars, expr)
     if expr.type.dimensioned:
         return _assigned_in_any(scalars, expr)
     return _assigned_in_list(scalars, expr)

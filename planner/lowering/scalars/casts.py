@@ -25,6 +25,7 @@ from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values.datetimes.calendar_days import MICROS_1970_TO_2000
+from planner.values.geometry.shapes import GEOMETRY
 from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
 
@@ -108,6 +109,9 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         return ctx.python("tg_macaddr8_of({0})")
     if (source.oid, target.oid) == (types.MACADDR8, types.MACADDR):
         return ctx.python("tg_macaddr_of({0})")
+    if source.oid in GEOMETRY and target.oid in GEOMETRY:
+        routine = f"'{GEOMETRY[target.oid]}({GEOMETRY[source.oid]})'"
+        return ctx.dialect.python("tg_geometry_1_varchar", routine, "{0}")
     if target.oid == types.MONEY:
         return _to_money(ctx, source)
     chrono = _CHRONO.get((source.oid, target.oid))
@@ -309,6 +313,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         return ctx.python("tg_jsonpath_in({0})")
     if target.oid == types.TIMETZ:
         return ctx.python(f"tg_timetz_in({{0}}, {text_settings(ctx)})")
+    if target.oid in GEOMETRY:
+        return ctx.python(f"tg_geometry_in({{0}}, '{GEOMETRY[target.oid]}')")
     if target.oid in _ADDRESS_INPUTS:
         return ctx.python(f"{_ADDRESS_INPUTS[target.oid]}({{0}})")
     if ctx.dialect.reads_catalog and target.oid in REG_TYPES:

@@ -15,6 +15,7 @@ from planner.ir import nodes as ir
 from planner.types import types
 from planner.types.signature import Signature
 from planner.types.types import BOOL, SqlType
+from planner.values.geometry.shapes import GEOMETRY
 
 MIN_RUN = 20
 """Comparisons that are worth it."""
@@ -25,6 +26,8 @@ _SAME_KEYS = frozenset({types.INT2, types.INT4, types.INT8, types.TEXT, types.NA
 
 def compares_keys(equals: Signature) -> bool:
     """Whether an engine may compare the two sides of `equals` (an = or <> operator) as the values that they are."""
+    if equals.args[0] in GEOMETRY:
+        return False
     return equals.args[0] == equals.args[1] or _SAME_KEYS.issuperset(equals.args)
 
 

@@ -19,6 +19,7 @@ from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import held_beside
 from planner.types.types import BOOL, SqlType
+from planner.values.geometry.shapes import EQUALS
 
 BOOLEAN = SqlType(BOOL)
 
@@ -65,6 +66,15 @@ def _boolean_test(scalars: Scalars, expr: ir.BooleanTest) -> Fragment:
 
 
 def _distinct(scalars: Scalars, expr: ir.Distinct) -> Fragment:
+    equals = EQUALS.get(expr.left.type.oid)
+    if equals is not None:
+        # Shapes are equal to what is near.
+        same = scalars.ctx.dialect.python("tg_geometry_2_boolean", f"'{equals}'", "{0}", "{1}")
+        null = "{0} IS NULL AND {1} IS NULL"
+        template = (
+            f"({'' if expr.negated else 'NOT '}CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN {null} ELSE {same} END)"
+        )
+        return fill(scalars.ctx, template, [scalars.lower(expr.left), scalars.lower(expr.right)])
     sides = (expr.left.type, expr.right.type)
     left = scalars.comparable_as(scalars.lower(expr.left), expr.left.type, sides)
     right = scalars.comparable_as(scalars.lower(expr.right), expr.right.type, sides)

@@ -16,6 +16,7 @@ from planner.lowering.scalars.logic import BOOLEAN
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.types.signature import COMPARISONS
+from planner.values.geometry.shapes import GEOMETRY
 
 
 def _inside(scalars: Scalars, rel: ir.Rel) -> Fragment:
@@ -93,6 +94,8 @@ def _negation(expr: ir.Scalar) -> ir.QuantifiedSubquery | None:
 def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> Fragment:
     """`exact` says that NULL differs from false."""
     dialect = scalars.ctx.dialect
+    if any(arg.type.oid in GEOMETRY for arg in expr.args):
+        raise scalars.ctx.unsupported("a geometric value compared with the rows of a subquery")
     names = [operator.name for operator in expr.operators]
     key = scalars.comparable_as if set(names) <= {"=", "<>"} else scalars.key_as
     pairs = [(arg.type, field.type) for arg, field in zip(expr.args, expr.rel.fields, strict=True)]

@@ -18,12 +18,14 @@ from planner.types.ranges import range_name, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType, is_wide
 from planner.types.user_types import attributes, enum_of
+from planner.values.array_text import delimiter_of
 from planner.values.json.json_text import quote_json
 from storage.catalog.model import EnumType
 
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
      types.JSONB, types.RECORD, types.PG_NODE_TREE, types.CSTRING, types.ACLITEM, types.TID, types.CIDR,
+     types.POINT, types.LSEG, types.PATH, types.BOX, types.POLYGON, types.LINE, types.CIRCLE,
      types.BIT, types.VARBIT, types.JSONPATH, types.MACADDR, types.MACADDR8, types.PG_LSN,
      types.MONEY, types.TIMETZ, types.XID8, types.PG_SNAPSHOT, types.TXID_SNAPSHOT, types.REFCURSOR, types.VOID}
 )  # fmt: skip
@@ -76,7 +78,7 @@ def text_template(ctx: Context, source: SqlType) -> str:
         name = ctx.variable()
         shown_item = fill(ctx, output_template(ctx, element), [simple(name)]).sql
         texts = ctx.dialect.transform("({0}).items", name, shown_item)
-        other = ctx.raising(f"tg_array_text({texts}, ({{0}}).dims)")
+        other = ctx.raising(f"tg_array_text({texts}, ({{0}}).dims, '{delimiter_of(element.oid)}')")
         return _of_list_or(ctx, _array(ctx, listed(source), element), other)
     if element is not None:
         return _array(ctx, source, element)
@@ -196,6 +198,9 @@ def _array(ctx: Context, source: SqlType, element: SqlType) -> str:
     item = fill(ctx, output_template(ctx, element), [simple(name)]).sql
     if source.oid in (types.INT2VECTOR, types.OIDVECTOR):
         return dialect.join(dialect.transform("{0}", name, item), "' '")
+    if delimiter_of(element.oid) != ",":
+        parts = dialect.transform("{0}", name, f"coalesce({item}, 'NULL')")
+        return f"('{{' || {dialect.join(parts, quoted(dialect.string(delimiter_of(element.oid))))} || '}}')"
     special = dialect.matches(item, r'[\s{},"\\]')
     text = (
         f"CASE WHEN {name} IS NULL THEN 'NULL' WHEN {item} = '' OR lower({item}) = 'null' OR {special} THEN "

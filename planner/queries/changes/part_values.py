@@ -33,6 +33,7 @@ from planner.types.base_types import HSTORE, base_type, kind_of
 from planner.types.type_names import array_of, format_type, type_row
 from planner.types.types import INT4, JSONB, TEXT, SqlType
 from planner.types.user_types import attributes
+from planner.values.geometry.shapes import SUBSCRIPTABLE
 from storage.catalog.model import Column
 
 
@@ -93,6 +94,8 @@ def _assigned(
         )
     if kind_of(type.oid) == HSTORE:
         return _hstore_assigned(level, steps, column, before, value, position)
+    if type.oid in SUBSCRIPTABLE:
+        return _shape_assigned(level, steps, column, type, before, value, position)
     if not is_array and type.oid != JSONB:
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(type.oid)} because it does not support subscripting", position=position
@@ -117,6 +120,25 @@ def _assigned(
     before = with_shape(statement, before, result)
     put = SubscriptAssignment(arg=before, lower=lower, upper=upper, slice=sliced, items=items, type=result)
     return with_shape(statement, put, type)
+
+
+def _shape_assigned(
+    level: Level,
+    steps: Sequence[Tree],
+    column: Column,
+    type: SqlType,
+    before: Scalar,
+    value: Scalar,
+    position: int | None,
+) -> Scalar:
+    """A geometric value of fixed length with one of its numbers or corners replaced."""
+    indices = [step.a_indices for step in steps]
+    sliced = any(item.is_slice for item in indices)
+    put = _converted(level, value, type if sliced else element_type(type), column, position)
+    if sliced:
+        raise FeatureNotSupported("updates on slices of fixed-length arrays not implemented")
+    lower, _ = subscript_bounds(level, indices, sliced=False)
+    return SubscriptAssignment(arg=before, lower=lower, upper=(), slice=False, items=put, type=type)
 
 
 def _converted(level: Level, value: Scalar, wanted: SqlType, column: Column, position: int | None) -> Scalar:

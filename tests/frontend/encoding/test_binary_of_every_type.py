@@ -40,6 +40,8 @@ timestamp '2020-01-01 10:00:00.123456' | timestamptz '2020-01-01 10:00+02' | tim
 interval '1 year 2 mons 3 days 04:05:06.7'
 uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' | macaddr '08:00:2b:01:02:03' | macaddr8 '08:00:2b:01:02:03:04:05'
 inet '10.0.0.1/8' | inet '::1' | inet '10.1.2.3' | cidr '10.0.0.0/8' | cidr 'fe80::/10'
+point '(1.5,-2)' | lseg '[(0,0),(1,2)]' | box '(2,2),(0,0)' | line '{1,-1,0.5}' | circle '<(1,2),3>'
+path '[(0,0),(1,1),(2,0)]' | path '((0,0),(1,1))' | polygon '((0,0),(1,1),(2,0))' | point '(NaN,-Infinity)'
 pg_lsn '16/B374D848' | B'101'::bit(3) | B'10101010101'::varbit
 '10:20:10,15'::pg_snapshot | '10:20:'::txid_snapshot | '5'::xid8 | '5'::xid | '5'::cid | '(1,2)'::tid | '5'::oid
 'pg_class'::regclass | 'int4'::regtype | 'now'::regproc | 'abs(int)'::regprocedure | '+(int,int)'::regoperator

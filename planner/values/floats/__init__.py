@@ -1,0 +1,4 @@
+"""Numbers of float4 and float8.
+
+May import nothing of the planner. Read `float_text` first.
+"""
