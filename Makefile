@@ -5,7 +5,7 @@ PY := .venv/bin/python
 SEEDS ?= 2000
 ROUNDS ?= 50
 PROCESSES ?= 2
-CLIENT_LOCKS := asyncpg dbt django dlt pgcli psycopg psycopg2 sqlalchemy sqlalchemy14 sqlmesh superset dataframes odbc
+CLIENT_LOCKS := asyncpg browser dbt django dlt pgcli psycopg psycopg2 sqlalchemy sqlalchemy14 sqlmesh superset dataframes odbc
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: help setup setup-dev serve test check unit demo tpcds job cluster clouds bench simulate slt isolation regress crash audit rolling random-sessions histories large memory random-changes clients clients-basic generate walks lock clean
