@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from adapter.plans.predicates import Conjunction, bind_templates, mask_of, may_match, scans_in
+from adapter.plans.predicates import Conjunction, bind_templates, mask_of, scans_in
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.file_rows import FILE_ROWS
 from storage.shards.parts import Part
+from storage.shards.pruning import may_match
 
 
 def file_conditions(query: BoundQuery, params: Sequence[ir.Literal]) -> Mapping[int, tuple[Conjunction, ...]]:

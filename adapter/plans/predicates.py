@@ -3,7 +3,7 @@
 From a bound query this extracts, for each `Scan`, the conjunction of the conditions ``column op constant`` that a row
 must satisfy to matter to the result. It is a superset: conditions that are not simple are left out. Two uses:
 
-- *pruning*: a part that holds no row satisfying the conjunction is not read (`may_match`);
+- *pruning*: a part that holds no row satisfying the conjunction is not read (`storage.shards.pruning.may_match`);
 - *validation*: a row that another transaction inserted or deleted since the snapshot can only have changed what was
   read if it satisfies the conjunction (`any_row_matches`).
 
@@ -38,7 +38,6 @@ from planner.ir.physical import element_type
 from planner.ir.rewrite import outermost_relations
 from planner.types import types as t
 from storage.bounded_map import BoundedMap
-from storage.shards.parts import Part, part_may_match
 from storage.upkeep.pruning_audit import COMPARE
 
 _STRICT = frozenset(FLIPPED) | {"in", "like", "is not null"}
@@ -353,17 +352,6 @@ _HOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 # ---------------------------------------------------------------- use
-
-
-def may_match(part: Part, conjunctions: Sequence[Conjunction]) -> bool:
-    """False only when no row of `part` satisfies any of `conjunctions`."""
-    for conjunction in conjunctions:
-        for comparison in conjunction:
-            if not part_may_match(part, comparison.column, comparison.op, comparison.value):
-                break
-        else:
-            return True
-    return False
 
 
 def any_row_matches(rows: pa.Table, conjunctions: Sequence[Conjunction]) -> bool:

@@ -13,14 +13,13 @@ import bisect
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
-from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
+from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure, too_old
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.parts_ahead import parts_ahead
@@ -34,6 +33,7 @@ from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.packed_parts import PackedParts, PartSequence
 from storage.shards.parts import Part
+from storage.shards.pruning import may_match
 from storage.shards.whole_deletions import remaining
 from storage.timestamps.csn import Csn
 from storage.upkeep.pruning_audit import LeftOut
@@ -114,7 +114,7 @@ async def resolve(
             deletes += tuple(part for part in beyond if part.kind == "delete")
         totals[oid] = len(inserts)
         if isinstance(inserts, PackedParts):
-            kept = inserts.where(partial(may_match, conjunctions=needed))
+            kept = inserts.where(needed)
             if len(kept) < len(inserts):
                 await env.pruning.left_out(LeftOut(inserts, kept), needed)
         else:

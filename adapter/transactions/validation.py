@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from adapter.plans.predicates import Conjunction, any_row_matches, may_match
+from adapter.plans.predicates import Conjunction, any_row_matches
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES, serialization_failure
 from adapter.transactions.claims import broken
 from adapter.transactions.commit_request import CommitRequest, TableRead
@@ -38,6 +38,7 @@ from storage.catalog.types import BaseType, UserRange
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID, Part
+from storage.shards.pruning import columns_of, may_match
 from storage.timestamps.csn import Csn
 from storage.transactions.rows_ahead import FIRST_AHEAD, place_of, rows_named
 
@@ -245,7 +246,7 @@ async def _part_matches(
     env: Environment, part: Part, conjunctions: Sequence[Conjunction], place: int, seen: frozenset[int]
 ) -> bool:
     """Whether a row of `part`, which is committed or of the transaction at `place`, matches, those `seen` apart."""
-    columns = {comparison.column for conjunction in conjunctions for comparison in conjunction}
+    columns = columns_of(conjunctions)
     stored = [name for name in part.columns if name in columns]
     matches_all = not stored or any(not conjunction for conjunction in conjunctions)
     if not seen:

@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from storage.publishing.columns import PublishedColumn
 from storage.publishing.schemas import is_promoted
 from storage.reading.reader import ShardReader
+from storage.shards.columns.widening import widened
 from storage.shards.field_ids import column_id
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part, file_part
 from storage.shards.shard import ShardSnapshot
-from storage.shards.widening import widened
 
 RowIds: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 

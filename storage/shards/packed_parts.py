@@ -1,10 +1,11 @@
 """The parts of large tables, packed: what is known of a file takes some tens of bytes while nobody reads the file.
 
 A `Block` has up to `BLOCK_PARTS` files of rows as compressed bytes, and beside them what tells who needs to look into
-it: ids, CSNs and row ids from and to, and a `summary`, a part that has all their rows, so that whatever leaves out the
-summary (`storage.shards.parts.part_may_match`) leaves out each of them. `PartMap` is a map of parts by id, like
-`immutables.Map`: blocks, and the *loose* parts as they are, which are those without a file, deletions, and the newest
-files. `PackedParts` is the list of a snapshot's insert parts, made of the same blocks.
+it: ids, CSNs and row ids from and to, a `summary`, a part that has all their rows, so that whatever leaves out the
+summary (`storage.shards.pruning.may_match`) leaves out each of them, and the `bounds` of each, for when parts come in
+no useful order and every summary has everything (`storage.shards.block_bounds`). `PartMap` is a map of parts by id,
+like `immutables.Map`: blocks, and the *loose* parts as they are, which are those without a file, deletions, and the
+newest files. `PackedParts` is the list of a snapshot's insert parts, made of the same blocks.
 
 Invariants (`PartMap.check`): blocks are in the order of their ids and do not overlap; no file of rows that is loose has
 an id between those of a block. So a file is packed with its neighbours, and a change opens the block that it is in, and
@@ -29,8 +30,10 @@ from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, share
+from storage.shards.block_bounds import BlockBounds
 from storage.shards.partitions.transforms import PartitionField
 from storage.shards.parts import ColumnStats, Part, StatValue, comparable_bound
+from storage.shards.pruning import Needed, may_match
 from storage.timestamps.csn import Csn
 
 BLOCK_PARTS = 256
@@ -48,6 +51,9 @@ SMALLEST_BLOCK = BLOCK_PARTS // 8
 OPENED_BYTES = share(256)
 """Bytes of parts kept from blocks that were looked into."""
 
+FEW = 0.25
+"""Where no more parts of a block may be wanted than this share, they alone become objects, and are not kept."""
+
 PART_BYTES = 1024
 """About what a part takes of memory, with the statistics of two columns."""
 
@@ -55,11 +61,10 @@ _CODEC = "zstd"
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(tuple[Part, ...])
+_raw_decoder = msgspec.msgpack.Decoder(tuple[msgspec.Raw, ...])
 _part_decoder = msgspec.msgpack.Decoder(Part)
 _id = attrgetter("id")
 _first = attrgetter("first")
-
-Test: TypeAlias = Callable[[Part], bool]
 
 
 class Block(Struct, frozen=True, kw_only=True, eq=False):
@@ -84,6 +89,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
     """By what each is known to be of one partition; empty where some are of none, or by something else."""
     summary: Part
     """A part that has the rows of all: their number, their bytes, and what is true of each."""
+    bounds: BlockBounds
     size: int
     data: bytes
     """The parts: compressed MessagePack of `size` bytes."""
@@ -93,6 +99,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
         """A block of `parts`, of which there are some and each `is_packable`."""
         spans = [part.row_id_bounds for part in parts]
         plain = _encoder.encode(parts)
+        stats = _common_stats(parts)
         return cls(
             first=parts[0].id,
             last=parts[-1].id,
@@ -108,8 +115,9 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
                 kind="insert",
                 rows=sum([part.rows for part in parts]),
                 bytes=sum([part.bytes for part in parts]),
-                stats=_common_stats(parts),
+                stats=stats,
             ),
+            bounds=BlockBounds.of(parts, stats),
             size=len(plain),
             data=pa.compress(plain, _CODEC, asbytes=True),
         )
@@ -130,6 +138,23 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
         if keep:
             _opened.put(self, found, PART_BYTES * self.count)
         return found
+
+    def where(self, needed: Needed) -> Sequence[Part]:
+        """Those that may match (`storage.shards.pruning.may_match`)."""
+        if not may_match(self.summary, needed):
+            return ()
+        places = self.bounds.places_left(needed)
+        if places is None or len(places) > self.count * FEW:
+            return [part for part in self.parts(keep=True) if may_match(part, needed)]
+        if not places:
+            return ()
+        opened = _opened.get(self)
+        if opened is not None:
+            some = [opened[place] for place in places]
+        else:
+            raw = _raw_decoder.decode(pa.decompress(self.data, self.size, _CODEC))
+            some = [_part_decoder.decode(raw[place]) for place in places]
+        return [part for part in some if may_match(part, needed)]
 
 
 _opened: BoundedMap[Block, tuple[Part, ...]] = aging(BoundedMap(max_bytes=OPENED_BYTES))
@@ -276,15 +301,13 @@ class PackedParts(Sequence[Part]):
             found.update(block.run_bytes)
         return dict(found)
 
-    def where(self, test: Test) -> tuple[Part, ...]:
-        """Those for which `test` is true, which is true for a summary if it is for one of its parts."""
+    def where(self, needed: Needed) -> tuple[Part, ...]:
+        """Those that may match (`storage.shards.pruning.may_match`)."""
         found: list[Part] = []
         for block, loose in pieces(self.blocks, self.loose):
-            parts: Iterable[Part] = loose
-            if block is not None and test(block.summary):
-                parts = merged(block.parts(keep=True), loose)
-            found += [part for part in parts if test(part)]
-        found += [part for part in self.behind if test(part)]
+            kept = [part for part in loose if may_match(part, needed)]
+            found += kept if block is None else merged(block.where(needed), kept)
+        found += [part for part in self.behind if may_match(part, needed)]
         return tuple(found)
 
     def without(self, gone: Collection[Part]) -> tuple[PackedParts, Set[str | None]]:

@@ -33,6 +33,7 @@ from storage.errors import (
     part_not_stored,
 )
 from storage.ids import ShardId, random_text
+from storage.shards.columns.row_group_bytes import row_group
 from storage.shards.footers import metadata_of, parquet_stats
 from storage.shards.links import as_stored
 from storage.shards.partitions.transforms import PartitionField, PartitionValue, common_values
@@ -54,7 +55,6 @@ from storage.shards.parts import (
     stored_names,
     with_row_ids,
 )
-from storage.shards.row_group_bytes import row_group
 from storage.shards.writes import PromisedPart, ShardWrites
 from storage.stores.blob import Blob, ByteRange
 

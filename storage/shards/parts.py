@@ -34,10 +34,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.errors import CorruptPart
+from storage.shards.columns.row_bytes import bytes_of_slices
 from storage.shards.field_ids import with_field_ids
 from storage.shards.links import Link, as_stored
 from storage.shards.partitions.transforms import PartitionValue
-from storage.shards.row_bytes import bytes_of_slices
 from storage.timestamps.csn import Csn
 
 INLINE_LIMIT_BYTES = 64 * 1024

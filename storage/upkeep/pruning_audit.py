@@ -16,7 +16,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
 from functools import partial
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,7 @@ from storage.clock import Randomness
 from storage.errors import CorruptPart, StorageError
 from storage.shards.packed_parts import Block, PackedParts, merged, pieces
 from storage.shards.parts import Part
+from storage.shards.pruning import Condition, Needed, columns_of
 
 log = structlog.get_logger(__name__)
 
@@ -45,25 +46,6 @@ _ABOVE = frozenset({">", ">=", "<>"})
 """The comparisons with a number that NaN satisfies."""
 
 
-class Condition(Protocol):
-    """``column op value`` on a physical column, as `part_may_match` takes them."""
-
-    @property
-    def column(self) -> str:
-        """The physical column."""
-        ...
-
-    @property
-    def op(self) -> str:
-        """=, <>, <, <=, >, >=, in, is null, is not null."""
-        ...
-
-    @property
-    def value(self) -> Any:
-        """A Python value; a sequence of them for ``in``."""
-        ...
-
-
 class PruningAudit:
     """See the module's contract. With a `share` of 1 every part is looked at, before the read goes on."""
 
@@ -79,7 +61,7 @@ class PruningAudit:
         self._random = random
         self._running: set[asyncio.Task[None]] = set()
 
-    async def left_out(self, parts: Sequence[Part], conjunctions: Sequence[Sequence[Condition]]) -> None:
+    async def left_out(self, parts: Sequence[Part], conjunctions: Needed) -> None:
         """A read whose rows must satisfy one of `conjunctions` has left `parts` out.
 
         Raises CorruptPart for a part with a matching row if all are audited.
@@ -98,7 +80,7 @@ class PruningAudit:
         if self._running:
             await asyncio.wait(set(self._running))
 
-    async def _audit_aside(self, part: Part, conjunctions: Sequence[Sequence[Condition]]) -> None:
+    async def _audit_aside(self, part: Part, conjunctions: Needed) -> None:
         try:
             await self._audit(part, conjunctions)
         except StorageError as error:
@@ -106,8 +88,9 @@ class PruningAudit:
             level = logging.ERROR if isinstance(error, CorruptPart) else logging.DEBUG
             log.log(level, "pruning audit", part=part.key, error=str(error))
 
-    async def _audit(self, part: Part, conjunctions: Sequence[Sequence[Condition]]) -> None:
-        columns = [name for name in part.columns if any(c.column == name for found in conjunctions for c in found)]
+    async def _audit(self, part: Part, conjunctions: Needed) -> None:
+        wanted = columns_of(conjunctions)
+        columns = [name for name in part.columns if name in wanted]
         if not columns:
             return
         rows = await self._read(part, columns)
@@ -115,10 +98,10 @@ class PruningAudit:
         for conjunction in conjunctions:
             if rows_match(rows, conjunction):
                 self.faults += 1
-                wanted = " and ".join(f"{c.column} {c.op} {c.value!r}" for c in conjunction)
+                rows_with = " and ".join(f"{c.column} {c.op} {c.value!r}" for c in conjunction)
                 raise CorruptPart(
                     f"the statistics of part {part.key or part.id} are wrong: it was left out of a read, and holds a "
-                    f"row with {wanted}; check the environment with tidegate admin fsck"
+                    f"row with {rows_with}; check the environment with tidegate admin fsck"
                 )
 
 

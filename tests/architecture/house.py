@@ -172,6 +172,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "shards.indexes.reading",
         "shards.indexes",
         "shards",
+        "shards.columns",
         "shards.partitions",
         "timestamps",
         "durable",

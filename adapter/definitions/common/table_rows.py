@@ -20,7 +20,7 @@ from planner.types.types import type_of_column
 from storage.catalog.model import Column, Relation
 from storage.catalog.temporary import is_temporary
 from storage.ids import is_temporary as is_temporary_shard
-from storage.shards.widening import stored_as
+from storage.shards.columns.widening import stored_as
 
 
 def physical_schema(columns: Iterable[Column]) -> pa.Schema:

@@ -45,8 +45,8 @@ from planner.syntax.parse import split_and_parse
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Relation, Schema
 from storage.errors import AsOfNotReadable, UnknownShard
+from storage.shards.columns.widening import stored_as
 from storage.shards.shard import ShardChanges
-from storage.shards.widening import stored_as
 from storage.timestamps.csn import Csn
 
 MAX_CHANGES = 200_000

@@ -34,8 +34,8 @@ from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, share, watched
 from storage.catalog.model import Relation
 from storage.off_loop import computed
+from storage.shards.columns.widening import widened
 from storage.shards.parts import ROW_ID, Part, RowIdRange
-from storage.shards.widening import widened
 
 PartIdentity: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...]]
 """What a part's rows and row ids follow from: its file or bytes, and the ids it got."""

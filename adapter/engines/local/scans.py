@@ -200,7 +200,7 @@ class ConstantColumns:
 
 
 def _read_as(name: str, type_: SqlType) -> str:
-    """A column of a file, by its quoted name, in the type that its table has now; see `storage.shards.widening`."""
+    """A column of a file, by its quoted name, in the type that its table has (`storage.shards.columns.widening`)."""
     read = dialect_of("local").cast(name, type_)
     if not is_wide(type_):
         return read

@@ -340,7 +340,7 @@ _OLD_NUMERIC = "DECIMAL(38,16)"
 
 
 def _is_old(group: FileGroup, column: ScanColumn) -> bool:
-    """Whether the group's files have a numeric that is text now as decimals; see `storage.shards.widening`."""
+    """Whether the group's files have a numeric that is text now as decimals; see `storage.shards.columns.widening`."""
     stats = group.parts[0].stats.get(column.name)
     return is_wide(column.type) and stats is not None and stats.domain == "decimal"
 

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from storage.shards.widening import widened
+from storage.shards.columns.widening import widened
 
 KEY_FORMAT = 1
 """Version of how keys are made (`storage.shards.indexes.keys`). Another one makes other fingerprints."""

@@ -192,8 +192,12 @@ class PartitionValue(Struct, frozen=True, array_like=True):
         """False only when no row of the part has one of `values` in the column. NULLs among them are no values."""
         if self.key is None:
             return False
-        keys = _stored_keys(self.field, self.type, values)
+        keys = self.keys_of(values)
         return keys is None or self.key in keys
+
+    def keys_of(self, values: tuple[Any, ...]) -> frozenset[int | str | None] | None:
+        """The keys of `values` as parts have them; None when they cannot be told."""
+        return _stored_keys(self.field, self.type, values)
 
     def is_of(self, value: Any) -> bool:
         """True only when every row of the part has `value`, which is not NULL, in the column."""

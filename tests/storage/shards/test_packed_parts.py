@@ -6,7 +6,7 @@ import gc
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -53,6 +53,14 @@ def file(number: int, random: SeededRandomness, rows: int = 10) -> Part:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"BLOCK_PARTS": 4, "PACK_FROM": 12, "KEPT_LOOSE": 4, "SMALLEST_BLOCK": 2}.items():
         monkeypatch.setattr(packed_parts, name, value)
+
+
+class Where(NamedTuple):
+    """A condition."""
+
+    column: str
+    op: str
+    value: Any
 
 
 class Model:
@@ -157,7 +165,7 @@ def _compare_lists(found: Any, wanted: Any, one: SeededRandomness, other: Seeded
     for op, value in (("=", low), ("<", low), (">=", low), ("<>", low), ("in", [low, low + 90]), ("is null", None)):
         test = partial(part_may_match, column="c1", op=op, value=value)
         kept = tuple(filter(test, wanted))
-        assert found.where(test) == kept
+        assert found.where([[Where("c1", op, value)]]) == kept
         left = LeftOut(found, kept)
         assert list(left) == [part for part in wanted if not test(part)]
         assert [left[at] for at in range(len(left))] == list(left)
@@ -276,8 +284,7 @@ async def test_a_commit_and_a_pruned_read_open_one_block_at_most(opened: dict[st
     assert isinstance(snapshot.inserts, PackedParts)
 
     opened.update(made=0, decoded=0)
-    test = partial(part_may_match, column="c1", op="=", value=FILES * 5)
-    (found,) = snapshot.inserts.where(test)
+    (found,) = snapshot.inserts.where([[Where("c1", "=", FILES * 5)]])
     assert found.stats["c1"].min == FILES * 5
     left = LeftOut(snapshot.inserts, (found,))
     assert len(left) == FILES
