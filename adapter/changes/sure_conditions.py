@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.plans.conditions import STRINGS, column_of
-from adapter.plans.predicates import bind_pattern, exact_conjunction
+from adapter.plans.predicates import bind_pattern, exact_conjunction, exact_step
 from planner.ir import nodes as ir
-from storage.shards.parts import Part, part_may_match
+from storage.shards.parts import Part
 from storage.shards.whole_deletions import surely_matches
 
 
@@ -45,15 +45,6 @@ def surely_holds(condition: SureCondition, part: Part) -> bool:
     return surely_matches(part, (condition,))
 
 
-def may_hold(condition: SureCondition, part: Part) -> bool:
-    """False only when no row of `part` meets `condition`."""
-    if isinstance(condition, AllOf):
-        return all(may_hold(each, part) for each in condition.parts)
-    if isinstance(condition, AnyOf):
-        return any(may_hold(each, part) for each in condition.parts)
-    return part_may_match(part, *condition)
-
-
 def sure_condition(
     scalars: Sequence[ir.Scalar], columns: Mapping[int, str], params: Sequence[ir.Literal]
 ) -> SureCondition | None:
@@ -80,6 +71,9 @@ def _of(
             return _of(replace(scalar, negated=False), columns, params, negated=False)
         case ir.Call(args=(left, ir.Literal() | ir.Param() as pattern)) if scalar.signature.name == "~~":
             return None if negated else _beginning(left, pattern, columns, params)
+    step = exact_step(scalar, columns, params, negated=negated)
+    if step is not None:
+        return AllOf(tuple([(each.column, each.op, each.value) for each in step]))
     wanted = ir.BoolOp(op="not", args=(scalar,), type=scalar.type) if negated else scalar
     conjunction = exact_conjunction(wanted, columns, params)
     if conjunction is None or any(comparison.then is not None for comparison in conjunction):

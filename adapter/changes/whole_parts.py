@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from adapter.changes.constraints.target import Target
-from adapter.changes.sure_conditions import SureCondition, may_hold, sure_condition, surely_holds
+from adapter.changes.sure_conditions import SureCondition, sure_condition, surely_holds
 from adapter.execution.statement import Running
 from adapter.queries.prepared_read import PreparedRead
 from adapter.transactions.snapshots import ResolvedTables
@@ -58,7 +58,7 @@ async def whole_parts(
     if not found or not await running.services.env.formats.allows(WHOLE_FORMAT):
         return (), read
     gone = {part.id for part in found}
-    left = [part for part in table.inserts if (part.id not in gone or part.id < 0) and may_hold(condition, part)]
+    left = [part for part in table.inserts if part.id not in gone or part.id < 0]
     return tuple(found), _of_parts(read, oid, tuple(left))
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
-from adapter.plans.predicates import Conjunction, bind_templates, mask_of, scans_in
+from adapter.plans.predicates import Conjunction, bind_templates, mask_of_any, scans_in
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.file_rows import FILE_ROWS
-from storage.shards.parts import Part
-from storage.shards.pruning import may_match
+from storage.shards.parts import Part, may_match
 
 
 def file_conditions(query: BoundQuery, params: Sequence[ir.Literal]) -> Mapping[int, tuple[Conjunction, ...]]:
@@ -32,11 +28,8 @@ class FilesNeeded(Struct, frozen=True):
 
     def by_folders(self, files: pa.Table) -> Sequence[bool] | None:
         """Which rows of `files`, a row of the values of its folders for each, may; None: all."""
-        masks: list[Any] = [mask_of(files, conjunction) for conjunction in self.conjunctions]
-        if any(mask is None for mask in masks):
-            return None
-        needed: list[bool] = functools.reduce(pc.or_, masks).to_pylist()
-        return needed
+        mask = mask_of_any(files, self.conjunctions)
+        return None if mask is None else mask.to_pylist()
 
     def by_statistics(self, file: Part) -> bool:
         """Whether `file` may."""

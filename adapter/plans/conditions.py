@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.plans.computed.row_values import constant_of
+from adapter.plans.computed.steps import Step, step_of
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.types import types as t
@@ -20,6 +21,7 @@ from planner.types.base_types import CITEXT, kind_of
 from planner.types.ranges import ordered_as_bytes
 from planner.types.types import SqlType
 from planner.types.user_types import enum_of
+from storage.shards.parts import ANY_OF
 
 INTEGERS = frozenset({t.INT2, t.INT4, t.INT8, t.OID})
 STRINGS = frozenset({t.TEXT, t.VARCHAR, t.NAME})
@@ -36,6 +38,9 @@ _NEGATED = {
 
 MAX_ROW_COLUMNS = 32
 """A row comparison is understood up to so many columns: PostgreSQL's limit for the columns of an index."""
+
+MAX_BRANCHES = 256
+"""Operands of an OR that are looked at."""
 
 
 class Computed(Struct, frozen=True):
@@ -65,6 +70,10 @@ class Condition(Struct, frozen=True):
     then: Condition | None = None
     by_key: bool = False
     """Whether indexes alone know how values of the column compare: its statistics do not, nor does Arrow."""
+    step: Step | None = None
+    """With it, what is compared is that function of the column."""
+    any_of: tuple[tuple[Condition, ...], ...] = ()
+    """With them, one of these conjunctions holds, `op` is `ANY_OF`, and there is neither field nor operand."""
 
 
 def condition_of(scalar: ir.Scalar) -> Condition | None:
@@ -79,12 +88,56 @@ def has_order_of_keys(type_: SqlType) -> bool:
     return oid in COMPARABLE or oid in (t.INTERVAL, t.BPCHAR) or enum_of(oid) is not None or kind_of(oid) == CITEXT
 
 
-def conditions_of(scalar: ir.Scalar) -> tuple[Condition, ...]:
-    """The conditions that follow from `scalar`."""
-    if isinstance(scalar, ir.BoolOp) and scalar.op == "and":
-        return tuple(c for arg in scalar.args for c in conditions_of(arg))
-    found = condition_of(scalar)
+def conditions_of(scalar: ir.Scalar, *, negated: bool = False) -> tuple[Condition, ...]:
+    """The conditions that follow from `scalar`, or, `negated`, from that it is false."""
+    match scalar:
+        case ir.BoolOp(op="not", args=(inner,)):
+            return conditions_of(inner, negated=not negated)
+        case ir.BoolOp() if (scalar.op == "and") is not negated:
+            return tuple([condition for arg in scalar.args for condition in conditions_of(arg, negated=negated)])
+        case ir.InList() if scalar.negated is not negated and len(scalar.items) <= MAX_ROW_COLUMNS:
+            equal = [ir.Call(args=(scalar.arg, x), signature=scalar.equals, type=scalar.type) for x in scalar.items]
+            return tuple([condition for each in equal for condition in conditions_of(each, negated=True)])
+        case ir.InList() if negated:
+            return conditions_of(replace(scalar, negated=False))
+    wanted = ir.BoolOp(op="not", args=(scalar,), type=scalar.type) if negated else scalar
+    found = condition_of(wanted) or step_condition(scalar, negated=negated)
+    if found is None and isinstance(scalar, ir.BoolOp):
+        found = _one_of(scalar.args, negated)
     return () if found is None else (found,)
+
+
+def _one_of(args: Sequence[ir.Scalar], negated: bool) -> Condition | None:
+    """That one of `args` holds; None where nothing is known of one, or they are many."""
+    if len(args) > MAX_BRANCHES:
+        return None
+    branches: list[tuple[Condition, ...]] = []
+    for arg in args:
+        found = tuple([condition for condition in conditions_of(arg, negated=negated) if not condition.by_key])
+        if not found:
+            return None
+        branches.append(found)
+    return Condition(-1, ANY_OF, None, any_of=tuple(branches))
+
+
+def step_condition(scalar: ir.Scalar, *, negated: bool = False) -> Condition | None:
+    """The condition on a step of a column (`adapter.plans.computed.steps`) that `scalar` is, or, `negated`, that it is
+    the opposite of."""
+    match scalar:
+        case ir.Call(args=(left, right)) if scalar.signature.name in FLIPPED:
+            found, given, op = step_of(left), right, scalar.signature.name
+            if found is None:
+                found, given, op = step_of(right), left, FLIPPED[op]
+            operand, op = _operand(given), _NEGATED[op] if negated else op
+            if found is None or operand is None or op == "<>":
+                return None
+            return Condition(found[0].id, op, operand, step=found[1])
+        case ir.InList() if not scalar.negated and not negated:
+            found = step_of(scalar.arg)
+            if found is None or not all(isinstance(item, (ir.Literal, ir.Param)) for item in scalar.items):
+                return None
+            return Condition(found[0].id, "in", scalar.items, step=found[1])  # type: ignore[arg-type]
+    return None
 
 
 def _implied(scalar: ir.Scalar, depth: int = 0) -> Condition | None:

@@ -3,7 +3,7 @@
 From a bound query this extracts, for each `Scan`, the conjunction of the conditions ``column op constant`` that a row
 must satisfy to matter to the result. It is a superset: conditions that are not simple are left out. Two uses:
 
-- *pruning*: a part that holds no row satisfying the conjunction is not read (`storage.shards.pruning.may_match`);
+- *pruning*: a part that holds no row satisfying the conjunction is not read (`storage.shards.parts.may_match`);
 - *validation*: a row that another transaction inserted or deleted since the snapshot can only have changed what was
   read if it satisfies the conjunction (`any_row_matches`).
 
@@ -15,6 +15,7 @@ condition passes through them.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import sys
@@ -29,7 +30,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.plans.computed.constant_rows import NeedsEngine
-from adapter.plans.conditions import FLIPPED, INTEGERS, STRINGS, Computed, Condition, conditions_of, exact_conditions
+from adapter.plans.computed.steps import Step, limits
+from adapter.plans.conditions import (
+    FLIPPED,
+    INTEGERS,
+    STRINGS,
+    Computed,
+    Condition,
+    conditions_of,
+    exact_conditions,
+    step_condition,
+)
 from planner.errors import SqlError
 from planner.ir import nodes as ir
 from planner.ir.bound import WITH_ROWS, BoundQuery
@@ -38,6 +49,7 @@ from planner.ir.physical import element_type
 from planner.ir.rewrite import outermost_relations
 from planner.types import types as t
 from storage.bounded_map import BoundedMap
+from storage.shards.parts import ANY_OF
 from storage.upkeep.pruning_audit import COMPARE
 
 _STRICT = frozenset(FLIPPED) | {"in", "like", "is not null"}
@@ -50,7 +62,7 @@ class KeyValue(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """A condition with its value, on a physical column."""
+    """A condition with its value, on a physical column; or one with `storage.shards.parts.ANY_OF`."""
 
     column: str
     op: str
@@ -106,8 +118,13 @@ def bind_templates(
 
 
 def _bind(condition: Condition, columns: Mapping[int, str], params: Sequence[ir.Literal]) -> tuple[Comparison, ...]:
-    """`condition` with its values, None where one cannot be used."""
+    """`condition` with its values; none where one cannot be used."""
+    if condition.op == ANY_OF:
+        branches = tuple([tuple([c for each in one for c in _bind(each, columns, params)]) for one in condition.any_of])
+        return (Comparison("", ANY_OF, branches),) if all(branches) else ()
     column, operand = columns[condition.field], condition.operand
+    if condition.step is not None:
+        return _bind_step(condition.step, column, condition, params)
     if condition.by_key:
         return (Comparison(column, condition.op, _key_value(operand, params)),)
     if operand is None:
@@ -128,6 +145,32 @@ def _bind(condition: Condition, columns: Mapping[int, str], params: Sequence[ir.
         return bind_pattern(column, value)
     then = () if condition.then is None else _bind(condition.then, columns, params)
     return (Comparison(column, condition.op, value, then[0] if then else None),)
+
+
+def _bind_step(step: Step, column: str, condition: Condition, params: Sequence[ir.Literal]) -> tuple[Comparison, ...]:
+    """What a comparison of a function of `column` requires of the column."""
+    operand = condition.operand
+    if not isinstance(operand, tuple):
+        return _step_comparisons(step, column, condition.op, None if operand is None else _value(operand, params))
+    branches = [_step_comparisons(step, column, "=", _value(item, params)) for item in operand]
+    return (Comparison("", ANY_OF, tuple(branches)),) if all(branches) else ()
+
+
+def _step_comparisons(step: Step, column: str, op: str, value: Any) -> tuple[Comparison, ...]:
+    if value is None:
+        return (Comparison(column, "=", None),)
+    found = None if value is _UNUSABLE else limits(step, op, value)
+    return () if found is None else tuple([Comparison(column, side, limit) for side, limit in found])
+
+
+def exact_step(
+    scalar: ir.Scalar, columns: Mapping[int, str], params: Sequence[ir.Literal], *, negated: bool
+) -> Conjunction | None:
+    """The comparisons that a comparison of a function of a column is the conjunction of, as `exact_conjunction`."""
+    condition = step_condition(scalar, negated=negated)
+    if condition is None or condition.op == "in" or condition.step is None or not condition.step.exact:
+        return None
+    return _bind(condition, columns, params) or None
 
 
 def _key_value(operand: object, params: Sequence[ir.Literal]) -> Any:
@@ -247,7 +290,7 @@ def scans_in(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTem
             yield from scans_in(rel.input, tuple(_renamed(conditions, renamed, keep=True)))
             yield from _nested(rel.exprs)
         case ir.Join():
-            strict = tuple(c for c in conditions if c.op in _STRICT)
+            strict = tuple(_strict(conditions))
             on = conditions_of(rel.condition) if rel.condition is not None else ()
             left = conditions if rel.kind in ("cross", "inner", "left") else strict
             right = conditions if rel.kind in ("cross", "inner", "right") else strict
@@ -265,10 +308,25 @@ def scans_in(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTem
             yield from _nested(rel)
 
 
+def _strict(conditions: Iterable[Condition]) -> Iterator[Condition]:
+    """What `conditions` say that no NULL meets."""
+    for condition in conditions:
+        if condition.op == ANY_OF:
+            branches = tuple([tuple(_strict(branch)) for branch in condition.any_of])
+            if all(branches):
+                yield replace(condition, any_of=branches)
+        elif condition.op in _STRICT:
+            yield condition
+
+
 def _renamed(conditions: Iterable[Condition], names: Mapping[int, int], *, keep: bool) -> Iterator[Condition]:
     """`conditions` on the fields that `names` gives; `keep`: those on other fields as they are."""
     for condition in conditions:
-        if condition.field in names:
+        if condition.op == ANY_OF:
+            branches = tuple([tuple(_renamed(branch, names, keep=keep)) for branch in condition.any_of])
+            if all(branches):
+                yield replace(condition, any_of=branches)
+        elif condition.field in names:
             then = None if condition.then is None else next(_renamed((condition.then,), names, keep=False), None)
             yield replace(condition, field=names[condition.field], then=then)
         elif keep:
@@ -368,13 +426,22 @@ def mask_of(rows: pa.Table, conjunction: Conjunction) -> Any | None:
     """Which rows satisfy `conjunction`, as far as their columns tell; None where nothing is told."""
     mask: Any = None
     for comparison in conjunction:
-        if comparison.column not in rows.column_names:
+        if comparison.op == ANY_OF:
+            found = mask_of_any(rows, comparison.value)
+        elif comparison.column in rows.column_names:
+            found = _mask(rows.column(comparison.column), comparison)
+        else:
             continue
-        found = _mask(rows.column(comparison.column), comparison)
         if found is None:
             continue
         mask = found if mask is None else pc.and_(mask, found)
     return mask
+
+
+def mask_of_any(rows: pa.Table, conjunctions: Sequence[Conjunction]) -> Any | None:
+    """Which rows satisfy one of `conjunctions`, as far as their columns tell; None where nothing is told."""
+    masks: list[Any] = [mask_of(rows, conjunction) for conjunction in conjunctions]
+    return None if not masks or any(mask is None for mask in masks) else functools.reduce(pc.or_, masks)
 
 
 def _mask(column: pa.ChunkedArray, comparison: Comparison) -> Any | None:

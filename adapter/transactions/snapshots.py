@@ -32,8 +32,7 @@ from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.packed_parts import PackedParts, PartSequence
-from storage.shards.parts import Part
-from storage.shards.pruning import may_match
+from storage.shards.parts import Part, may_match
 from storage.shards.whole_deletions import remaining
 from storage.timestamps.csn import Csn
 from storage.upkeep.pruning_audit import LeftOut
@@ -117,6 +116,9 @@ async def resolve(
             kept = inserts.where(needed)
             if len(kept) < len(inserts):
                 await env.pruning.left_out(LeftOut(inserts, kept), needed)
+        elif not all(needed):
+            # One of the scans needs every row.
+            kept = inserts
         else:
             kept = tuple(part for part in inserts if may_match(part, needed))
             if len(kept) < len(inserts):

@@ -37,8 +37,8 @@ from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
-from storage.shards.parts import ROW_ID, Part
-from storage.shards.pruning import columns_of, may_match
+from storage.shards.parts import ROW_ID, Part, may_match
+from storage.shards.pruning import columns_of
 from storage.timestamps.csn import Csn
 from storage.transactions.rows_ahead import FIRST_AHEAD, place_of, rows_named
 

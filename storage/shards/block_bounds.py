@@ -19,8 +19,8 @@ import numpy as np
 from msgspec import Struct
 
 from storage.shards.partitions.transforms import PartitionField, PartitionValue
-from storage.shards.parts import TEXTS, ColumnStats, Part, comparable_bound, stat_value
-from storage.shards.pruning import ANY_OF, Condition, Needed
+from storage.shards.parts import ANY_OF, TEXTS, ColumnStats, Part, comparable_bound, stat_value
+from storage.shards.pruning import Condition, Needed
 
 MAX_COLUMNS = 6
 """Columns of a block that have arrays."""

@@ -2,7 +2,7 @@
 
 A `Block` has up to `BLOCK_PARTS` files of rows as compressed bytes, and beside them what tells who needs to look into
 it: ids, CSNs and row ids from and to, a `summary`, a part that has all their rows, so that whatever leaves out the
-summary (`storage.shards.pruning.may_match`) leaves out each of them, and the `bounds` of each, for when parts come in
+summary (`storage.shards.parts.may_match`) leaves out each of them, and the `bounds` of each, for when parts come in
 no useful order and every summary has everything (`storage.shards.block_bounds`). `PartMap` is a map of parts by id,
 like `immutables.Map`: blocks, and the *loose* parts as they are, which are those without a file, deletions, and the
 newest files. `PackedParts` is the list of a snapshot's insert parts, made of the same blocks.
@@ -32,8 +32,8 @@ from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, share
 from storage.shards.block_bounds import BlockBounds
 from storage.shards.partitions.transforms import PartitionField
-from storage.shards.parts import ColumnStats, Part, StatValue, comparable_bound
-from storage.shards.pruning import Needed, may_match
+from storage.shards.parts import ColumnStats, Part, StatValue, comparable_bound, may_match
+from storage.shards.pruning import Needed
 from storage.timestamps.csn import Csn
 
 BLOCK_PARTS = 256
@@ -140,7 +140,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
         return found
 
     def where(self, needed: Needed) -> Sequence[Part]:
-        """Those that may match (`storage.shards.pruning.may_match`)."""
+        """Those that may match (`storage.shards.parts.may_match`)."""
         if not may_match(self.summary, needed):
             return ()
         places = self.bounds.places_left(needed)
@@ -302,7 +302,7 @@ class PackedParts(Sequence[Part]):
         return dict(found)
 
     def where(self, needed: Needed) -> tuple[Part, ...]:
-        """Those that may match (`storage.shards.pruning.may_match`)."""
+        """Those that may match (`storage.shards.parts.may_match`)."""
         found: list[Part] = []
         for block, loose in pieces(self.blocks, self.loose):
             kept = [part for part in loose if may_match(part, needed)]

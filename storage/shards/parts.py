@@ -34,6 +34,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from storage.errors import CorruptPart
+from storage.shards.columns.repetitive import repetitive_columns
 from storage.shards.columns.row_bytes import bytes_of_slices
 from storage.shards.field_ids import with_field_ids
 from storage.shards.links import Link, as_stored
@@ -52,6 +53,9 @@ NO_COLUMNS = "c0"
 PROVISIONAL_ROW_ID = 1 << 62
 """Row ids at or above are of a transaction that has not committed: unique inside it, meaningless outside."""
 
+ANY_OF = "any of"
+"""The operator of a condition that has conjunctions for its value, of which one must hold. It is on no column."""
+
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _FEW_ROWS = 4
 """The statistics of so many rows are found faster value by value."""
@@ -60,7 +64,6 @@ _MAX_STAT_CHARS = 64
 TEXTS = ("str", "bytes")
 _LONG_BYTES = 1 << 20
 """A column with more bytes than that, and than a kibibyte for each row, may have texts that are long."""
-_DICTIONARY_SAMPLE_ROWS = 4096
 _ROW_GROUP_ROWS = 1 << 17
 _KEYED_ROW_GROUP_ROWS = 1 << 16
 """Rows of a row group where rows are read by key: such a reading decodes one row group."""
@@ -290,19 +293,6 @@ def _keyed_rows(table: pa.Table) -> int:
     return min(max(fit, 1), _KEYED_ROW_GROUP_ROWS)
 
 
-def repetitive_columns(table: pa.Table) -> list[str]:
-    """The columns whose values come again and again, going by the first rows: those that a dictionary pays for.
-    One for values that are all different makes files larger, and slower to write and to read."""
-    sample = table.slice(0, _DICTIONARY_SAMPLE_ROWS)
-    if sample.num_rows < 2:
-        return []
-    return [
-        field.name
-        for index, field in enumerate(sample.schema)
-        if not pa.types.is_nested(field.type) and 2 * pc.count_distinct(sample.column(index)).as_py() <= sample.num_rows
-    ]
-
-
 def inline_part(kind: str, table: pa.Table) -> Part:
     """A part that carries `table` itself. The caller keeps to `INLINE_LIMIT_BYTES`."""
     data = encode_ipc(table)
@@ -489,6 +479,21 @@ def part_may_match(part: Part, column: str, op: str, value: Any = None) -> bool:
     if op == "in":
         return any(_bounds_may_match(stats, "=", item) for item in value)
     return _bounds_may_match(stats, op, value)
+
+
+def may_match(part: Part, needed: Sequence[Sequence[Any]]) -> bool:
+    """False only when no row of `part` meets one of the conjunctions `needed`, whose conditions are as
+    `storage.shards.pruning.Condition` has them."""
+    for conjunction in needed:
+        for condition in conjunction:
+            if condition.op == ANY_OF:
+                if not may_match(part, condition.value):
+                    break
+            elif not part_may_match(part, condition.column, condition.op, condition.value):
+                break
+        else:
+            return True
+    return False
 
 
 def _bounds_may_match(stats: ColumnStats, op: str, value: Any) -> bool:

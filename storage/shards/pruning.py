@@ -1,14 +1,11 @@
-"""Which parts may have rows that meet conditions, going by their statistics."""
+"""Conditions that parts may have rows for (`storage.shards.parts.may_match`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
-from storage.shards.parts import Part, part_may_match
-
-ANY_OF = "any of"
-"""The operator of a condition that has conjunctions for its value, of which one must hold. It is on no column."""
+from storage.shards.parts import ANY_OF
 
 
 class Condition(Protocol):
@@ -32,20 +29,6 @@ class Condition(Protocol):
 
 Needed: TypeAlias = Sequence[Sequence[Condition]]
 """Conjunctions, of which a row has to meet one. An empty one is met by every row."""
-
-
-def may_match(part: Part, needed: Needed) -> bool:
-    """False only when no row of `part` meets one of the conjunctions `needed`."""
-    for conjunction in needed:
-        for condition in conjunction:
-            if condition.op == ANY_OF:
-                if not may_match(part, condition.value):
-                    break
-            elif not part_may_match(part, condition.column, condition.op, condition.value):
-                break
-        else:
-            return True
-    return False
 
 
 def columns_of(needed: Needed) -> frozenset[str]:

@@ -11,6 +11,7 @@ part's rows finds nothing.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import math
 from bisect import bisect_right
@@ -25,7 +26,7 @@ import structlog
 from storage.clock import Randomness
 from storage.errors import CorruptPart, StorageError
 from storage.shards.packed_parts import Block, PackedParts, merged, pieces
-from storage.shards.parts import Part
+from storage.shards.parts import ANY_OF, Part
 from storage.shards.pruning import Condition, Needed, columns_of
 
 log = structlog.get_logger(__name__)
@@ -107,15 +108,26 @@ class PruningAudit:
 
 def rows_match(rows: pa.Table, conjunction: Sequence[Condition]) -> bool:
     """Whether some row certainly satisfies all of `conjunction`."""
+    mask = _mask_of_all(rows, conjunction)
+    return mask is not None and bool(pc.any(mask, min_count=0).as_py())
+
+
+def _mask_of_all(rows: pa.Table, conjunction: Sequence[Condition]) -> Any | None:
+    """Which rows certainly satisfy all of `conjunction`; None when that cannot be told."""
     every: Any = None
     for condition in conjunction:
-        if condition.column not in rows.column_names:
-            return False
-        mask = _mask(rows.column(condition.column), condition.op, condition.value)
+        if condition.op == ANY_OF:
+            branches = [_mask_of_all(rows, branch) for branch in condition.value]
+            told = [branch for branch in branches if branch is not None]
+            mask = functools.reduce(pc.or_, told) if told else None
+        elif condition.column in rows.column_names:
+            mask = _mask(rows.column(condition.column), condition.op, condition.value)
+        else:
+            return None
         if mask is None:
-            return False
+            return None
         every = mask if every is None else pc.and_(every, mask)
-    return every is not None and bool(pc.any(every, min_count=0).as_py())
+    return every
 
 
 def _mask(column: pa.ChunkedArray, op: str, value: Any) -> Any | None:

@@ -1,4 +1,4 @@
-"""Arrow's columns as parts have them: the memory that they take, one row group out of bytes, wider types.
+"""Arrow's columns as parts have them: memory that they take, row groups out of bytes, wider types, repeated values.
 
 May import nothing of `storage`. Read `widening` first.
 """

@@ -59,6 +59,8 @@ WHOLE = {
     "day not in ('2024-01-01', '2024-01-02')": 2,
     "not (day in ('2024-01-01', '2024-01-02') or day is null)": 2,
     "not (day = '2024-01-01' or n < 0)": 3,
+    "date_trunc('month', day::timestamp) = '2024-01-01' and day::timestamp < '2024-01-02 00:00:01'": 2,
+    "extract(year from day) = 2024 and not day::timestamp > '2024-01-01'": 1,
     "day = any (array['2024-01-01', '2024-01-02']::date[])": 2,
 }
 

@@ -16,8 +16,7 @@ import pytest
 from storage.shards import block_bounds, packed_parts
 from storage.shards.packed_parts import Block, PackedParts, PartMap
 from storage.shards.partitions.transforms import PartitionField, common_values
-from storage.shards.parts import ColumnStats, Part, table_stats
-from storage.shards.pruning import ANY_OF, may_match
+from storage.shards.parts import ANY_OF, ColumnStats, Part, may_match, table_stats
 from storage.timestamps.csn import Csn
 
 FILES = 20_000
