@@ -11,7 +11,7 @@ it. Whoever changes or removes a file in the meantime makes reads of the table f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import pyarrow as pa
@@ -46,9 +46,10 @@ from storage.catalog.temporary import is_temporary
 from storage.lake.adopting import Examined, examined, linked, real_location
 from storage.lake.formats import SUFFIXES
 from storage.lake.linked import links_to
-from storage.lake.places import LakeFile, is_url
+from storage.lake.places import is_url
 from storage.lake.troubles import FileTrouble
 from storage.off_loop import AT_ONCE_ROWS
+from storage.shards.packed_parts import linked_paths
 from storage.shards.parts import Part
 
 WRITING_ROLE = "pg_write_server_files"
@@ -145,9 +146,10 @@ async def _examined(
             detail=f"One statement adds at most {MOST_FILES} files.",
             hint="Name them by several patterns, in several transactions.",
         )
-    known = await _known(running, relation)
+    paths = {file.path: real_location(file.path) for file in files}
+    known = await _known(running, relation, paths.values())
     for file in files:
-        _check_path(running, relation, file, known)
+        _check_path(running, relation, paths[file.path], known)
     found: list[Examined] = []
     for start in range(0, len(files), AT_ONCE):
         found += await asyncio.gather(
@@ -159,23 +161,22 @@ async def _examined(
     return [each for each in found if each.rows]
 
 
-async def _known(running: Running, relation: Relation) -> set[str]:
-    """The files of others that the table has."""
+async def _known(running: Running, relation: Relation, paths: Collection[str]) -> set[str]:
+    """Those of `paths` that are files of the table."""
     transaction = running.transaction
     assert relation.shard is not None
     assert transaction.snapshot is not None
     known: set[str] = set()
     if relation.shard not in transaction.created_shards:
         snapshot = await running.services.env.reader.snapshot(relation.shard, transaction.snapshot.csn)
-        known.update([part.link.path for part in snapshot.inserts if part.link is not None])
+        known |= linked_paths(snapshot.inserts, paths)
     if transaction.txn is not None:
-        own = transaction.txn.local_parts(relation.shard)
-        known.update([part.link.path for part in own if part.link is not None])
+        known |= linked_paths(transaction.txn.local_parts(relation.shard), paths)
     return known
 
 
-def _check_path(running: Running, relation: Relation, file: LakeFile, known: set[str]) -> None:
-    path, wanted = real_location(file.path), links_to(running.services.env.blob)
+def _check_path(running: Running, relation: Relation, path: str, known: set[str]) -> None:
+    wanted = links_to(running.services.env.blob)
     if is_url(path) != (wanted == "objects"):
         where = "an object store, as those of the server" if wanted == "objects" else "local folders"
         raise FeatureNotSupported(f'file "{path}" cannot be added: files of tables have to be in {where}')

@@ -5,13 +5,14 @@ greatest of the block, the same way as the value that it is compared with, which
 left (`places_left`) is looked into, and the statistics have the last word.
 
 A file has eight bytes for a column, and only the columns have them by which parts differ most; two more for each bucket
-that the table is partitioned by, of which bounds say nothing.
+that the table is partitioned by, of which bounds say nothing; and four, if it is a file of others, for where it lies.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -37,6 +38,11 @@ _TEXT_BYTES = 6
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Steps: TypeAlias = "np.ndarray[Any, np.dtype[np.uint32]]"
+
+
+def path_hashes(paths: Iterable[str]) -> Steps:
+    """A hash of each path."""
+    return np.array([zlib.crc32(path.encode("utf-8", "surrogatepass")) for path in paths], np.uint32)
 
 
 class _Scale(Struct, frozen=True):
@@ -159,6 +165,8 @@ class BlockBounds(Struct, frozen=True):
 
     columns: Mapping[str, _Column]
     buckets: tuple[_Buckets, ...]
+    links: Steps
+    """The hashes of the paths of those that are links, sorted."""
 
     @classmethod
     def of(cls, parts: Sequence[Part], summary: Mapping[str, ColumnStats]) -> BlockBounds:
@@ -173,13 +181,17 @@ class BlockBounds(Struct, frozen=True):
                 if width <= WIDEST:
                     found.append((width, name, column))
         found.sort(key=lambda each: each[0])
-        return cls({name: column for _, name, column in found[:MAX_COLUMNS]}, _buckets(parts))
+        return cls({name: column for _, name, column in found[:MAX_COLUMNS]}, _buckets(parts), _links(parts))
 
     @property
     def bytes(self) -> int:
         """The memory of the arrays."""
         columns = sum([column.lows.nbytes + column.highs.nbytes for column in self.columns.values()])
-        return columns + sum([bucket.keys.nbytes for bucket in self.buckets])
+        return columns + sum([bucket.keys.nbytes for bucket in self.buckets]) + self.links.nbytes
+
+    def may_link(self, paths: Steps) -> bool:
+        """Whether a part may be a link to one of the paths of which these are the `path_hashes`."""
+        return len(self.links) > 0 and bool(np.isin(self.links, paths).any())
 
     def places_left(self, needed: Needed) -> Sequence[int] | None:
         """The places of the parts that may meet one of `needed`; None: all."""
@@ -250,3 +262,7 @@ def _buckets(parts: Sequence[Part]) -> tuple[_Buckets, ...]:
             kind = np.min_scalar_type(-max(max(keys), 1))
             found.append(_Buckets(first.field, first.type, np.array(keys, kind)))
     return tuple(found)
+
+
+def _links(parts: Sequence[Part]) -> Steps:
+    return np.sort(path_hashes([part.link.path for part in parts if part.link is not None]))

@@ -30,7 +30,7 @@ from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, share
-from storage.shards.block_bounds import BlockBounds
+from storage.shards.block_bounds import BlockBounds, path_hashes
 from storage.shards.partitions.transforms import PartitionField
 from storage.shards.parts import ColumnStats, Part, StatValue, comparable_bound, may_match
 from storage.shards.pruning import Needed
@@ -568,6 +568,19 @@ def stored(parts: PartsById) -> tuple[msgspec.Raw, ...]:
     if not isinstance(parts, PartMap):
         return tuple([msgspec.Raw(_encoder.encode(parts[number])) for number in sorted(parts)])
     return tuple([msgspec.Raw(_encoder.encode(part)) for part in parts.values()])
+
+
+def linked_paths(parts: PartSequence, paths: Collection[str]) -> set[str]:
+    """Those of `paths` that `parts` are links to. Costs what `paths` are in number, and a look at each block."""
+    wanted, blocks = frozenset(paths), list[Block]()
+    looked_at: Iterable[Part] = parts
+    if isinstance(parts, PackedParts):
+        hashes = path_hashes(wanted)
+        blocks = [block for block in parts.blocks if block.bounds.may_link(hashes)]
+        looked_at = parts.loose_from(0)
+    found = [part.link.path for part in looked_at if part.link is not None]
+    found += [part.link.path for block in blocks for part in block.parts() if part.link is not None]
+    return set(wanted.intersection(found))
 
 
 def loose_parts(parts: PartsById) -> Iterable[Part]:

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from storage.shards import block_bounds, packed_parts
-from storage.shards.packed_parts import Block, PackedParts, PartMap
+from storage.shards.links import Link
+from storage.shards.packed_parts import Block, PackedParts, PartMap, linked_paths
 from storage.shards.partitions.transforms import PartitionField, common_values
 from storage.shards.parts import ANY_OF, ColumnStats, Part, may_match, table_stats
 from storage.timestamps.csn import Csn
@@ -170,3 +171,29 @@ def test_columns_that_tell_nothing_have_no_arrays() -> None:
         Part(kind="insert", rows=1, bytes=1, key=str(at), id=at, first_row_id=at, stats=stats(at)) for at in range(200)
     ]
     assert set(Block.of(parts).bounds.columns) == {f"c{at}" for at in range(20, 20 + block_bounds.MAX_COLUMNS)}
+
+
+def test_which_files_of_others_there_are_is_known_by_their_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [
+        Part(
+            kind="insert", rows=1, bytes=1, stats={}, key=str(at), id=at, first_row_id=at,
+            link=Link(path=f"/lake/year=2024/file-{at}.parquet", names={}) if at % 10 else None,
+        )
+        for at in range(5000)
+    ]  # fmt: skip
+    shown = PartMap.of(parts).visible(Csn(9))[0]
+    opened: list[int] = []
+    real = Block.parts
+
+    def counted(self: Block, **kept: bool) -> tuple[Part, ...]:
+        opened.append(self.first)
+        return real(self, **kept)
+
+    monkeypatch.setattr(Block, "parts", counted)
+    assert linked_paths(shown, [f"/lake/year=2025/file-{at}.parquet" for at in range(5000)]) == set()
+    assert not opened
+    there = {f"/lake/year=2024/file-{at}.parquet" for at in (3, 4, 4999)}
+    assert linked_paths(shown, [*there, "/lake/year=2024/file-10.parquet"]) == there
+    assert len(opened) == 1
+    assert linked_paths(tuple(parts[:20]), there) == {f"/lake/year=2024/file-{at}.parquet" for at in (3, 4)}
+    assert sum([block.bounds.bytes for block in shown.blocks]) <= 4 * 5000
