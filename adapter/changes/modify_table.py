@@ -48,7 +48,7 @@ from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
 from adapter.changes.together import rows_of_all
-from adapter.changes.whole_parts import whole_parts
+from adapter.changes.whole_parts import changes_unseen, whole_parts
 from adapter.execution.statement import NotTogether, Outcome, RowsOutcome, Running
 from adapter.plans.computed.constant_rows import constant_value
 from adapter.plans.operands import operands_of
@@ -299,8 +299,7 @@ class Change:
             return False
         if self._policies is not None:
             return False
-        referenced = self.target.keys is not None and bool(self.target.keys.referenced)
-        return not referenced or isinstance(self._statement, BoundInsert)
+        return isinstance(self._statement, BoundInsert) or changes_unseen(self.target)
 
     def _number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""

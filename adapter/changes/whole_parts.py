@@ -30,6 +30,12 @@ MAX_DELETED_ROWS = 1_000_000
 """Of so many deletions it is found out which files they hit; of more they may hit all that their ids span."""
 
 
+def changes_unseen(target: Target) -> bool:
+    """Whether rows of `target` that go need not pass this process: those that others refer to do, since what refers to
+    them may have to follow, row by row."""
+    return bool(target.names) and (target.keys is None or not target.keys.referenced)
+
+
 async def whole_parts(
     running: Running, read: PreparedRead, target: Target
 ) -> tuple[tuple[Part, ...], PreparedRead | None]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from adapter.changes.constraints.target import target_of
+from adapter.changes.whole_parts import changes_unseen, whole_parts
 from adapter.changes.with_changes import run_rows
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import creation_schema
@@ -23,6 +25,7 @@ from adapter.wall_clock import utc_now
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from planner.statements import records as st
 from storage.catalog.model import Relation
+from storage.shards.parts import Part
 
 
 async def run_explain(running: Running, statement: st.Explain) -> Outcome:
@@ -57,13 +60,14 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     read = None if plan.acts else await prepare_plan(running, plan, record=False, constants=constants)
     planned = utc_now()
     tree = _tree(running, plan, read, verbose=statement.verbose)
+    whole = () if read is None else await _whole_files(running, plan, read)
     rows, first_ms, elapsed_ms = None, 0.0, 0.0
     if statement.analyze:
         rows, first = await _analyze(running, plan)
         first_ms, elapsed_ms = ((moment - planned).total_seconds() * 1000 for moment in (first, utc_now()))
     planning_ms = (planned - began).total_seconds() * 1000
     views = await _views_read(running, plan)
-    return _report(running, statement, tree, read, rows, planning_ms, first_ms, elapsed_ms, views)
+    return _report(running, statement, tree, read, whole, rows, planning_ms, first_ms, elapsed_ms, views)
 
 
 def _is_there(running: Running, statement: st.CreateTableAs) -> bool:
@@ -152,11 +156,21 @@ async def _analyze(running: Running, plan: Plan) -> tuple[int, datetime]:
     return count, first or utc_now()
 
 
+async def _whole_files(running: Running, plan: Plan, read: PreparedRead) -> tuple[Part, ...]:
+    """The files that a DELETE deletes by metadata alone. It reads no other table then."""
+    statement = plan.statement
+    if not isinstance(statement, BoundDelete) or statement.returning is not None or plan.steps:
+        return ()
+    target = target_of(running, plan.catalog, statement.relation_oid)
+    return (await whole_parts(running, read, target))[0] if changes_unseen(target) else ()
+
+
 def _report(
     running: Running,
     statement: st.Explain,
     tree: Node,
     read: PreparedRead | None,
+    whole: Sequence[Part],
     rows: int | None,
     planning_ms: float,
     first_ms: float,
@@ -179,24 +193,31 @@ def _report(
     if read is not None:
         for oid, table in read.resolved.inputs.items():
             total = read.resolved.total_parts[oid]
-            kept = len(table.inserts)
+            gone = {part.id for part in whole}
+            left = [part for part in table.inserts if part.id not in gone] if whole else table.inserts
+            kept, rows_left = len(left), sum(part.rows for part in left)
+            pruned, size = total - kept - len(whole), sum(part.bytes for part in left)
             by_index = read.paths.get(oid)
             lines.append(
                 f"Rows of {table.relation.name}: by {by_index[0].index.record.name}, from {total} parts"
                 if by_index
-                else f"Parts of {table.relation.name}: {kept} of {total} read, {total - kept} pruned, "
-                f"{len(table.deletes)} with deletes, {table.bytes} bytes, {table.rows} rows"
+                else f"Parts of {table.relation.name}: {kept} of {total} read, {pruned} pruned, "
+                f"{len(table.deletes)} with deletes, {size} bytes, {rows_left} rows"
             )
-            tables.append(
-                {
-                    "Relation Name": table.relation.name,
-                    "Parts Read": kept,
-                    "Parts Pruned": total - kept,
-                    "Delete Parts": len(table.deletes),
-                    "Bytes": table.bytes,
-                    "Rows": table.rows,
-                }
-            )
+            about = {
+                "Relation Name": table.relation.name,
+                "Parts Read": kept,
+                "Parts Pruned": pruned,
+                "Delete Parts": len(table.deletes),
+                "Bytes": size,
+                "Rows": rows_left,
+            }
+            if whole:
+                gone_rows = sum(part.rows for part in whole)
+                files = f"{len(whole)} of {total}, {gone_rows} rows"
+                lines.append(f"Files of {table.relation.name} deleted by metadata alone: {files}")
+                about.update({"Files Deleted": len(whole), "Rows Deleted by Metadata": gone_rows})
+            tables.append(about)
     data["Tables"] = tables
     if read is not None and read.engine is not None:
         expected = running.engines.estimate(read.query, inputs_beside(read.resolved.inputs, read.paths), read.params)

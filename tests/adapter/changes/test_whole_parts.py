@@ -75,6 +75,37 @@ async def test_nothing_is_read_or_written(client: Client, read_files: list[Part]
     assert await client.value(f"select count(*) from events where {condition}") == 0
 
 
+async def test_explain_says_so(client: Client, read_files: list[Part]) -> None:
+    await filled(client)
+    await client.run("create table moments (at timestamptz, label text) with (partition_by = 'day(at)')")
+    await client.run("insert into moments select day::timestamp at time zone 'UTC', md5(n::text) from events")
+    read_files.clear()
+    whole = {
+        "events where day < '2024-01-03'": ("0 of 4 read, 2 pruned", "2 of 4, 20000 rows"),
+        "events where day < '2024-01-03' or n = 3": ("2 of 4 read, 0 pruned", "2 of 4, 20000 rows"),
+        "events": ("0 of 4 read, 0 pruned", "4 of 4, 40000 rows"),
+        "events where n < 20000": ("4 of 4 read, 0 pruned", None),
+        "events where day < '2024-01-03' returning n": ("2 of 4 read, 2 pruned", None),
+        "moments where at < '2024-01-03 00:00+00'": ("0 of 4 read, 2 pruned", "2 of 4, 20000 rows"),
+        "moments where at >= '2024-01-01 18:00-06' and at < '2024-01-03 02:00+02'": (
+            "0 of 4 read, 3 pruned",
+            "1 of 4, 10000 rows",
+        ),
+        "moments where at::date = '2024-01-02'": ("3 of 4 read, 1 pruned", None),
+    }
+    await client.run("set timezone = 'America/New_York'")
+    for change, (read, deleted) in whole.items():
+        lines = [line for (line,) in await client.rows(f"explain delete from {change}")]
+        (parts,) = [line for line in lines if line.startswith("Parts of ")]
+        assert f": {read}, " in parts, change
+        files = [line for line in lines if line.startswith("Files of ")]
+        name = change.split()[0]
+        assert files == ([] if deleted is None else [f"Files of {name} deleted by metadata alone: {deleted}"]), change
+    assert not read_files
+    assert await client.value("select count(*) from moments") == 40_000
+    assert await client.tag("delete from moments where at < '2024-01-02 19:00'") == "DELETE 20000"
+
+
 PARTLY = {
     "n < 20000": 20_000,
     "day = '2024-01-02' and n % 2 = 1": 10_000,
