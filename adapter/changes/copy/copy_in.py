@@ -45,7 +45,7 @@ from planner.types.types import SqlType, type_of_column
 from storage.catalog.model import CatalogSnapshot, Column, Sequence
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.off_loop import AT_ONCE_ROWS
-from storage.shards.widening import stored_as
+from storage.shards.columns.widening import stored_as
 
 
 class _Default(Struct, frozen=True, kw_only=True):
