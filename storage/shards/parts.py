@@ -288,8 +288,7 @@ def encode_parquet(table: pa.Table, *, keyed: bool = False) -> bytes:
 
 def _keyed_rows(table: pa.Table) -> int:
     """How many rows of `table` go into a row group where rows are read by key."""
-    rows = int(table.num_rows)
-    fit = _KEYED_ROW_GROUP_BYTES * rows // max(arrow_bytes(table), 1)
+    fit = _KEYED_ROW_GROUP_BYTES * int(table.num_rows) // max(arrow_bytes(table), 1)
     return min(max(fit, 1), _KEYED_ROW_GROUP_ROWS)
 
 
@@ -482,8 +481,7 @@ def part_may_match(part: Part, column: str, op: str, value: Any = None) -> bool:
 
 
 def may_match(part: Part, needed: Sequence[Sequence[Any]]) -> bool:
-    """False only when no row of `part` meets one of the conjunctions `needed`, whose conditions are as
-    `storage.shards.pruning.Condition` has them."""
+    """False only when no row of `part` meets one of `needed` (`storage.shards.pruning.Needed`)."""
     for conjunction in needed:
         for condition in conjunction:
             if condition.op == ANY_OF:
