@@ -307,9 +307,8 @@ async def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | Non
 
 
 def _refuse_parameters(parsed: Parsed) -> None:
-    """A statement of a query string has no values for parameters, unless it makes something that will have them: a
-    prepared statement, or a function whose standard body names its arguments so."""
-    if parsed.kind in ("prepare_stmt", "create_function_stmt"):
+    """A statement of a query string has no values for parameters, unless it prepares one that will have them."""
+    if parsed.kind == "prepare_stmt":
         return
     found = parameters(parsed.tree)
     if found:

@@ -383,7 +383,7 @@ def fit_numeric(value: Decimal, typmod: int) -> Decimal:
     except InvalidOperation:
         raise numeric_overflow() from None
     whole = precision - scale
-    if abs(rounded) >= Decimal(10) ** whole:
+    if rounded.copy_abs() >= Decimal(10) ** whole:
         bound = f"10^{whole}" if whole else "1"
         raise NumericValueOutOfRange(
             "numeric field overflow",

@@ -107,7 +107,7 @@ def _equal_numeric(value: Any, wanted: SqlType) -> Decimal | None:
     if exact.is_nan():
         return None
     precision, scale = bounds
-    if exact.is_infinite() or abs(exact) >= Decimal(10) ** (precision - scale):
+    if exact.is_infinite() or exact.copy_abs() >= Decimal(10) ** (precision - scale):
         return None
     with localcontext() as context:
         context.prec = _DIGITS
@@ -160,7 +160,7 @@ def _assigned(value: Any, wanted: SqlType) -> Any:
             rounded = Decimal(repr(value) if isinstance(value, float) else value).quantize(
                 Decimal(1).scaleb(-bounds[1]), ROUND_HALF_UP
             )
-        if abs(rounded) >= Decimal(10) ** (bounds[0] - bounds[1]):
+        if rounded.copy_abs() >= Decimal(10) ** (bounds[0] - bounds[1]):
             raise NumericValueOutOfRange("numeric field overflow")
         return rounded
     return float(value)

@@ -4,8 +4,9 @@ PostgreSQL (numeric.c, select_div_scale) gives a quotient at least 16 significan
 weight of the quotient in groups of four decimal digits, ``scale = max(16 - 4 * w, scales of both sides)``. `w` is the
 difference of the operands' weights, less one when the dividend's first group is not larger than the divisor's.
 
-The result is wide: its text shows the scale. The local engine has no decimal division; it calls a function over text,
-as both do where an operand is wide itself. Spark divides decimals to 38 digits; the value is then rounded by the same
+The result is wide: its text shows the scale. The local engine has no decimal division; it divides the operands' digits
+as integers of 128 bits, and where these do not hold the quotient's calls a function over text, as both engines do where
+an operand is wide itself. Spark divides decimals to 38 digits; the value is then rounded by the same
 estimate. Each operand is computed once, bound to a name in a lambda, and its digits are looked at only where the
 quotient's own size leaves two estimates; where an operand is a subquery, which Spark allows in no lambda, it is
 repeated and the estimate uses logarithms.
@@ -41,7 +42,8 @@ def quotient(engine: EngineName, left: NumericShape, right: NumericShape, *, sub
     if operands is None:
         dialect = dialect_of(engine)
         types = [SqlType(NUMERIC, -1, shape) for shape in (left, right)]
-        return dialect.python("tg_numeric_div", dialect.shown("{0}", types[0]), dialect.shown("{1}", types[1]))
+        of_texts = dialect.python("tg_numeric_div", dialect.shown("{0}", types[0]), dialect.shown("{1}", types[1]))
+        return f"coalesce({_of_digits(left, right)}, {of_texts})" if engine == "local" and decimals else of_texts
     least = max(left.scale, right.scale)
     if subquery:
         divided = f"CAST(CAST({{0}} AS {operands[0]}) / CAST({{1}} AS {operands[1]}) AS DECIMAL(38,{scale}))"
@@ -52,6 +54,62 @@ def quotient(engine: EngineName, left: NumericShape, right: NumericShape, *, sub
         f"p -> named_struct('a', p.a, 'b', p.b, 'd', {divided})), "
         f"r -> {_by_size(scale, least, _same_first_group(left.scale, right.scale))})[0]"
     )
+
+
+_HUGE_DIGITS = 38
+"""An integer of 128 bits holds all numbers of so many digits."""
+_POWERS = "[" + ", ".join(f"CAST({10**power} AS HUGEINT)" for power in range(_HUGE_DIGITS)) + "]"
+
+
+def _power(exponent: str) -> str:
+    """10 to a power; NULL beyond those that there are."""
+    return f"list_extract({_POWERS}, {exponent} + 1)"
+
+
+def _digits(place: str, shape: NumericShape) -> str:
+    """The digits of a decimal's absolute value, as an integer of 128 bits."""
+    if shape.precision + shape.scale + 1 <= _HUGE_DIGITS:
+        return f"CAST(abs({place}) * CAST({10**shape.scale} AS DECIMAL({shape.scale + 1},0)) AS HUGEINT)"
+    return f"CAST(replace(CAST(abs({place}) AS VARCHAR), '.', '') AS HUGEINT)"
+
+
+def _of_digits(left: NumericShape, right: NumericShape) -> str:
+    """The local engine's quotient of decimals; NULL where an integer of 128 bits does not hold twice its digits, and
+    where the divisor is 0."""
+
+    def weight(digits: str, scale: int) -> str:
+        return f"CAST(floor((length(CAST({digits} AS VARCHAR)) - {1 + scale}) / 4.0) AS BIGINT)"
+
+    def first_group(digits: str, weight: str, scale: int) -> str:
+        cut, added = f"{scale} + 4 * {weight}", f"-({scale} + 4 * {weight})"
+        return (
+            f"CASE WHEN {cut} >= 0 THEN {digits} // {_power(f'greatest({cut}, 0)')} "
+            f"ELSE {digits} * {_power(f'greatest({added}, 0)')} END"
+        )
+
+    operands = f"struct_pack(s := sign({{0}}) * sign({{1}}), a := {_digits('{0}', left)}, b := {_digits('{1}', right)})"
+    weights = (
+        "struct_pack(s := p.s, a := p.a, b := p.b, n := length(CAST(p.a AS VARCHAR)), "
+        f"v := CASE WHEN p.a = 0 THEN 0 ELSE {weight('p.a', left.scale)} END, w := {weight('p.b', right.scale)})"
+    )
+    less = f"{first_group('q.a', 'q.v', left.scale)} <= {first_group('q.b', 'q.w', right.scale)}"
+    estimate = f"16 - 4 * (q.v - q.w - CASE WHEN {less} THEN 1 ELSE 0 END)"
+    scale = f"greatest({estimate}, {max(left.scale, right.scale)})"
+    scaled = f"struct_pack(s := q.s, a := q.a, b := q.b, n := q.n, r := {scale})"
+    shift = f"r.r + {right.scale - left.scale}"
+    divided = (
+        f"struct_pack(s := r.s, r := r.r, d := CASE WHEN r.n + {shift} <= {_HUGE_DIGITS - 2} "
+        f"THEN (2 * r.a * {_power(f'({shift})')} + r.b) // (2 * r.b) END)"
+    )
+    fraction = f"lpad(CAST(d.d % {_power('d.r')} AS VARCHAR), CAST(d.r AS INTEGER), '0')"
+    shown = (
+        "CASE WHEN d.d IS NOT NULL THEN CASE WHEN d.s < 0 AND d.d <> 0 THEN '-' ELSE '' END || "
+        f"CAST(d.d // {_power('d.r')} AS VARCHAR) || CASE WHEN d.r = 0 THEN '' ELSE '.' || {fraction} END END"
+    )
+    result = f"[{operands}]"
+    for name, step in (("p", weights), ("q", scaled), ("r", divided), ("d", shown)):
+        result = f"list_transform({result}, lambda {name}: {step})"
+    return f"({result})[1]"
 
 
 def _shown(divided: str, weight: int, least: int, scale: int) -> str:

@@ -67,7 +67,9 @@ def _weight(value: Decimal) -> int:
 
 
 def _first_group(value: Decimal) -> int:
-    return int(abs(value).scaleb(-4 * _weight(value), context=_context(40))) if value else 0
+    # NOTE: not abs(), which rounds to the 28 digits of Python's context.
+    count = value.adjusted() - 4 * _weight(value) + 1
+    return int("".join(map(str, value.as_tuple().digits[:count])).ljust(count, "0")) if value else 0
 
 
 def _show(value: Decimal, scale: int) -> str:
