@@ -71,6 +71,8 @@ def quotient_of_sum(type: SqlType, summed: Callable[[str], str]) -> str | None:
 
 _ADDED = ("DECIMAL(30,12)", 12, 30)
 """Wide numbers of no more fraction digits and no longer texts are added up as decimals; there is room for 10^8."""
+_ADDED_LONG = ("DECIMAL(28,20)", NumericShape(38, 20), 28)
+"""So are those of more fraction digits, as quotients have them, and of at most eight whole ones, by themselves."""
 
 
 def _over_distinct_wide(site: CallSite, kind: str) -> str:
@@ -80,16 +82,22 @@ def _over_distinct_wide(site: CallSite, kind: str) -> str:
 
 def _addends(site: CallSite) -> list[str]:
     """Of the wide numbers of a group: the sum of those that are added up as decimals, their largest scale, and a list
-    of the others."""
-    type_, scale, length = _ADDED
-    text = site.dialect.text
+    of the others, with the sum of those that are long."""
+    dialect = site.dialect
     digits = "(length({0}) - instr({0}, '.')) * CAST(instr({0}, '.') > 0 AS INT)"
+    type_, scale, length = _ADDED
     number = f"try_cast({{0}} AS {type_})"
     small = f"length({{0}}) <= {length} AND {digits} <= {scale} AND {number} IS NOT NULL"
+    type_, shape, length = _ADDED_LONG
+    long_number = f"try_cast({{0}} AS {type_})"
+    long = f"length({{0}}) <= {length} AND {digits} BETWEEN {scale + 1} AND {shape.scale} AND {long_number} IS NOT NULL"
+    long_sum = dialect.shown(f"sum(CASE WHEN {long} THEN {long_number} END){{f}}", SqlType(NUMERIC, -1, shape))
+    shown = f"length({long_sum}) - {shape.scale} + max(CASE WHEN {long} THEN CAST({digits} AS INT) END){{f}}"
+    others = f"{dialect.list_function}(CASE WHEN {small} THEN NULL WHEN {long} THEN NULL ELSE {{0}} END){{f}}"
     return [
-        f"CAST(sum(CASE WHEN {small} THEN {number} END){{f}} AS {text})",
+        f"CAST(sum(CASE WHEN {small} THEN {number} END){{f}} AS {dialect.text})",
         f"max(CASE WHEN {small} THEN CAST({digits} AS INT) END){{f}}",
-        f"{site.dialect.list_function}(CASE WHEN {small} THEN NULL ELSE {{0}} END){{f}}",
+        dialect.concatenated(others, dialect.array([f"substr({long_sum}, 1, CAST({shown} AS INT))"])),
     ]
 
 

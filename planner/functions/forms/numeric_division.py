@@ -58,12 +58,11 @@ def quotient(engine: EngineName, left: NumericShape, right: NumericShape, *, sub
 
 _HUGE_DIGITS = 38
 """An integer of 128 bits holds all numbers of so many digits."""
-_POWERS = "[" + ", ".join(f"CAST({10**power} AS HUGEINT)" for power in range(_HUGE_DIGITS)) + "]"
 
 
 def _power(exponent: str) -> str:
-    """10 to a power; NULL beyond those that there are."""
-    return f"list_extract({_POWERS}, {exponent} + 1)"
+    """10 to a power that an integer of 128 bits holds."""
+    return f"CAST(rpad('1', CAST({exponent} AS INTEGER) + 1, '0') AS HUGEINT)"
 
 
 def _digits(place: str, shape: NumericShape) -> str:

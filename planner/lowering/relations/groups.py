@@ -16,7 +16,7 @@ from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select
 from planner.lowering.relations.windows import distinct_on
 from planner.lowering.scalars.aggregates import aggregate
-from planner.types.types import BOOL, INT4, SqlType
+from planner.types.types import BOOL, INT4, SqlType, is_wide
 
 
 def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
@@ -129,8 +129,9 @@ def _with_columns(
 ) -> tuple[Select, tuple[ir.AggregateCall, ...]]:
     """What engines take from columns only as columns first. Volatile expressions in aggregates: an aggregate's template
     may name an argument twice, and Spark aggregates nothing that is volatile. WITHIN GROUP (ORDER BY a constant): an
-    engine that orders by no constant, or computes one too early, would not know the value."""
-    if not any(is_volatile(call) or _ordered_constants(call) for call in calls):
+    engine that orders by no constant, or computes one too early, would not know the value. Computed numerics that are
+    held as texts: their aggregates look at each a dozen times."""
+    if not any(is_volatile(call) or _ordered_constants(call) or _computed_texts(call) for call in calls):
         return select, calls
     columns: dict[int, Fragment] = {}
 
@@ -144,7 +145,7 @@ def _with_columns(
     changed = tuple([
         replace(
             call,
-            args=tuple([computed(arg) for arg in call.args]),
+            args=tuple([computed(arg, needed=arg in _computed_texts(call)) for arg in call.args]),
             order_by=tuple([
                 replace(key, expr=computed(key.expr, needed=key in _ordered_constants(call))) for key in call.order_by
             ]),
@@ -154,6 +155,14 @@ def _with_columns(
     ])  # fmt: skip
     select.columns = {**select.columns, **columns}
     return relations.wrap(select), changed
+
+
+def _computed_texts(call: ir.AggregateCall) -> list[ir.Scalar]:
+    """The arguments that are numerics held as texts and not just columns. Not under FILTER: what it leaves out is not
+    computed, which might fail."""
+    if call.filter is not None:
+        return []
+    return [arg for arg in call.args if is_wide(arg.type) and not isinstance(arg, (ir.ColumnRef, ir.Literal))]
 
 
 def _ordered_constants(call: ir.AggregateCall) -> list[ir.SortKey]:
