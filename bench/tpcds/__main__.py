@@ -33,13 +33,13 @@ QUERIES = 99
 
 HEAD = """# TPC-DS
 
-Made by `make tpcds`, each section by a run: the 24 tables with primary keys, loaded by COPY. Data and the 99 texts,
-with their default parameters, are those of DuckDB's extension tpcds (1.5.5). Each answer is compared with that of
-PostgreSQL 15 on the same data: names and types of the columns, and all rows in their order; where ORDER BY leaves the
-order open and the rows differ, both are asked again with all columns behind its keys. Numbers must be equal (trailing
-zeros do not count); those of double precision may differ in their last digits. The times are of one run each, the first
-of its text, with up to ten times as much work on the machine as it has cores: they say that nothing is endless, and no
-more than that.
+Made by `make tpcds`, each section by one run or several: the 24 tables with primary keys, loaded by COPY. Data and the
+99 texts, with their default parameters, are those of DuckDB's extension tpcds (1.5.5). Each answer is compared with
+that of PostgreSQL 15 on the same data: names and types of the columns, and all rows in their order; where ORDER BY
+leaves the order open and the rows differ, both are asked again with all columns behind its keys. Numbers must be equal
+(trailing zeros do not count); those of double precision may differ in their last digits. The times are of one run each,
+the first of its text, with up to ten times as much work on the machine as it has cores: they say that nothing is
+endless, and no more than that.
 """
 
 
