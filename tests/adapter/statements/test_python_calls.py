@@ -22,8 +22,8 @@ MOST_CALLS: dict[str, tuple[Callable[[int], str], int]] = {
     "sum of 100": (lambda n: f"select sum(n) from t where id between {n} and {n + 99}", 245),
     "INSERT": (lambda n: f"insert into t values ({n + 100_000}, 5, 'new')", 557),
     "INSERT, defaults": (lambda n: f"insert into u (label) values ('new {n}')", 590),
-    "UPDATE": (lambda n: f"update t set n = n + 1 where id = {n}", 675),
-    "DELETE": (lambda n: f"delete from t where id = {n}", 562),
+    "UPDATE": (lambda n: f"update t set n = n + 1 where id = {n}", 676),
+    "DELETE": (lambda n: f"delete from t where id = {n}", 563),
     "ON CONFLICT DO UPDATE": (
         lambda n: f"insert into t values ({n}, 5, 'new') on conflict (id) do update set n = t.n + 1",
         758,
