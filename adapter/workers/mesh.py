@@ -186,6 +186,9 @@ def _is_usable(connecting: asyncio.Task[_Link]) -> bool:
 
 def _write_frame(writer: asyncio.StreamWriter, message: msgspec.Struct) -> None:
     data = _encoder.encode(message)
+    if writer.is_closing():
+        # The loop's own complaint is no OSError, and the worker at the other end may end at any time.
+        raise ConnectionResetError
     writer.write(_LENGTH.pack(len(data)) + data)
 
 

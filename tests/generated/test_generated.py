@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from tests.generated.__main__ import broken_pairs, connected, differences, different_queries, oracle
 from tests.generated.queries import Queries
@@ -16,16 +17,24 @@ from tests.support.postgres import PostgresServer
 from tests.support.server import TidegateServer
 
 
+def own_database(server: TidegateServer) -> str:
+    """A database of its own: what other tests have left in theirs would be in the catalogs that are compared."""
+    return make_conninfo(server.dsn(), dbname="generated")
+
+
 @pytest.fixture(scope="module")
 def schema(postgres: PostgresServer, server: TidegateServer) -> Iterator[None]:
     """The tables on both servers."""
-    for dsn in (oracle(postgres), server.dsn()):
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("create database generated")
+    for dsn in (oracle(postgres), own_database(server)):
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(SCHEMA.encode())
     yield
-    for dsn in (oracle(postgres), server.dsn()):
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute("drop schema generated cascade")
+    with psycopg.connect(oracle(postgres), autocommit=True) as connection:
+        connection.execute("drop schema generated cascade")
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("drop database generated")
 
 
 @pytest.mark.usefixtures("schema")
@@ -33,13 +42,13 @@ def schema(postgres: PostgresServer, server: TidegateServer) -> Iterator[None]:
 def test_generated_queries_give_postgresqls_rows(
     postgres: PostgresServer, server: TidegateServer, engine: str, seed: int, count: int
 ) -> None:
-    with connected(oracle(postgres)) as theirs, connected(server.dsn(), engine=engine) as ours:
+    with connected(oracle(postgres)) as theirs, connected(own_database(server), engine=engine) as ours:
         assert not list(different_queries(theirs, ours, seed, count))
 
 
 @pytest.mark.usefixtures("schema")
 def test_generated_pairs_agree(server: TidegateServer) -> None:
-    with connected(server.dsn(), engine="local") as ours:
+    with connected(own_database(server), engine="local") as ours:
         assert not list(broken_pairs(ours, 1, 200))
 
 
@@ -55,7 +64,7 @@ def test_generated_pairs_agree(server: TidegateServer) -> None:
 def test_generated_trials_give_what_postgresql_gives(
     postgres: PostgresServer, server: TidegateServer, kind: str, engine: str, seed: int, count: int
 ) -> None:
-    with connected(oracle(postgres)) as theirs, connected(server.dsn(), engine=engine) as ours:
+    with connected(oracle(postgres)) as theirs, connected(own_database(server), engine=engine) as ours:
         assert not list(differences(kind, theirs, ours, seed, count))
 
 
