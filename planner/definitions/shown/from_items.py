@@ -16,6 +16,7 @@ from planner.ir.rewrite import column_ids
 from planner.resolution.statement import Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
+from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
 
@@ -104,10 +105,14 @@ class FromItems(QueryScalars):
 
     def _functions(self, tree: Tree, shown: ShownItem) -> str:
         found = self.notes.functions[id(tree)][1]
-        lists = [
-            node.list.items[1].list.items if len(node.list.items) > 1 and node.list.items[1].HasField("list") else ()
-            for node in tree.functions
-        ]
+        lists: list[Sequence[Tree]] = []
+        for node in tree.functions:
+            items = node.list.items
+            listed = items[1].list.items if len(items) > 1 and items[1].HasField("list") else ()
+            # unnest() of several arrays is as many calls.
+            args = len(items[0].func_call.args) if len(found) > len(tree.functions) else 1
+            several = args if args > 1 and strings(items[0].func_call.funcname)[-1] == "unnest" else 1
+            lists += [listed] * several
         own_list = tree.coldeflist or (lists[0] if len(tree.functions) == 1 else ())
         unnests = len(found) > 1 and all(
             isinstance(each, ir.FunctionCall) and each.signature.name == "unnest" for each in found
