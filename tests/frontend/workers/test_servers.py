@@ -81,11 +81,12 @@ def test_cancel_requests_reach_sessions_of_another_server(
 def test_who_waits_for_whom_is_seen_from_everywhere(sessions: tuple[Pair, Session]) -> None:
     (one, two), other = sessions
 
-    def blocked(seen_from: Session, waiting: int) -> tuple[object, ...] | None:
+    def blocked(seen_from: Session, waiting: int, expected: tuple[object, ...]) -> tuple[object, ...] | None:
+        # The two columns are looked up one after the other, while the wait begins.
         asked = "SELECT pg_blocking_pids(%s), (SELECT wait_event FROM pg_stat_activity WHERE pid = %s)"
         deadline = time.monotonic() + 20
         while (row := seen_from.execute(asked, (waiting, waiting)).fetchone()) is not None:
-            if (row[0] and row[1]) or time.monotonic() > deadline:
+            if row == expected or time.monotonic() > deadline:
                 return row
         return None
 
@@ -99,7 +100,7 @@ def test_who_waits_for_whom_is_seen_from_everywhere(sessions: tuple[Pair, Sessio
             waiting.start()
             expected = [holder.info.backend_pid], "advisory" if way is ways[0] else "relation"
             for watcher in (*watchers, holder):
-                assert blocked(watcher, waiter.info.backend_pid) == expected
+                assert blocked(watcher, waiter.info.backend_pid, expected) == expected
         waiting.join(timeout=20)
         assert other.execute("SELECT pg_blocking_pids(%s)", (waiter.info.backend_pid,)).fetchone() == ([],)
 
