@@ -60,6 +60,7 @@ from storage.catalog.model import CatalogSnapshot, Database, Setting
 from storage.environment.environment import Environment
 from storage.environment.named_stores import open_environment
 from storage.errors import StorageError
+from storage.shards import set_aside
 
 log = structlog.get_logger("adapter")
 
@@ -96,6 +97,8 @@ class Server:
         ServerSettings(options.settings, options.settings_of_file, options.shown)
         check_spark_reaches(options)
         scratch = await asyncio.to_thread(Scratch)
+        # Before the first table is looked at.
+        set_aside.use_scratch(scratch.path)
         files = scratch.path / "files"
         try:
             memory = None if options.worker is None else options.worker.memory

@@ -34,6 +34,7 @@ from storage.shards.block_bounds import BlockBounds, path_hashes
 from storage.shards.partitions.transforms import PartitionField
 from storage.shards.parts import ColumnStats, Part, StatValue, comparable_bound, may_match
 from storage.shards.pruning import Needed
+from storage.shards.set_aside import Aside, read, set_aside
 from storage.timestamps.csn import Csn
 
 BLOCK_PARTS = 256
@@ -56,6 +57,10 @@ FEW = 0.25
 
 PART_BYTES = 1024
 """About what a part takes of memory, with the statistics of two columns."""
+
+IN_MEMORY = 96
+"""Compressed bytes of a part that memory has, on an average of its block. More are set aside
+(`storage.shards.set_aside`): the parts of tables with more than a few columns."""
 
 _CODEC = "zstd"
 
@@ -91,14 +96,15 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
     """A part that has the rows of all: their number, their bytes, and what is true of each."""
     bounds: BlockBounds
     size: int
-    data: bytes
-    """The parts: compressed MessagePack of `size` bytes."""
+    data: Aside
+    """The parts: compressed MessagePack of `size` bytes, in memory where that is little for each."""
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Block:
         """A block of `parts`, of which there are some and each `is_packable`."""
         spans = [part.row_id_bounds for part in parts]
         plain = _encoder.encode(parts)
+        data = pa.compress(plain, _CODEC, asbytes=True)
         stats = _common_stats(parts)
         return cls(
             first=parts[0].id,
@@ -119,7 +125,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
             ),
             bounds=BlockBounds.of(parts, stats),
             size=len(plain),
-            data=pa.compress(plain, _CODEC, asbytes=True),
+            data=data if len(data) <= IN_MEMORY * len(parts) else set_aside(data),
         )
 
     def may_have(self, spans: Iterable[tuple[int, int]]) -> bool:
@@ -134,7 +140,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
             if keep:
                 _opened.touch(self)
             return found
-        found = _decoder.decode(pa.decompress(self.data, self.size, _CODEC))
+        found = _decoder.decode(self._plain())
         if keep:
             _opened.put(self, found, PART_BYTES * self.count)
         return found
@@ -152,9 +158,12 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
         if opened is not None:
             some = [opened[place] for place in places]
         else:
-            raw = _raw_decoder.decode(pa.decompress(self.data, self.size, _CODEC))
+            raw = _raw_decoder.decode(self._plain())
             some = [_part_decoder.decode(raw[place]) for place in places]
         return [part for part in some if may_match(part, needed)]
+
+    def _plain(self) -> pa.Buffer:
+        return pa.decompress(read(self.data), self.size, _CODEC)
 
 
 _opened: BoundedMap[Block, tuple[Part, ...]] = aging(BoundedMap(max_bytes=OPENED_BYTES))
