@@ -57,7 +57,12 @@ async def _check_may_drop(running: Running, role: Role) -> None:
         raise InsufficientPrivilege("must be superuser to drop superusers")
     if role.oid in predefined() or role.oid == BOOTSTRAP_SUPERUSER_OID:
         raise DependentObjectsStillExist(f"cannot drop role {role.name} because it is required by the database system")
-    lines = [*_dependents(running, role), *await large_objects.named(running, role.oid)]
+    whole = running.services.env.catalog.current()
+    lines = [
+        *_dependents(running, role),
+        *await large_objects.named(running, role.oid),
+        *_elsewhere(running, role, whole, await large_objects.counted_elsewhere(running, role.oid, whole)),
+    ]
     if lines:
         hidden = len(lines) - MAX_LISTED
         shown = lines[:MAX_LISTED] + ([f"and {hidden} other objects (see server log for list)"] if hidden > 0 else [])
@@ -77,8 +82,7 @@ def _goes_with(catalog: CatalogSnapshot, role: Role) -> Iterator[CatalogRecord]:
 
 
 def _dependents(running: Running, role: Role) -> list[str]:
-    """What keeps a role from being dropped, as PostgreSQL lists it: objects here and of all databases by name, those of
-    each other database by their number."""
+    """What keeps a role from being dropped, as PostgreSQL lists it: objects here and of all databases."""
     here = own_catalog(running)
     lines = [f"owner of {_described(running, here, record)}" for record in _owned_by(here, [role])]
     lines += [line for _, line in sorted(privileges_naming(running, here, role.oid))]
@@ -89,17 +93,21 @@ def _dependents(running: Running, role: Role) -> list[str]:
         if mapping.role == role.oid
     ]
     lines += [f"target of {named(running, here, policy)}" for policy in _policies_for(here, [role])]
-    whole = running.services.env.catalog.current()
-    elsewhere = Counter(
+    return lines
+
+
+def _elsewhere(running: Running, role: Role, whole: CatalogSnapshot, of_large_objects: Counter[int]) -> Iterator[str]:
+    """What of each other database names the role: only how much it is."""
+    here = own_catalog(running).database
+    counts = of_large_objects + Counter(
         whole.place(record)
         for record in whole.all()
-        if _names_role(record, role.oid) and whole.place(record) not in (WHOLE, here.database)
+        if _names_role(record, role.oid) and whole.place(record) not in (WHOLE, here)
     )
-    for oid, count in sorted(elsewhere.items()):
+    for oid, count in sorted(counts.items()):
         database = whole.get(oid)
         if isinstance(database, Database):
-            lines.append(f"{count} object{'' if count == 1 else 's'} in database {database.name}")
-    return lines
+            yield f"{count} object{'' if count == 1 else 's'} in database {database.name}"
 
 
 def _names_role(record: CatalogRecord, role: int) -> bool:

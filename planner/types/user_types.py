@@ -167,7 +167,7 @@ def _base_row(record: BaseType) -> TypeRow:
 def _array_row(oid: int, element: TypeRow) -> TypeRow:
     return TypeRow(
         oid=oid,
-        name=array_name(element.name),
+        name=array_name(TYPE_SCOPE.get().catalog, element.namespace, element.name),
         namespace=element.namespace,
         len=-1,
         byval=False,
@@ -182,9 +182,31 @@ def _array_row(oid: int, element: TypeRow) -> TypeRow:
     )
 
 
-def array_name(name: str) -> str:
-    """What the array type over the type `name` is called, where that is free."""
-    return f"_{name}".encode()[:63].decode(errors="ignore")
+_MAX_NAME_BYTES = 63
+
+
+def array_name(catalog: CatalogSnapshot, schema: int, name: str) -> str:
+    """What the array type over the type `name` in the schema with this oid is called: an underscore and that name, and
+    more underscores while another type has the name, or the array over an older one (makeArrayTypeName)."""
+    first = _underscored(name, 1)
+    if not name.startswith("_") and _named(catalog, schema, first) is None:
+        return first
+    base = name.lstrip("_")
+    names = [_underscored(base, count) for count in range(_MAX_NAME_BYTES)]
+    family = {each: found for each in names if (found := _named(catalog, schema, each)) is not None}
+    taken = set(family)
+    for each in sorted(family, key=lambda each: family[each].oid):
+        count = 1
+        while (array := _underscored(each, count)) in taken and count < _MAX_NAME_BYTES:
+            count += 1
+        if each == name:
+            return array
+        taken.add(array)
+    return first
+
+
+def _underscored(name: str, count: int) -> str:
+    return f"{'_' * count}{name}".encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
 
 
 def find_type(names: Sequence[str]) -> int:
@@ -208,9 +230,9 @@ def type_in(catalog: CatalogSnapshot, schema: int, name: str) -> int:
     record = _named(catalog, schema, name)
     if record is not None:
         return derived_oids.row_type_oid(record.oid)
-    if name.startswith("_"):
-        record = _named(catalog, schema, name[1:])
-        if record is not None:
+    for count in range(1, len(name) - len(name.lstrip("_")) + 1):
+        record = _named(catalog, schema, name[count:])
+        if record is not None and array_name(catalog, schema, record.name) == name:
             return derived_oids.array_type_oid(record.oid)
     return 0
 

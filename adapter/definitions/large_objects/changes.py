@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from adapter.queries.large_objects.tables import tables_for
 from planner.errors import InsufficientPrivilege
 from planner.statements import records as st
 from storage.catalog.acl import AclEntry
-from storage.catalog.model import Comment
+from storage.catalog.model import CatalogSnapshot, Comment
 from storage.catalog.record import LARGE_OBJECT_COMMENTS
 
 
@@ -101,6 +102,18 @@ async def named(running: Running, role: int) -> list[str]:
         if each.owner != role and _names(each.acl or (), role)
     ]
     return lines
+
+
+async def counted_elsewhere(running: Running, role: int, whole: CatalogSnapshot) -> Counter[int]:
+    """How many large objects of each other database `role` owns or has privileges on, by the databases' oids."""
+    found = await metadata.all_elsewhere(running, whole)
+    return Counter(
+        {
+            database: count
+            for database, each in found.items()
+            if (count := sum(one.owner == role or _names(one.acl or (), role) for one in each))
+        }
+    )
 
 
 def _names(entries: tuple[AclEntry, ...], role: int) -> bool:

@@ -25,7 +25,7 @@ from adapter.transactions.pending import Touched
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
 from planner.errors import InsufficientPrivilege, UndefinedObject, UniqueViolation
 from storage.catalog.acl import AclEntry
-from storage.catalog.model import CatalogSnapshot, Comment
+from storage.catalog.model import WHOLE, CatalogSnapshot, Comment
 from storage.catalog.record import LARGE_OBJECT_COMMENTS
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.shards.indexes.reading.found import Found
@@ -80,14 +80,29 @@ async def all_of(running: Running) -> list[LargeObject]:
     tables = known_tables(running)
     if tables is None:
         return []
-    table = tables.metadata
+    found = await _all_in(running, tables.metadata)
+    _record(running, tables.metadata, ())
+    return found
+
+
+async def all_elsewhere(running: Running, whole: CatalogSnapshot) -> dict[int, list[LargeObject]]:
+    """The large objects of the other databases in `whole`, by the databases' oids. What others do to them meanwhile is
+    no conflict, as with other objects of other databases. Raises as `find`."""
+    known_tables(running)
+    found = {}
+    for database, catalog in sorted(whole.databases.items()):
+        if database not in (WHOLE, running.session.database_oid) and (tables := tables_in(catalog)) is not None:
+            found[database] = await _all_in(running, tables.metadata)
+    return found
+
+
+async def _all_in(running: Running, table: Table) -> list[LargeObject]:
     try:
         found = await rows_in_range(
             running.services.env, running.transaction, table.relation, table.index, KeyRange(), table.columns
         )
     except (UnknownShard, AsOfNotReadable) as error:
         raise serialization_failure(CONCURRENT_DDL) from error
-    _record(running, table, ())
     return _rows(found)
 
 

@@ -385,7 +385,8 @@ class CatalogObjects:
         if owner is not None:
             record = self.snapshot.get(owner)
             if isinstance(record, (Relation, EnumType, DomainType, UserRange, BaseType)):
-                return Named(oid, record.schema, array_name(record.name), record.owner, "b")
+                name = array_name(self.snapshot, record.schema, record.name)
+                return Named(oid, record.schema, name, record.owner, "b")
         return None
 
     def element_type(self, oid: int) -> int:

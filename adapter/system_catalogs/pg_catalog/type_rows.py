@@ -35,7 +35,7 @@ def pg_type(objects: CatalogObjects) -> Content:
     ]
     for record in records:
         rows.append(_domain_row(objects, record) if isinstance(record, DomainType) else _type_row(record))
-        rows.append(_array_row(record))
+        rows.append(_array_row(objects, record))
     return Content(columns=catalog_data.columns("pg_type"), rows=rows)
 
 
@@ -118,12 +118,12 @@ def _domain_row(objects: CatalogObjects, domain: DomainType) -> Row:
     }
 
 
-def _array_row(record: UserType) -> Row:
+def _array_row(objects: CatalogObjects, record: UserType) -> Row:
     return {
         **template("pg_type", "typname", "_pg_am"),
         **_common(record),
         "oid": derived_oids.array_type_oid(record.oid),
-        "typname": array_name(record.name),
+        "typname": array_name(objects.snapshot, record.schema, record.name),
         "typelem": derived_oids.row_type_oid(record.oid),
         "typalign": _array_alignment(record),
         "typcollation": type_row_of(record).collation,

@@ -75,6 +75,22 @@ async def test_roles_and_databases_are_shared(server: Server, client: Client) ->
     assert await (await connect(server)).value("show work_mem") != "7MB"
 
 
+async def test_large_objects_of_other_databases_keep_a_role(server: Server, client: Client) -> None:
+    for made in ("role r", "database other"):
+        await client.run(f"create {made}")
+    other = await connect(server, database="other")
+    await other.run(
+        "select lo_create(77), lo_create(78), lo_create(79); create table t (i int); alter table t owner to r"
+    )
+    await other.run("alter large object 77 owner to r; grant select on large object 78 to r")
+    await client.run("select lo_create(99); alter large object 99 owner to r")
+    here, there = await client.error("drop role r"), await other.error("drop role r")
+    assert (here.sqlstate, here.detail) == ("2BP01", "owner of large object 99\n3 objects in database other")
+    assert (there.detail or "").splitlines()[-1] == "1 object in database postgres"
+    await other.run("drop owned by r")
+    await client.run("drop owned by r; drop role r")
+
+
 async def test_each_database_has_privileges_of_its_own_on_what_is_built_in(server: Server, client: Client) -> None:
     acl = "select proacl from pg_proc where oid = 'pg_sleep(double precision)'::regprocedure"
     await client.run("create database other")
