@@ -5,6 +5,9 @@ A function makes the error; whoever calls it raises it. `position` is that of `S
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from planner.errors import (
     AdminShutdown,
     AmbiguousColumn,
@@ -45,13 +48,21 @@ MAX_INDEX_COLUMNS = 32
 class NanNotHeld(SqlError):
     """A NaN where the statement holds numerics with a precision as decimals, which have none. Whoever runs it does so
     again with these held as texts (`planner.types.type_scope.TypeScope.holds_nan`), where that can be. It is no
-    FeatureNotSupported, which would say that another engine might do."""
+    FeatureNotSupported, which would say that another engine might do. `columns` are those (attnums, by the oid of their
+    table) that are to hold one before it runs again, where they are not what the statement itself says it changes."""
 
     sqlstate = "0A000"
     MESSAGE = "NaN in a column of type numeric with a precision is not supported"
 
-    def __init__(self, *, hint: str | None = None, detail: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        hint: str | None = None,
+        detail: str | None = None,
+        columns: Mapping[int, frozenset[int]] = MappingProxyType({}),
+    ) -> None:
         super().__init__(self.MESSAGE, hint=hint, detail=detail)
+        self.columns = columns
 
 
 def missing_database(name: str, *, fatal: bool = False) -> InvalidCatalogName:

@@ -54,6 +54,8 @@ async def _run_with_changes(running: Running, plan: Plan) -> Outcome:
     transaction.writable(running.services.env)
     parts = _Parts(running, plan)
     mark = transaction.mark(running.session.values)
+    if running.in_block and running.before is None:
+        running.before = mark
     try:
         async with reading_as_before(transaction, parts.shards):
             outcome = await parts.run()

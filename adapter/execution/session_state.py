@@ -135,6 +135,8 @@ class SessionState:
         """What ANALYZE has found out of its temporary tables, by oid and attnum."""
         self.holds_nan = False
         """Whether what runs has met a NaN and is carried out anew, so that it can have some (`NanNotHeld`)."""
+        self.columns_for_nan: Mapping[int, frozenset[int]] = {}
+        """The columns (attnums, by the oid of their table) that get one besides those that it says it changes."""
         self.refreshed_to: Csn | None = None
         """The moment to which it brings materialized views, all that take a turn together; None: to its snapshots."""
         self.files: Mapping[FileRequest, FileTable | SqlError] = NO_FILES

@@ -34,7 +34,7 @@ from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch, run_rows
-from adapter.statements.nan.again import Begun, carried_out, carried_out_again, forget_mark
+from adapter.statements.nan.again import Begun, Columns, carried_out, carried_out_again, forget_mark, with_columns
 from adapter.statements.nan.columns import let_hold_nan
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
@@ -306,7 +306,8 @@ class StatementLife:
         do. With `retry`, a conflict runs it again. `promised` are the columns that the client was told of. Statements
         `beside` it are carried out with it."""
         retry = retry and self.state.transaction is None
-        attempt, holds_nan = 0, False
+        attempt = 0
+        columns_for_nan: Columns | None = None
         while True:
             try:
                 with self.work:
@@ -330,15 +331,15 @@ class StatementLife:
                         len(self.state.notices),
                     )
                     with running.scope:
-                        if holds_nan:
-                            outcome = await carried_out(running, dispatch)
+                        if columns_for_nan is not None:
+                            outcome = await carried_out(running, dispatch, columns_for_nan)
                         else:
                             try:
                                 outcome = await dispatch(running)
-                            except NanNotHeld:
+                            except NanNotHeld as met:
                                 if running.is_alone:
                                     raise
-                                outcome = await carried_out_again(running, before, dispatch)
+                                outcome = await carried_out_again(running, before, dispatch, met)
                         if running.before is not None:
                             forget_mark(running)
                         if promised is not None and isinstance(outcome, RowsOutcome):
@@ -352,11 +353,11 @@ class StatementLife:
                             if isinstance(outcome, Command):
                                 self.end()
                 return outcome
-            except NanNotHeld:
-                if holds_nan or not (retry and commit):
+            except NanNotHeld as met:
+                if not (retry and commit):
                     raise
                 # NOTE: from the beginning, without the locks that it has by now. Others who do the same have them too.
-                holds_nan = True
+                columns_for_nan = with_columns(columns_for_nan, met)
             except SerializationFailure:
                 if not retry or attempt >= MAX_RETRIES:
                     raise

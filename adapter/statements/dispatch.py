@@ -26,7 +26,7 @@ from adapter.statements import settings as settings_statements
 from adapter.statements.as_of import reading
 from adapter.statements.call import call_procedure
 from adapter.statements.maintenance.vacuum import run_vacuum
-from adapter.statements.nan.columns import hold_nan
+from adapter.statements.nan.columns import hold_nan, require_held
 from adapter.statements.prepare import prepare
 from adapter.statements.publish import publish
 from adapter.statements.restore import restore_table
@@ -136,6 +136,8 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         try:
             if running.session.holds_nan and await hold_nan(running, plan):
                 continue
+            if running.in_block and running.before is None and _changes_inside(plan):
+                running.before = transaction.mark(running.session.values)
             return await run_rows(running, carried_out)
         except BeginAgain:
             transaction.renew()
@@ -148,6 +150,11 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
                 await transaction.settled()
             raise
     raise serialization_failure(CONCURRENT_UPDATE)
+
+
+def _changes_inside(plan: Plan) -> bool:
+    """Whether carrying it out may change rows, and meet a NaN, in functions or otherwise than it says."""
+    return plan.acts or isinstance(plan.statement, (st.CallProcedure, st.RefreshMaterializedView))
 
 
 async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) -> Outcome:
@@ -318,6 +325,8 @@ def _refuse_parameters(parsed: Parsed) -> None:
 
 async def run_rows(running: Running, plan: Plan) -> Outcome:
     """Run a query or a change of rows (or SELECT INTO, which is a utility statement)."""
+    if running.depth and running.session.holds_nan:
+        require_held(running, plan)
     match plan.statement:
         case _ if plan.steps:
             return await with_changes.run_rows(running, plan)

@@ -36,7 +36,7 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
-from planner.types.types import NUMERIC, UNKNOWN, WIDE, SqlType
+from planner.types.types import NUMERIC, UNKNOWN, WIDE, SqlType, computed_type
 
 
 class WithQuery:
@@ -227,7 +227,7 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
     base = bind_query(Level(statement, inner), select.larg)
     types = [
         SqlType(field.type.oid, field.type.typmod, WIDE) if field.type.oid == NUMERIC and field.type.typmod < 0
-        else field.type
+        else computed_type(field.type)
         for field in base.fields
     ]  # fmt: skip
     base = cast_columns(statement, base, types)

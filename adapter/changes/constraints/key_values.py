@@ -8,7 +8,8 @@ which finds no row.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
@@ -49,11 +50,22 @@ def keys_for_child(key: ForeignKey, keys: Keys) -> Keys:
 
 
 def values_for_child(key: ForeignKey, keys: Keys) -> Keys:
-    """Keys that are referred to as what ON UPDATE CASCADE gives to the columns that refer to them. Raises 22003."""
-    return tuple(
-        column if pair is None else _as(column, pair.parent, pair.child, _assigned)
-        for column, pair in zip(keys, key.unlike, strict=True)
-    )
+    """Keys that are referred to as what ON UPDATE CASCADE gives to the columns that refer to them. Raises 22003, and
+    NanNotHeld."""
+    values = []
+    for attnum, column, pair in zip(key.constraint.columns, keys, key.unlike, strict=True):
+        with naming_column(key, attnum):
+            values.append(column if pair is None else _as(column, pair.parent, pair.child, _assigned))
+    return tuple(values)
+
+
+@contextmanager
+def naming_column(key: ForeignKey, attnum: int) -> Iterator[None]:
+    """Whatever meets a NaN in the block does so for this column of the table that refers."""
+    try:
+        yield
+    except NanNotHeld as error:
+        raise NanNotHeld(columns={key.child.oid: frozenset({attnum})}) from error
 
 
 def _as(column: pa.Array, given: SqlType, wanted: SqlType, convert: Callable[[Any, SqlType], Any]) -> pa.Array:

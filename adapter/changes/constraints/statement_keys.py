@@ -28,7 +28,7 @@ from adapter.changes.constraints.key_checks import (
     refuse_unseen,
 )
 from adapter.changes.constraints.key_locks import lock_found
-from adapter.changes.constraints.key_values import keys_for_child, values_for_child
+from adapter.changes.constraints.key_values import keys_for_child, naming_column, values_for_child
 from adapter.changes.constraints.overlap_checks import check_overlaps
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.table_keys import ForeignKey, TableKeys, UniqueKey, places_of
@@ -238,12 +238,13 @@ class StatementKeys:
         running, catalog = self._running, own_catalog(self._running)
         target = target_of(running, running.transaction.catalog, key.child.oid)
         columns = []
-        for place in places_of(key.child, tuple(attnums)):
+        for attnum, place in zip(attnums, places_of(key.child, tuple(attnums)), strict=True):
             column, type_ = target.columns[place], target.types[place]
             value = None
-            if action == SET_DEFAULT and column.default is not None:
-                (value,) = await evaluate(running, catalog, default_query(running, column))
-            columns.append(array_of(type_, [value]))
+            with naming_column(key, attnum):
+                if action == SET_DEFAULT and column.default is not None:
+                    (value,) = await evaluate(running, catalog, default_query(running, column))
+                columns.append(array_of(type_, [value]))
         return tuple(columns)
 
     async def _follow(self, key: ForeignKey, gone: Keys, values: Keys | None, places: Sequence[int]) -> None:

@@ -72,6 +72,10 @@ class ForeignKey(Struct, frozen=True, kw_only=True):
     """For each column, its types where values of one are not looked up as those of the other."""
 
 
+_FOLLOWS = {"c", "d"}
+"""The actions (`Constraint.on_update`) that give values: CASCADE, SET DEFAULT."""
+
+
 class UnlikeTypes(Struct, frozen=True):
     """The types of a column that refers, and of the one that it refers to."""
 
@@ -85,6 +89,15 @@ class TableKeys(Struct, frozen=True, kw_only=True):
     unique: tuple[UniqueKey, ...]
     foreign: tuple[ForeignKey, ...]
     referenced: tuple[ForeignKey, ...]
+
+    @property
+    def let_numbers_follow(self) -> bool:
+        """Whether numerics of other tables follow what is changed or deleted here: they may get a NaN."""
+        return any(
+            _FOLLOWS & {key.constraint.on_update, key.constraint.on_delete}
+            and any(column.type_oid == t.NUMERIC for column in key.child.live_columns())
+            for key in self.referenced
+        )
 
     def touches(self, attnums: frozenset[int]) -> bool:
         """Whether one of the columns `attnums` is part of a key."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.table_checks import domain_checks
@@ -15,6 +16,7 @@ from adapter.changes.rows.laid_out import LaidOutRows, sorted_stream
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.queries.prepared_read import PreparedRead
+from planner.common_errors import NanNotHeld
 from planner.ir.physical import arrow_type
 from planner.types.types import type_of_column
 from storage.catalog.model import Column, Relation
@@ -58,6 +60,23 @@ def alter_shard(running: Running, relation: Relation) -> None:
     txn.alter_schema(relation.shard, physical_schema(relation.columns))
 
 
+def stored_arrays(relation: Relation, arrays: Sequence[Any], physical: pa.Schema) -> list[Any]:
+    """Columns that an engine gives as the shard of `relation`, whose columns are `physical`, has them. Raises
+    NanNotHeld with the columns that would get one and hold none."""
+    columns = relation.live_columns()
+    unheld = [
+        column.attnum
+        for column, array, field in zip(columns, arrays, physical, strict=True)
+        if pa.types.is_decimal(field.type) and pa.types.is_string(array.type) and pc.any(pc.equal(array, "NaN")).as_py()
+    ]
+    if unheld:
+        raise NanNotHeld(columns={relation.oid: frozenset(unheld)})
+    return [
+        array if array.type == field.type else stored_as(array, field.type)
+        for array, field in zip(arrays, physical, strict=True)
+    ]
+
+
 async def fill_table(
     running: Running, relation: Relation, schema_name: str, read: PreparedRead, *, in_order: bool = False
 ) -> int:
@@ -98,10 +117,7 @@ async def fill_table(
         async for batch in batches:
             if not batch.num_rows:
                 continue
-            arrays = [
-                array if array.type == field.type else stored_as(array, field.type)
-                for array, field in zip(batch.columns, physical, strict=True)
-            ]
+            arrays = stored_arrays(relation, batch.columns, physical)
             rows = pa.record_batch(arrays, schema=physical) if arrays else batch
             await check_rows(running, target, rows)
             if laid_out is not None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.definitions.common.table_rows import physical_schema
+from adapter.definitions.common.table_rows import physical_schema, stored_arrays
 from adapter.engines.common.engine import TableInput
 from adapter.execution.statement import Running
 from adapter.materialized.changed_tables import (
@@ -45,7 +45,6 @@ from planner.syntax.parse import split_and_parse
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Relation, Schema
 from storage.errors import AsOfNotReadable, UnknownShard
-from storage.shards.columns.widening import stored_as
 from storage.shards.shard import ShardChanges
 from storage.timestamps.csn import Csn
 
@@ -170,8 +169,9 @@ class _Known(Struct, frozen=True, kw_only=True):
     plan: Plan | None
 
 
-_plans: BoundedMap[tuple[int, tuple[int, ...], str], _Known] = BoundedMap(max_entries=1000)
-"""By view, the tables that have changed, and the form. Planning takes longer than a small change."""
+_plans: BoundedMap[tuple[int, tuple[int, ...], str, bool], _Known] = BoundedMap(max_entries=1000)
+"""By view, the tables that have changed, the form, and whether numerics may be NaN. Planning takes longer than a small
+change."""
 
 
 async def _worked_out(reading: _Reading) -> list[Any] | None:
@@ -243,7 +243,7 @@ async def _plan(reading: _Reading, form: str) -> Plan | None:
     names, changed = reading.names, reading.changed
     # Of views that are refreshed on commit the stored rows are read, whichever moment they are of.
     own = replace(running.session.bind_context(catalog), expanded=frozenset())
-    key = view.oid, tuple(each.table.oid for each in changed), form
+    key = view.oid, tuple(each.table.oid for each in changed), form, running.session.holds_nan
     known = _plans.get(key)
     if known is None or known.catalog is not catalog:
         if running.session.expanded:
@@ -339,10 +339,4 @@ async def _read(reading: _Reading, plan: Plan) -> list[Any] | None:
 def as_stored(view: Relation, values: Sequence[Any]) -> pa.Table:
     """Columns that an engine gives as the view's shard has them."""
     physical = physical_schema(view.live_columns())
-    return pa.table(
-        [
-            array if array.type == field.type else stored_as(array, field.type)
-            for array, field in zip(values, physical, strict=True)
-        ],
-        schema=physical,
-    )
+    return pa.table(stored_arrays(view, values, physical), schema=physical)

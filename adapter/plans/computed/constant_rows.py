@@ -143,6 +143,8 @@ def _physical(type_: SqlType, value: Any) -> Any:
         if element.oid in (t.TIMESTAMP, t.TIMESTAMPTZ):
             return [_micros(item) for item in value]
         return [_physical(element, item) for item in value]
+    if type_.oid == t.NUMERIC and isinstance(value, str) and not is_wide(type_):
+        value = Decimal(value)  # Of a wide numeric.
     if type_.oid == t.NUMERIC and isinstance(value, (Decimal, int)):
         if is_wide(type_):
             return format_numeric(Decimal(value))

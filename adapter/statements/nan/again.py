@@ -8,7 +8,7 @@ block that has written; all else has written nothing yet when it meets the NaN, 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
 
@@ -32,28 +32,54 @@ class Begun(Struct, frozen=True):
     notices: int
 
 
+Columns = Mapping[int, frozenset[int]]
+"""Attnums, by the oid of their table."""
+
+
 async def carried_out_again(
-    running: Running, before: Begun, carry_out: Callable[[Running], Awaitable[Outcome]]
+    running: Running, before: Begun, carry_out: Callable[[Running], Awaitable[Outcome]], met: NanNotHeld
 ) -> Outcome:
-    """Take back what the statement has done and carry it out with numerics that may be NaN. Raises NanNotHeld where
-    that may not be, and what `carry_out` raises."""
-    session = running.session
-    if session.holds_nan or not _taken_back(running.transaction, before, running.before, session.values):
-        raise NanNotHeld
-    del session.notices[before.notices :]
-    return await carried_out(running, carry_out)
+    """Take back what the statement has done by the time that it has `met` a NaN, and carry it out with numerics that
+    may be NaN. Raises NanNotHeld where that may not be, and what `carry_out` raises."""
+    session, columns = running.session, with_columns(None, met)
+    if session.holds_nan:
+        raise met
+    while True:
+        if not _taken_back(running.transaction, before, running.before, session.values):
+            raise NanNotHeld
+        del session.notices[before.notices :]
+        if running.before is None:
+            running.before = running.transaction.mark(session.values)
+        try:
+            return await carried_out(running, carry_out, columns)
+        except NanNotHeld as error:
+            columns = with_columns(columns, error)
 
 
-async def carried_out(running: Running, carry_out: Callable[[Running], Awaitable[Outcome]]) -> Outcome:
-    """Carry out a statement with numerics that may be NaN. Raises as `require_format`, and what `carry_out` raises."""
+async def carried_out(
+    running: Running, carry_out: Callable[[Running], Awaitable[Outcome]], columns: Columns
+) -> Outcome:
+    """Carry out a statement with numerics that may be NaN, which `columns` hold by then as well. Raises as
+    `require_format`, and what `carry_out` raises."""
     if running.parsed.kind != "select_stmt":
         await require_format(running)
     session = running.session
-    session.holds_nan = True
+    session.holds_nan, session.columns_for_nan = True, columns
     try:
         return await carry_out(running)
     finally:
-        session.holds_nan = False
+        session.holds_nan, session.columns_for_nan = False, {}
+
+
+def with_columns(columns: Columns | None, met: NanNotHeld) -> Columns:
+    """`columns` with those that a statement has `met` a NaN for, when it was carried out with `columns` (None: with
+    numerics that cannot be NaN). Raises `met` where it would meet that again."""
+    merged = dict(columns or {})
+    for oid, attnums in met.columns.items():
+        merged[oid] = merged.get(oid, frozenset()) | attnums
+    if merged == columns:
+        raise met
+    return merged
 
 
 def _taken_back(transaction: Transaction, before: Begun, mark: Mark | None, settings: SettingValues) -> bool:

@@ -34,6 +34,28 @@ _EXACT = frozenset({t.INT2, t.INT4, t.INT8, t.OID, t.BOOL, t.DATE, t.TIME, t.TIM
 async def hold_nan(running: Running, plan: Plan) -> bool:
     """Let the columns that `plan` may give a NaN to have some. Whether there are such: then it is to be made anew."""
     changed = False
+    for oid, attnums in running.session.columns_for_nan.items():
+        relation = own_catalog(running).get(oid)
+        wanted = attnums & _decimals(relation) if isinstance(relation, Relation) else None
+        if wanted:
+            await let_hold_nan(running, oid, wanted)
+            changed = True
+    for oid, wanted in _changed_columns(running, plan):
+        await let_hold_nan(running, oid, wanted)
+        changed = True
+    return changed
+
+
+def require_held(running: Running, plan: Plan) -> None:
+    """Raises NanNotHeld with the columns that `plan`, of a statement inside another, may give a NaN to and that hold
+    none yet: that other one has read and changed their table as it is."""
+    columns = dict(_changed_columns(running, plan))
+    if columns:
+        raise NanNotHeld(columns=columns)
+
+
+def _changed_columns(running: Running, plan: Plan) -> Iterator[tuple[int, frozenset[int]]]:
+    """The columns (attnums), held as decimals, that `plan` may give a NaN to, by the oid of their table."""
     for each in (plan, *(step.plan for step in plan.steps)):
         statement = each.statement
         if not isinstance(statement, BoundChange):
@@ -43,9 +65,11 @@ async def hold_nan(running: Running, plan: Plan) -> bool:
             continue
         wanted = _columns(statement, relation, running.params)
         if wanted:
-            await let_hold_nan(running, relation.oid, wanted)
-            changed = True
-    return changed
+            yield relation.oid, wanted
+
+
+def _decimals(relation: Relation) -> frozenset[int]:
+    return frozenset(column.attnum for column in relation.live_columns() if _is_decimal(type_of_column(column)))
 
 
 async def require_format(running: Running) -> None:
