@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,7 +26,7 @@ from adapter.store_errors import sql_error
 from adapter.threads import Workers
 from planner.dialects.dialect import Dialect
 from planner.dialects.of_engine import dialect_of
-from planner.errors import FeatureNotSupported, SqlError
+from planner.errors import CharacterNotInRepertoire, FeatureNotSupported, SqlError
 from planner.files.arrow_types import sql_type
 from planner.ir.file_rows import FileTable
 from planner.ir.physical import arrow_type
@@ -163,6 +165,13 @@ class FileRows:
 
     # ------------------------------------------------------------ what goes wrong
 
+    def with_nul(self) -> str | None:
+        """The path of the first file in whose texts there is a zero byte, if there is one. Blocks."""
+        for path, fragment in self.table.fragments():
+            if any(map(has_nul, fragment.to_batches(schema=self.table.schema))):
+                return path
+        return None
+
     def trouble(self, error: BaseException) -> SqlError | None:
         """What `error`, which reading has raised, says of a file; None when it is about none. Blocks: to name a file
         that cannot be read it is read again."""
@@ -196,10 +205,13 @@ def rows_of_files(files: Mapping[int, FileTable]) -> dict[int, FileRows | Remote
 async def checked(
     stream: Callable[[], AsyncIterator[RecordBatch]], files: Iterable[FileRows | RemoteRows], threads: Workers
 ) -> AsyncIterator[RecordBatch]:
-    """The batches of `stream`, which reads `files`. Raises 58030 or 58P01 at the end when one of them has changed."""
+    """The batches of `stream`, which reads `files`. Raises 58030 or 58P01 at the end when one of them has changed, and
+    22021 for a text with a zero byte, which files can hold and PostgreSQL's texts cannot."""
     batches: Any = stream()
     async with aclosing(batches) as running:
         async for batch in running:
+            if has_nul(batch):
+                raise await threads.run(partial(_nul, tuple(files)))
             yield batch
     for rows in files:
         if isinstance(rows, RemoteRows):
@@ -208,6 +220,32 @@ async def checked(
             await threads.run(rows.table.check_unchanged)
         except FileTrouble as trouble:
             raise sql_error(trouble) from trouble
+
+
+def has_nul(batch: pa.RecordBatch) -> bool:
+    """Whether a zero byte is in a text of `batch`."""
+    return any(map(_has_nul, batch.columns))
+
+
+def _has_nul(array: pa.Array) -> bool:
+    while pa.types.is_list(array.type):
+        array = array.flatten()
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return bool(pa.types.is_string_view(array.type)) and bool(pc.any(pc.match_substring(array, "\0")).as_py())
+    data, width = array.buffers()[2], np.int32 if pa.types.is_string(array.type) else np.int64
+    if data is None or not len(array):
+        return False
+    ends = np.frombuffer(array.buffers()[1], width)
+    held = np.frombuffer(data, np.uint8)[ends[array.offset] : ends[array.offset + len(array)]]
+    # What stands in place of a NULL is no text.
+    return not held.all() and bool(pc.any(pc.match_substring(array, "\0")).as_py())
+
+
+def _nul(files: Iterable[FileRows | RemoteRows]) -> SqlError:
+    path = next((path for rows in files if isinstance(rows, FileRows) and (path := rows.with_nul()) is not None), None)
+    error = CharacterNotInRepertoire('invalid byte sequence for encoding "UTF8": 0x00')
+    error.where = None if path is None else f'file "{path}"'
+    return error
 
 
 def _converted(array: pa.Array, type: pa.DataType) -> pa.Array:

@@ -33,14 +33,15 @@ from planner.ir.nodes import Literal
 from planner.statements.records import Copy
 from planner.syntax.backslashes import Conforming, conforming
 from planner.syntax.dialects.names import POSTGRES
-from planner.syntax.dialects.reading import Reading
+from planner.syntax.dialects.reading import SHOWS_TRANSLATION, Reading
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
 from planner.types.types import SqlType, declared_as
 
 
-def _reads_plainly(values: Mapping[str, str]) -> bool:
-    """Whether query strings are PostgreSQL's, with backslashes in strings as the standard has them."""
-    return values["dialect"] == POSTGRES and values["standard_conforming_strings"] == "on"
+def _reads_plainly(values: Mapping[str, str], text: str) -> bool:
+    """Whether the query string `text` is PostgreSQL's, with backslashes in strings as the standard has them."""
+    plain = values["dialect"] == POSTGRES and values["standard_conforming_strings"] == "on"
+    return plain and SHOWS_TRANSLATION.match(text) is None
 
 
 class Session:
@@ -206,7 +207,7 @@ class Session:
         reading: Reading | Conforming | None = None
         try:
             with life.work:
-                if not _reads_plainly(state.values.flat):
+                if not _reads_plainly(state.values.flat, text):
                     reading = await self._read(text)
                     text = reading.text
                 lifted = None if self._plans.knows(text) else state.lifted(text)
@@ -240,7 +241,7 @@ class Session:
         """A query string of the dialect that is set, as PostgreSQL's; one of PostgreSQL's with backslashes as escapes.
         Raises 0A000 for strings that may not stand there."""
         values = self.state.values.flat
-        if values["dialect"] != POSTGRES:
+        if values["dialect"] != POSTGRES or SHOWS_TRANSLATION.match(text) is not None:
             with self._life.aside():
                 return await self._plans.read(text, values["dialect"])
         found = conforming(text) if len(text) <= BRIEF_TEXT_CHARS else await self._plans.aside(conforming, text)
@@ -277,7 +278,7 @@ class Session:
         """Parse: make a prepared statement. Raises 42601, 42P05 and the binder's errors."""
         self._life.disarm()
         reading: Reading | Conforming | None = None
-        if not _reads_plainly(self.state.values.flat):
+        if not _reads_plainly(self.state.values.flat, text):
             reading = await self._read(text)
             text = reading.text
         try:

@@ -79,8 +79,28 @@ async def run_copy_from_files(running: Running, statement: st.Copy, path: str) -
                 copy.skip(decoder.take_skipped())
             await threads.run(partial(places.check_unchanged, file))
     except FileTrouble as trouble:
+        if trouble.kind == "missing" and trouble.hint is None:
+            trouble.hint = await threads.run(partial(_other_format, places, path))
         raise sql_error(trouble) from trouble
     return Command(tag=f"COPY {await copy.finish()}")
+
+
+def _other_format(places: Places, path: str) -> str | None:
+    """What to do about files of another format, where `path` is a folder of such; None where it is none."""
+    hints = {
+        "parquet": "There are Parquet files: say (FORMAT parquet).",
+        "json": "There are JSON files: say (FORMAT json).",
+        "csv": "There are CSV files: say (FORMAT csv).",
+        "orc": "There are ORC files, which INSERT INTO ... SELECT ... FROM read_orc(...) loads.",
+        "avro": "There are Avro files, which INSERT INTO ... SELECT ... FROM read_avro(...) loads.",
+    }
+    for format, suffixes in SUFFIXES.items():
+        try:
+            places.files((path,), suffixes)
+        except FileTrouble:
+            continue
+        return hints[format]
+    return None
 
 
 def _decoded(

@@ -17,9 +17,16 @@ from typing import Any
 from msgspec import Struct
 
 from planner.common_errors import too_deep
-from planner.errors import FeatureNotSupported, ProgramLimitExceeded, SqlError, SqlSyntaxError, UndefinedFunction
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    ProgramLimitExceeded,
+    SqlError,
+    SqlSyntaxError,
+    UndefinedFunction,
+)
 from planner.syntax.dialects.functions import FAMILIES, TEMPLATES, Written
-from planner.syntax.dialects.names import MAX_CHARS, sqlglot_module
+from planner.syntax.dialects.names import MAX_CHARS, POSTGRES, sqlglot_module
 from planner.syntax.dialects.nodes import COMMANDS, KINDS, OPERATORS, UNIMPORTANT, VOUCHED
 from planner.syntax.dialects.ordering import OUTPUT_FIRST, replace_outputs
 from planner.syntax.dialects.rules import RULES, text
@@ -31,11 +38,15 @@ _QUOTES_IN_QUOTES = frozenset({"spark", "databricks"})
 """Dialects whose strings sqlglot ends at a quote that is written twice."""
 
 _BEFORE = re.compile(
-    r"\s*(?:explain\b(?:\s*(?:(?P<dialect>\(\s*dialect\s*\))|\([^()]*\))|(?:\s+(?:analyze|analyse|verbose)\b)*)"
+    r"\s*(?:explain\b(?:\s*(?:(?P<dialect>\(\s*dialect(?:\s*'(?P<quoted>[^']*)'|\s+(?P<word>\w+))?\s*\))|\([^()]*\))"
+    r"|(?:\s+(?:analyze|analyse|verbose)\b)*)"
     r"|declare\b.*?\bfor\b)\s*",
     re.IGNORECASE | re.DOTALL,
 )
 """EXPLAIN and DECLARE CURSOR, which are PostgreSQL's, and stand before a statement of the dialect."""
+
+SHOWS_TRANSLATION = re.compile(r"\s*explain\s*\(\s*dialect\b", re.IGNORECASE)
+"""What EXPLAIN (DIALECT) begins with: what stands behind it need not be PostgreSQL's."""
 
 _WORD = re.compile(r"\w+")
 _HELPER = re.compile(r"function tidegate\.(\w+)\((.*)\) (?:does not exist|is not unique)")
@@ -81,10 +92,10 @@ class Reading(Struct, frozen=True):
 
 
 def read(given: str, dialect: str) -> Reading:
-    """The statements of `given`, a query string of `dialect`.
+    """The statements of `given`, a query string of `dialect`, or of the one that EXPLAIN (DIALECT 'name') names.
 
     Raises 42601 for a text that is none of the dialect, 0A000 for what cannot be said in PostgreSQL's, each with its
-    position, 54000 and 54001 for what is too long or nests too deep.
+    position, 22023 for a name that no dialect has, 54000 and 54001 for what is too long or nests too deep.
     """
     if len(given) > MAX_CHARS:
         raise ProgramLimitExceeded(
@@ -95,6 +106,17 @@ def read(given: str, dialect: str) -> Reading:
     prefix = before[0] if before else ""
     # What stands before is kept as blanks, so that places are those of the whole text.
     blanked = re.sub(r"[^\n]", " ", prefix) + given[len(prefix) :]
+    if before and before["dialect"]:
+        dialect = (before["quoted"] or before["word"] or dialect).lower()
+        if dialect == POSTGRES:
+            return Reading(dialect, given, _shown(given[len(prefix) :].strip().rstrip(";")))
+        if dialect not in DIALECTS:
+            place = before.start("quoted") if before["quoted"] else before.start("word")
+            raise InvalidParameterValue(
+                f'invalid value for EXPLAIN option "dialect": "{dialect}"',
+                hint=f"Known are {', '.join((POSTGRES, *DIALECTS))}.",
+                position=place + 1,
+            )
     try:
         tokens = sqlglot.tokenize(blanked, read=dialect)
     except sqlglot.errors.TokenError as error:
@@ -111,9 +133,12 @@ def read(given: str, dialect: str) -> Reading:
         raise too_deep() from None
     text = "; ".join(written)
     if before and before["dialect"]:
-        text = "SELECT '" + text.replace("'", "''") + '\' AS "QUERY PLAN"'
-        prefix = ""
+        return Reading(dialect, given, _shown(text))
     return Reading(dialect, given, prefix + text)
+
+
+def _shown(text: str) -> str:
+    return "SELECT '" + text.replace("'", "''") + '\' AS "QUERY PLAN"'
 
 
 def _statement(sqlglot: Any, given: str, tokens: list[Any], dialect: str) -> str:

@@ -115,6 +115,8 @@ async def _rest(catalog: IcebergCatalog, path: str, query: Mapping[str, str]) ->
         async with aiohttp.ClientSession(headers=await _headers(catalog)) as session:
             warehouse = {} if catalog.warehouse is None else {"warehouse": catalog.warehouse}
             config = await _get(session, catalog, root + "config", warehouse)
+            if config is None and catalog.warehouse is None:
+                raise FileTrouble("unreachable", f'there is no Iceberg catalog at "{catalog.uri}"')
             if config is None:
                 raise FileTrouble("missing", f'Iceberg catalog "{catalog.uri}" has no warehouse "{catalog.warehouse}"')
             prefix = {**config.get("defaults", {}), **config.get("overrides", {})}.get("prefix")

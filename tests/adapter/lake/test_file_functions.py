@@ -145,3 +145,20 @@ async def test_a_view_reads_no_files(lake: Path, reader: Client) -> None:
     pq.write_table(ROWS, lake / "a.parquet")
     error = await reader.error(f"CREATE VIEW v AS SELECT * FROM read_parquet('{lake}/a.parquet')")
     assert (error.sqlstate, error.message) == ("0A000", "read_parquet cannot be used in a stored definition")
+
+
+async def test_texts_with_zero_bytes_are_refused(lake: Path, reader: Client) -> None:
+    pq.write_table(pa.table({"id": [1, 2], "t": ["a", "b\0c"], "l": [["x"], None]}), lake / "a.parquet")
+    (lake / "b.csv").write_bytes(b"id,t\n1,b\0c\n")
+    (lake / "c.json").write_bytes(b'{"id": 1, "t": ["b\\u0000c"]}\n')
+    for name, read in (("a.parquet", "parquet"), ("b.csv", "csv"), ("c.json", "json")):
+        error = await reader.error(f"CREATE TABLE made AS SELECT id, t FROM read_{read}('{lake}/{name}')")
+        assert (error.sqlstate, error.where) == ("22021", f'file "{lake}/{name}"')
+    assert await reader.rows(f"SELECT t, l FROM read_parquet('{lake}/a.parquet') WHERE id = 1") == [("a", ["x"])]
+
+
+async def test_copy_from_a_folder_of_another_format_says_which(lake: Path, reader: Client) -> None:
+    await reader.run("CREATE TABLE t (id bigint)")
+    pq.write_table(pa.table({"id": [1]}), _folder(lake, "rows") / "a.parquet")
+    error = await reader.error(f"COPY t FROM '{lake}/rows'")
+    assert (error.sqlstate, error.hint) == ("58P01", "There are Parquet files: say (FORMAT parquet).")

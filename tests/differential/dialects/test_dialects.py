@@ -188,6 +188,18 @@ def test_setting(connection: psycopg.Connection[Any], server: TidegateServer) ->
     assert connection.execute("explain (dialect) select n div 2 from facts").fetchall() == [
         ('SELECT tidegate.whole_quotient("n", 2) FROM "facts"',)
     ]
+    connection.execute("SET dialect = 'postgres'")
+    for option, shown in (
+        (" 'spark'", 'SELECT tidegate.whole_quotient("n", 2) FROM "facts"'),
+        (" hive", 'SELECT tidegate.whole_quotient("n", 2) FROM "facts"'),
+        ("", "select n div 2 from facts"),
+    ):
+        assert connection.execute(f"explain (dialect{option}) select n div 2 from facts".encode()).fetchone() == (
+            shown,
+        )
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="klingon"):
+        connection.execute("explain (dialect 'klingon') select 1")
+    connection.execute("SET dialect = 'spark'")
     with psycopg.RawCursor(connection) as raw:
         prepared = raw.execute("select 7 / 2, cast($1 as int) + 1", (4,), prepare=True).fetchall()
     assert prepared == [(3.5, 5)]
