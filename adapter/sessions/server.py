@@ -41,7 +41,7 @@ from adapter.sessions.statement_life import StatementLife
 from adapter.sessions.upgrade import give_password, upgrade
 from adapter.settings.identity import Identity
 from adapter.settings.server_settings import ServerSettings
-from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
+from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting, shared
 from adapter.store_errors import sql_error
 from adapter.wall_clock import utc_now
 from adapter.workers.colleagues import Colleagues
@@ -283,7 +283,7 @@ class Server:
             user=startup.user,
             database=startup.database,
             database_oid=database.oid,
-            values=self._session_defaults(catalog, startup, role, database),
+            values=shared(self._session_defaults(catalog, startup, role, database)),
             remote_address=startup.remote_address,
             tls=startup.tls,
         )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.sessions.server import Server
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting, split_list
 from planner.errors import SqlError
+from tests.adapter.harness import connect
 
 
 @pytest.mark.parametrize(
@@ -120,3 +122,12 @@ def test_layers() -> None:
 )
 def test_split_list(value: str, names: tuple[str, ...]) -> None:
     assert split_list(value) == names
+
+
+async def test_sessions_that_begin_alike_share_their_values(server: Server) -> None:
+    one, two = await connect(server), await connect(server)
+    other = await connect(server, work_mem="7MB")
+    assert one.session.state.values is two.session.state.values
+    assert other.session.state.values is not one.session.state.values
+    await one.run("set work_mem = '5MB'")
+    assert [await each.value("show work_mem") for each in (one, two, other)] == ["5MB", "4MB", "7MB"]
