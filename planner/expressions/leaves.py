@@ -77,6 +77,9 @@ def _number(level: Level, text: str, location: int) -> Literal:
     exponent = value.as_tuple().exponent
     if isinstance(exponent, int) and 0 < exponent < 200:
         value = Decimal(format(value, "f"))
+    if not value:
+        # Numeric has no negative zero.
+        value = value.copy_abs()
     return Literal(value=value, type=numeric_literal_type(value))
 
 

@@ -10,6 +10,7 @@ from planner.dialects.engine_name import EngineName
 from planner.errors import InternalError
 from planner.functions.forms.form import SessionSettings
 from planner.ir import nodes as ir
+from planner.lowering.common_tables import hoisted
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment
 from planner.lowering.fragments.sources import ScanSource, place_of
@@ -63,6 +64,7 @@ def lower(
     """
     ctx = Context(engine, extendable, params, settings or SessionSettings())
     relations = Relations(ctx, new_scalars(ctx))
+    rel = hoisted(rel)
     select = relations.build(rel)
     if ctx.dialect.row_source is not None and select.source is None and select.set_operation is None:
         select.source = Fragment(ctx.dialect.row_source)

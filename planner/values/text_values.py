@@ -390,7 +390,7 @@ def fit_numeric(value: Decimal, typmod: int) -> Decimal:
             detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than "
             f"{bound}.",
         )
-    return rounded
+    return rounded if rounded else rounded.copy_abs()
 
 
 # ---------------------------------------------------------------- output

@@ -228,7 +228,7 @@ def exponential(text: str) -> str:
         return "0"
     size = min(max(float(value) * 0.434294481903252, -MAX_ROUNDED_SCALE), MAX_ROUNDED_SCALE)
     scale = min(max(MIN_SIGNIFICANT - int(size), _dscale(value), 0), MAX_SCALE)
-    if abs(value) >= MAX_EXPONENT:
+    if value.copy_abs() >= MAX_EXPONENT:
         if value > 0:
             raise numeric_overflow()
         return _show(Decimal(0), scale)
@@ -303,7 +303,11 @@ def power(base: str, exponent: str) -> str:
     if not value:
         scale = max(MIN_SIGNIFICANT, _dscale(value)) if _is_whole(times) else MIN_SIGNIFICANT
         return _show(Decimal(0 if times else 1), min(scale, MAX_SCALE))
-    size = float(times) * float(_context(30).log10(abs(value)))
+    # As decimals, with the digits that a base next to one begins with: a float has neither that nor a huge exponent.
+    # NOTE: not abs(), which rounds to the 28 digits of Python's context.
+    distance = _CONTEXT.subtract(value.copy_abs(), Decimal(1))
+    context = _context(30 + max(0, -distance.adjusted()))
+    size = float(context.multiply(times, context.log10(value.copy_abs())))
     if size > MAX_WHOLE_DIGITS or (not _is_whole(times) and size * 2.302585092994046 > MAX_EXPONENT * 1.0034):
         raise numeric_overflow()
     if size + 1 < -MAX_SCALE:
@@ -323,7 +327,7 @@ def _power_of_special(value: Decimal, times: Decimal) -> str:
     if times.is_infinite():
         if value == -1:
             return "1"
-        return "Infinity" if (abs(value) > 1) == (times > 0) else "0"
+        return "Infinity" if (value.copy_abs() > 1) == (times > 0) else "0"
     if times < 0:
         return "0"
     odd = value < 0 and _CONTEXT.remainder(times, Decimal(2)) != 0
