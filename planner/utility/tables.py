@@ -147,14 +147,12 @@ def _check_constraints(
                 raise InvalidTableDefinition(
                     f'multiple primary keys for table "{table}" are not allowed', position=constraint.position
                 )
-        if constraint.kind in ("p", "u", "f") and not open_ended:
+        # Those of foreign keys are looked for when the table that they reference is found.
+        if constraint.kind in ("p", "u") and not open_ended:
             for name in constraint.columns:
-                if name in names or (constraint.kind == "f" and name in SYSTEM_COLUMN_NAMES):
-                    continue
-                if constraint.kind == "f":
-                    raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
-                raise missing_key_column(name, constraint.position)
-            if constraint.kind != "f" and len(set(constraint.columns)) != len(constraint.columns):
+                if name not in names:
+                    raise missing_key_column(name, constraint.position)
+            if len(set(constraint.columns)) != len(constraint.columns):
                 twice = next(name for name in constraint.columns if constraint.columns.count(name) > 1)
                 what = "primary key" if constraint.kind == "p" else "unique"
                 raise DuplicateColumn(

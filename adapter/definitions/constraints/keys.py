@@ -88,13 +88,14 @@ def _unique_key(
     own = [*catalog.constraints(relation.oid), *known]
     if definition.kind == "p" and any(constraint.kind == "p" for constraint in own):
         raise InvalidTableDefinition(f'multiple primary keys for table "{relation.name}" are not allowed')
-    columns = []
     for number, name in enumerate(definition.columns):
+        if name in definition.columns[:number]:
+            raise DuplicateColumn(f'column "{name}" appears twice in {title} constraint', position=definition.position)
+    columns = []
+    for name in definition.columns:
         column = relation.column(name)
         if column is None:
             raise missing_key_column(name, definition.position)
-        if name in definition.columns[:number]:
-            raise DuplicateColumn(f'column "{name}" appears twice in {title} constraint', position=definition.position)
         if under_domain(column.type_oid) in _WITHOUT_ORDER:
             raise UndefinedObject(
                 f'data type {format_type(column.type_oid)} has no default operator class for access method "btree"',

@@ -278,9 +278,11 @@ def pg_depend(objects: CatalogObjects) -> Content:
             kinds = "an" if constraint.kind == "c" else "a"
             rows.extend(
                 _depends(self, (PG_CLASS, constraint.relation, attnum), kind)
-                for attnum in constraint.columns
+                for attnum in (*constraint.columns, *constraint.include)
                 for kind in kinds
             )
+            if not constraint.columns:
+                rows.append(_depends(self, (PG_CLASS, constraint.relation, 0), "a"))
             rows.extend(_references(objects, self, constraint.expression or ""))
             if constraint.foreign_relation is not None:
                 rows.extend(
@@ -304,7 +306,7 @@ def pg_depend(objects: CatalogObjects) -> Content:
             rows.append(_depends(self, (PG_CONSTRAINT, owner.oid, 0), "i"))
             continue
         named = dict.fromkeys(attnum for attnum in (*index.columns, *index.include) if attnum)
-        rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in named)
+        rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in named or (0,))
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in index.reads if attnum not in named)
     return Content(rows=rows)
 
