@@ -7,7 +7,7 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -39,17 +39,20 @@ NO_DELETES = Deletes({}, {})
 
 
 def advanced(
-    writing: Writing, before: Deletes, positions: Mapping[str, RowIds], places: Mapping[str, Partition]
+    writing: Writing,
+    before: Deletes,
+    positions: Mapping[str, RowIds],
+    places: Mapping[str, Partition],
+    deleted: Collection[str],
 ) -> Deletes:
-    """The deletes of a snapshot whose data files have deleted rows at `positions`, by location, and are in `places`."""
+    """The deletes of a snapshot whose data files at the locations `deleted` have deleted rows: at `positions` in those
+    where others may be deleted than before, which are in `places`."""
     changed: dict[Partition, dict[str, RowIds]] = {}
     for location, found in positions.items():
         known = before.newest.get(location)
-        if len(found) and (
-            known is None or known[1] != len(found) or not _is_at(before.files[known[0]], places[location])
-        ):
+        if known is None or known[1] != len(found) or not _is_at(before.files[known[0]], places[location]):
             changed.setdefault(places[location], {})[location] = found
-    newest = {location: before.newest[location] for location in positions if location in before.newest}
+    newest = {location: before.newest[location] for location in deleted if location in before.newest}
     files = dict(before.files)
     for place, group in changed.items():
         location, entry = _write(writing, place, group)

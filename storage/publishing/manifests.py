@@ -2,17 +2,23 @@
 
 A publication writes one manifest of what is new, for each partition spec. Manifests of earlier ones are taken over as
 they are while all that they name is live; when one is not, what is left of it goes into the new one. Beyond
-`MOST_MANIFESTS` all become one, as readers open each of them.
+`MOST_MANIFESTS` the small ones become one, as readers open each of them.
+
+Of a manifest little more is remembered than what its files are called: some 20 bytes a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.conversions import to_bytes
 from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
     DataFile,
     DataFileContent,
     FileFormat,
@@ -20,6 +26,7 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
+    ManifestWriter,
     ManifestWriterV2,
     write_manifest_list,
 )
@@ -27,7 +34,8 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
-from storage.lake.snapshots.memory_files import MemoryOutput
+from storage.lake.snapshots.memory_files import MemoryInput, MemoryOutput
+from storage.publishing.names import Names, are_in, name_of
 from storage.publishing.partitions import Partition
 from storage.shards.parts import ColumnStats, Part, comparable_bound
 
@@ -48,10 +56,13 @@ class Entry(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """A manifest that was written, and the locations of the files that it names."""
+    """A manifest that was written, the names of its files, and for each of them where in `since` the snapshot and the
+    sequence number are that it came with."""
 
     file: ManifestFile
-    locations: frozenset[str]
+    names: Names
+    since: tuple[tuple[int, int], ...]
+    places: np.ndarray[tuple[int], np.dtype[np.uint32]]
 
 
 class Writing(Struct, frozen=True, kw_only=True):
@@ -66,19 +77,87 @@ class Writing(Struct, frozen=True, kw_only=True):
     written: dict[str, bytes]
 
 
-def advanced(
-    writing: Writing, content: ManifestContent, before: Sequence[Manifest], live: Mapping[str, Entry]
-) -> list[Manifest]:
-    """The manifests that name the files `live`, by location: of those of `before` what still holds, and a new one."""
-    kept = [manifest for manifest in before if manifest.locations <= live.keys()]
-    if len(kept) >= MOST_MANIFESTS:
-        kept = []
-    named: set[str] = set().union(*(manifest.locations for manifest in kept))
-    rest = {location: entry for location, entry in live.items() if location not in named}
-    by_spec: dict[int, dict[str, Entry]] = {}
-    for location, entry in rest.items():
-        by_spec.setdefault(entry.file.spec_id, {})[location] = entry
-    return [*kept, *(_write(writing, content, writing.specs[spec], by_spec[spec]) for spec in sorted(by_spec))]
+def kept(before: Sequence[Manifest], live: Names) -> list[Manifest]:
+    """Those of `before` that stay: all their files are among the names `live`. Once there are `MOST_MANIFESTS`, the
+    smallest half of them does not, and no larger one that has no more files than those together: so a file is written
+    again a few times in all."""
+    found = [manifest for manifest in before if are_in(manifest.names, live).all()]
+    if len(found) < MOST_MANIFESTS:
+        return found
+    sizes = sorted([len(manifest.names) for manifest in found])
+    merged = sum(sizes[: MOST_MANIFESTS // 2])
+    most = sizes[MOST_MANIFESTS // 2 - 1]
+    for size in sizes[MOST_MANIFESTS // 2 :]:
+        if size > merged:
+            break
+        merged, most = merged + size, size
+    return [manifest for manifest in found if len(manifest.names) > most]
+
+
+def since(before: Iterable[Manifest], wanted: Names) -> dict[bytes, tuple[int, int]]:
+    """With which snapshot and sequence number the `wanted` files came, as far as manifests have them."""
+    found: dict[bytes, tuple[int, int]] = {}
+    for manifest in before:
+        at = np.flatnonzero(are_in(manifest.names, wanted))
+        for name, place in zip(manifest.names[at].tolist(), manifest.places[at].tolist(), strict=True):
+            found[name] = manifest.since[place]
+    return found
+
+
+def written(writing: Writing, content: ManifestContent, entries: Iterable[Entry]) -> list[Manifest]:
+    """New manifests that name the files of `entries`, one for each spec. No more than one entry is held at a time."""
+    open_: dict[int, _Open] = {}
+    with ExitStack() as stack:
+        for entry in entries:
+            spec = entry.file.spec_id
+            if spec not in open_:
+                output = MemoryOutput(writing.locate("manifest.avro"))
+                kind = ManifestWriterV2 if content is ManifestContent.DATA else _DeleteManifestWriter
+                writer = kind(writing.specs[spec], writing.schema, output, writing.snapshot, "deflate")
+                open_[spec] = _Open(output, stack.enter_context(writer))
+            open_[spec].add(entry, is_new=entry.snapshot == writing.snapshot)
+    return [open_[spec].closed(writing) for spec in sorted(open_)]
+
+
+class _Open:
+    """A manifest that is being written."""
+
+    def __init__(self, output: MemoryOutput, writer: ManifestWriter) -> None:
+        self._output = output
+        self._writer = writer
+        self._names: list[bytes] = []
+        self._since: dict[tuple[int, int], int] = {}
+        self._places: list[int] = []
+
+    def add(self, entry: Entry, *, is_new: bool) -> None:
+        self._writer.add_entry(
+            ManifestEntry.from_args(
+                status=ManifestEntryStatus.ADDED if is_new else ManifestEntryStatus.EXISTING,
+                snapshot_id=entry.snapshot,
+                sequence_number=entry.sequence,
+                file_sequence_number=entry.sequence,
+                data_file=entry.file,
+            )
+        )
+        self._names.append(name_of(entry.file.file_path))
+        self._places.append(self._since.setdefault((entry.snapshot, entry.sequence), len(self._since)))
+
+    def closed(self, writing: Writing) -> Manifest:
+        file = self._writer.to_manifest_file()
+        # NOTE: what the list would else fill in for a manifest that is named for the first time.
+        file.sequence_number = writing.sequence
+        writing.written[self._output.location] = self._output.data
+        names = np.array(self._names, np.bytes_)
+        order = np.argsort(names)
+        return Manifest(file, names[order], tuple(self._since), np.array(self._places, np.uint32)[order])
+
+
+def paths_below(folder: str, location: str, data: bytes) -> set[str]:
+    """The files below `folder` that the manifest at `location`, which is `data`, names."""
+    # NOTE: not by the library's `fetch_manifest_entry`, which has a list of all entries, of 2 kB each.
+    kinds: dict[int, Any] = {-1: ManifestEntry, 2: DataFile}
+    with AvroFile[ManifestEntry](MemoryInput(location, data), MANIFEST_ENTRY_SCHEMAS[2], kinds) as entries:
+        return {path for entry in entries if (path := entry.data_file.file_path).startswith(folder)}
 
 
 class _DeleteManifestWriter(ManifestWriterV2):
@@ -90,28 +169,6 @@ class _DeleteManifestWriter(ManifestWriterV2):
     @property
     def _meta(self) -> dict[str, str]:
         return {**super()._meta, "content": "deletes"}
-
-
-def _write(writing: Writing, content: ManifestContent, spec: PartitionSpec, entries: Mapping[str, Entry]) -> Manifest:
-    output = MemoryOutput(writing.locate("manifest.avro"))
-    writer = ManifestWriterV2 if content is ManifestContent.DATA else _DeleteManifestWriter
-    with writer(spec, writing.schema, output, writing.snapshot, "deflate") as manifest:
-        for entry in entries.values():
-            is_new = entry.snapshot == writing.snapshot
-            manifest.add_entry(
-                ManifestEntry.from_args(
-                    status=ManifestEntryStatus.ADDED if is_new else ManifestEntryStatus.EXISTING,
-                    snapshot_id=entry.snapshot,
-                    sequence_number=entry.sequence,
-                    file_sequence_number=entry.sequence,
-                    data_file=entry.file,
-                )
-            )
-    file = manifest.to_manifest_file()
-    # NOTE: what the list would else fill in for a manifest that is named for the first time.
-    file.sequence_number = writing.sequence
-    writing.written[output.location] = output.data
-    return Manifest(file, frozenset(entries))
 
 
 def written_list(writing: Writing, parent: int | None, manifests: Sequence[Manifest]) -> str:

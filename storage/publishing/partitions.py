@@ -58,24 +58,29 @@ class Specs(Struct, frozen=True, kw_only=True):
 
     def partition_of(self, part: Part, schema: Schema) -> Partition:
         """Where the file of `part` is, in a table whose columns are `schema`."""
-        spec = self.known.get(tuple([value.field for value in part.partition]))
+        spec = self.known.get(fields_of(part))
         if not spec:
             return WHOLE_TABLE
         values = [_value(value, schema) for value in part.partition]
         return WHOLE_TABLE if any(value is _NONE for value in values) else Partition(spec, tuple(values))
 
 
+def fields_of(part: Part) -> tuple[Field, ...]:
+    """By what the file of `part` is of one partition."""
+    return tuple([value.field for value in part.partition])
+
+
 def with_specs(
-    before: TableMetadataV2 | None, schema: Schema, layout: TableLayout | None, parts: Iterable[Part]
+    before: TableMetadataV2 | None, schema: Schema, layout: TableLayout | None, used: Iterable[tuple[Field, ...]]
 ) -> Specs:
-    """The specs of a table whose columns are `schema`: those that it had, and what `layout` and the files of `parts`
-    need besides."""
+    """The specs of a table whose columns are `schema`: those that it had, and what `layout` and its files need besides,
+    which are each of one partition by fields of `used`."""
     specs = [UNPARTITIONED_PARTITION_SPEC] if before is None else list(before.partition_specs)
     last = FIRST_FIELD - 1 if before is None else before.last_partition_id or FIRST_FIELD - 1
     ids = {(field.source_id, str(field.transform)): field for spec in specs for field in spec.fields}
     wanted = () if layout is None else layout.partition
     known: dict[tuple[Field, ...], int] = {(): 0}
-    for fields in dict.fromkeys([wanted, *(tuple([value.field for value in part.partition]) for part in parts)]):
+    for fields in dict.fromkeys([wanted, *used]):
         if fields in known or any(not _is_there(field, schema) for field in fields):
             continue
         made: list[PartitionField] = []

@@ -16,27 +16,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyiceberg.manifest import ManifestContent, read_manifest_list
 
 from storage.clock import Clock, Randomness
 from storage.errors import UnknownShard, missing_blob
 from storage.ids import ShardId, random_text
-from storage.lake.snapshots.memory_files import MemoryFiles, MemoryInput
+from storage.lake.snapshots.memory_files import MemoryInput
 from storage.membership.leases import Leases
 from storage.publishing import deletes as position_deletes
-from storage.publishing.columns import PublishableTable
+from storage.publishing import manifests
+from storage.publishing.columns import PublishableTable, PublishedColumn
 from storage.publishing.deletes import NO_DELETES, Deletes
-from storage.publishing.manifests import Entry, Manifest, Writing, advanced, data_file, written_list
+from storage.publishing.manifests import Entry, Manifest, Writing, data_file, written_list
 from storage.publishing.metadata import Totals, next_metadata, parsed, with_schema
+from storage.publishing.names import Names, are_in, joined, name_of, names_of
 from storage.publishing.partitions import with_orders, with_specs
 from storage.publishing.record import Publications, PublishedSnapshot, PublishedTable, publications, table_uuid
 from storage.publishing.schemas import iceberg_schema, name_mapping
-from storage.publishing.sources import Fold, Source, Sources
+from storage.publishing.sources import Fold, Group, Sources
 from storage.reading.reader import ShardReader
+from storage.shards.packed_parts import Block
 from storage.shards.part_store import PartStore
+from storage.shards.partitions.transforms import PartitionField
 from storage.shards.parts import Part
 from storage.stores.blob import Blob
 from storage.stores.consensus import Consensus
@@ -61,7 +66,9 @@ class _Remembered:
     """The last publication of a table by this process: good while its metadata is the published one."""
 
     metadata: str
-    data: Mapping[str, Entry] = field(default_factory=dict)
+    columns: Sequence[PublishedColumn] = ()
+    groups: Mapping[Block, Group] = field(default_factory=dict)
+    specs: Mapping[tuple[PartitionField, ...], int] = field(default_factory=dict)
     data_manifests: Sequence[Manifest] = ()
     deletes: Deletes = NO_DELETES
     delete_manifests: Sequence[Manifest] = ()
@@ -163,11 +170,11 @@ class Publisher:
         if known is None or before is None or known.metadata != before.metadata:
             known = _Remembered(metadata="")
         snapshot = await self._reader.snapshot(table.shard, csn)
-        sources = Sources(self._reader, self._parts, lambda: self._new_key(table, "data.parquet"))
+        new_key = partial(self._new_key, table, "data.parquet")
+        sources = Sources(self._reader, self._parts, new_key, self._blob.put, self._file)
         deleted = await sources.deleted(snapshot)
-        files = await sources.files(snapshot, table.columns, known.folds, deleted)
-        await self._store(files.written)
-        positions = {self._file(each): await sources.positions(each, deleted) for each in files.all}
+        same = known.groups if known.columns == table.columns else {}
+        files = await sources.files(snapshot, table.columns, known.folds, same, deleted)
         old = None if before is None else parsed(await self._read(before.metadata))
         schemas, schema_id = with_schema(old, iceberg_schema(table.columns))
         schema = next(each for each in schemas if each.schema_id == schema_id)
@@ -181,25 +188,39 @@ class Publisher:
 
         sequence = 1 if old is None else old.last_sequence_number + 1
         kept = self._kept(table, before, csn)
-        parts = {self._file(each): each.part for each in files.all}
-        specs = with_specs(old, schema, table.layout, parts.values())
-        places = {location: specs.partition_of(part, schema) for location, part in parts.items()}
+        used = dict.fromkeys([fields for group in files.groups for fields in sorted(group.partitions, key=repr)])
+        specs = with_specs(old, schema, table.layout, used)
         writing = Writing(schema=schema, specs=specs.by_id, snapshot=csn, sequence=sequence, locate=locate, written={})
-        # A file is where it was, unless a column that it was partitioned by has gone.
-        moved = {at for at, entry in known.data.items() if at in places and entry.file.spec_id != places[at].spec}
+        # A file is where it was, unless a column that it was partitioned by has gone or is of another type.
+        moved = bool(known.columns) and known.columns != table.columns and any(known.specs)
 
-        def entry_of(location: str, part: Part) -> Entry:
-            entry = known.data.get(location)
-            if entry is not None and location not in moved:
-                return entry
-            since = (csn, sequence) if entry is None else (entry.snapshot, entry.sequence)
-            return Entry(data_file(part, location, schema, places[location]), *since)
+        def entries(missing: Names) -> Iterator[Entry]:
+            since = manifests.since(known.data_manifests, missing)
+            wanted = set(missing.tolist())
+            for group in files.groups:
+                if not are_in(group.names, missing).any():
+                    continue
+                for part in group.parts:
+                    location = self._file(part)
+                    name = name_of(location)
+                    if name in wanted:
+                        place = specs.partition_of(part, schema)
+                        came = since.get(name, (csn, sequence))
+                        yield Entry(data_file(part, location, schema, place), *came)
 
         def write() -> tuple[_Remembered, bytes]:
-            data = {location: entry_of(location, part) for location, part in parts.items()}
-            data_manifests = advanced(writing, ManifestContent.DATA, () if moved else known.data_manifests, data)
-            removed = position_deletes.advanced(writing, known.deletes, positions, places)
-            delete_manifests = advanced(writing, ManifestContent.DELETES, known.delete_manifests, removed.files)
+            live = joined([group.names for group in files.groups])
+            kept_data = [] if moved else manifests.kept(known.data_manifests, live)
+            missing = live[~are_in(live, joined([manifest.names for manifest in kept_data]))]
+            data_manifests = [*kept_data, *manifests.written(writing, ManifestContent.DATA, entries(missing))]
+            positions = {location: rows for location, (_, rows) in files.positions.items()}
+            places = {location: specs.partition_of(part, schema) for location, (part, _) in files.positions.items()}
+            counts = files.deleted
+            removed = position_deletes.advanced(writing, known.deletes, positions, places, counts.keys())
+            kept_deletes = manifests.kept(known.delete_manifests, names_of(removed.files))
+            named = joined([manifest.names for manifest in kept_deletes])
+            rest = [entry for at, entry in removed.files.items() if not are_in(names_of([at]), named).all()]
+            delete_manifests = [*kept_deletes, *manifests.written(writing, ManifestContent.DELETES, rest)]
             listing = written_list(
                 writing, old.current_snapshot_id if old else None, [*data_manifests, *delete_manifests]
             )
@@ -214,11 +235,11 @@ class Publisher:
                 sequence=sequence,
                 manifest_list=listing,
                 totals=Totals(
-                    data_files=len(data),
+                    data_files=len(live),
                     delete_files=len(removed.files),
-                    records=sum(part.rows for part in parts.values()),
-                    deleted=sum(len(places) for places in positions.values()),
-                    bytes=sum(part.bytes for part in parts.values()),
+                    records=sum(group.rows for group in files.groups),
+                    deleted=counts.total(),
+                    bytes=sum(group.bytes for group in files.groups),
                 ),
                 specs=specs,
                 orders=with_orders(old, schema, table.layout),
@@ -227,7 +248,9 @@ class Publisher:
             )
             remembered = _Remembered(
                 metadata="",
-                data=data,
+                columns=table.columns,
+                groups={group.block: group for group in files.groups if group.block is not None},
+                specs=specs.known,
                 data_manifests=data_manifests,
                 deletes=removed,
                 delete_manifests=delete_manifests,
@@ -295,7 +318,8 @@ class Publisher:
         return removed
 
     async def _named(self, table: PublishedTable) -> set[str]:
-        """The locations that the metadata of `table` leads to."""
+        """The locations that the metadata of `table` leads to, of data files only those below its own folder."""
+        folder = self._location(f"iceberg/{table.relation}") + "/"
         metadata = parsed(await self._read(table.metadata))
         named = {self._location(table.metadata), *(entry.metadata_file for entry in metadata.metadata_log)}
         for snapshot in metadata.snapshots:
@@ -309,15 +333,15 @@ class Publisher:
                     continue
                 named.add(path)
                 data = await self._read_location(table, path)
-                entries = await asyncio.to_thread(manifest.fetch_manifest_entry, MemoryFiles({path: data}))
-                named.update(entry.data_file.file_path for entry in entries)
+                named |= await asyncio.to_thread(manifests.paths_below, folder, path, data)
         return named
 
-    def _file(self, source: Source) -> str:
-        """Where a data file is."""
-        link = source.part.link
+    def _file(self, part: Part) -> str:
+        """Where the file of `part` is."""
+        link = part.link
         if link is None:
-            return self._location(source.key)
+            assert part.key is not None
+            return self._location(part.key)
         return f"file://{link.path}" if link.is_local else link.path
 
     def _new_key(self, table: PublishableTable, kind: str) -> str:

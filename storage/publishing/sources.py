@@ -4,13 +4,19 @@ A Parquet part is a data file as it is. What is inline, and what readers of Iceb
 with a default, types that were changed), is *folded*: written once more for publishing, with the row ids, and kept for
 as long as all the parts that it was made of are there.
 
+The files come in groups, one for each block of packed parts (`storage.shards.packed_parts`). Blocks never change, so
+what was found of one is good for the next publication, and nobody looks at its parts again unless rows of theirs are
+deleted.
+
 A position in a file is a row id minus the part's first one, or else the place of the id in the column ``_row_id``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -19,11 +25,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from storage.publishing.columns import PublishedColumn
+from storage.publishing.names import Names, names_of
+from storage.publishing.partitions import fields_of
 from storage.publishing.schemas import is_promoted
 from storage.reading.reader import ShardReader
 from storage.shards.columns.widening import widened
 from storage.shards.field_ids import column_id
+from storage.shards.links import Link
+from storage.shards.packed_parts import Block, PackedParts
 from storage.shards.part_store import PartStore
+from storage.shards.partitions.transforms import PartitionField
 from storage.shards.parts import ROW_ID, Part, file_part
 from storage.shards.shard import ShardSnapshot
 
@@ -32,15 +43,11 @@ RowIds: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 Identity: TypeAlias = tuple[int, int, int, str | None]
 """What tells a part from all others of its shard, whoever applies it: first row id, rows, CSN and file."""
 
+Bytes: TypeAlias = bytes
+"""The type, where a field of the same name hides it."""
+
 FOLDED_ROWS = 1 << 19
 """Rows that are gathered in memory to be folded into one file."""
-
-
-class Source(Struct, frozen=True, kw_only=True):
-    """A data file: the part that it is, or is written as, and the key of its file."""
-
-    part: Part
-    key: str
 
 
 class Fold(Struct, frozen=True, kw_only=True):
@@ -48,22 +55,47 @@ class Fold(Struct, frozen=True, kw_only=True):
 
     made_of: frozenset[Identity]
     columns: tuple[PublishedColumn, ...]
-    files: tuple[Source, ...]
+    files: tuple[Part, ...]
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """Some data files: those of the block `block`, or of the parts `loose`.
+
+    `columns`: their physical columns by the names that files of others have for them; `partitions`: by what they are
+    each of one partition. `deleted`: how many of their rows are deleted, by location, when the deleted ids that the
+    group may have are those with the digest `deletions`.
+    """
+
+    block: Block | None = None
+    loose: tuple[Part, ...] = ()
+    names: Names
+    columns: Mapping[str, str]
+    partitions: frozenset[tuple[PartitionField, ...]]
+    rows: int
+    bytes: int
+    deletions: Bytes | None = None
+    deleted: Mapping[str, int] = {}
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Those whose files they are."""
+        return self.loose if self.block is None else self.block.parts()
 
 
 class Files(Struct, frozen=True, kw_only=True):
-    """The files of a snapshot: those to write are in `written` by key. `names`: the physical columns by the names that
-    files of others have for them."""
+    """The files of a snapshot. `names`: the physical columns by the names that files of others have for them.
+    `positions`: which rows are deleted of the files, by location, where these may be others than they were, with their
+    parts."""
 
-    plain: tuple[Source, ...]
+    groups: tuple[Group, ...]
     folds: tuple[Fold, ...]
-    written: dict[str, bytes]
     names: dict[str, str]
+    positions: dict[str, tuple[Part, RowIds]]
 
     @property
-    def all(self) -> tuple[Source, ...]:
-        """Every data file."""
-        return (*self.plain, *[source for fold in self.folds for source in fold.files])
+    def deleted(self) -> Counter[str]:
+        """How many rows are deleted of each file that has such, by location."""
+        return Counter({location: rows for group in self.groups for location, rows in group.deleted.items()})
 
 
 def identity(part: Part) -> Identity:
@@ -72,39 +104,114 @@ def identity(part: Part) -> Identity:
 
 
 class Sources:
-    """Finds the files of snapshots of one shard; `new_key` gives the key of a new file."""
+    """Finds the files of snapshots of one shard; `new_key` gives the key of a new file, `store` stores it, `locate`
+    says where that of a part is."""
 
-    def __init__(self, reader: ShardReader, parts: PartStore, new_key: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        reader: ShardReader,
+        parts: PartStore,
+        new_key: Callable[[], str],
+        store: Callable[[str, bytes], Awaitable[None]],
+        locate: Callable[[Part], str],
+    ) -> None:
         self._reader = reader
         self._parts = parts
         self._new_key = new_key
+        self._store = store
+        self._locate = locate
 
     async def files(
-        self, snapshot: ShardSnapshot, columns: tuple[PublishedColumn, ...], before: Sequence[Fold], deleted: RowIds
+        self,
+        snapshot: ShardSnapshot,
+        columns: tuple[PublishedColumn, ...],
+        before: Sequence[Fold],
+        known: Mapping[Block, Group],
+        deleted: RowIds,
     ) -> Files:
-        """The files of `snapshot`; rows of new ones are left out where they are `deleted` (sorted row ids)."""
-        plain: list[Source] = []
-        to_fold: dict[Identity, Part] = {}
-        names: dict[str, str] = {}
-        for part in snapshot.inserts:
-            if part.key is not None and _is_understood(snapshot, part, columns) and _is_named(part, names):
-                plain.append(Source(part=part, key=part.key))
-            else:
-                to_fold[identity(part)] = part
+        """The files of `snapshot`; rows of new ones are left out where they are `deleted` (sorted row ids). `known`:
+        groups that were found for the same columns."""
+        groups, to_fold, names = await asyncio.to_thread(self._grouped, snapshot, columns, known)
         folds = [fold for fold in before if fold.made_of <= to_fold.keys() and fold.columns == columns]
         for fold in folds:
             for each in fold.made_of:
                 del to_fold[each]
-        written: dict[str, bytes] = {}
         if to_fold:
-            made = await self._folded(list(to_fold.values()), columns, deleted, written)
+            made = await self._folded(list(to_fold.values()), columns, deleted)
             folds.append(Fold(made_of=frozenset(to_fold), columns=columns, files=made))
-        return Files(plain=tuple(plain), folds=tuple(folds), written=written, names=names)
+        groups.append(self._group(tuple([part for fold in folds for part in fold.files]), {}))
+        positions: dict[str, tuple[Part, RowIds]] = {}
+        groups = [await self._with_deletes(group, deleted, positions) for group in groups]
+        return Files(groups=tuple(groups), folds=tuple(folds), names=names, positions=positions)
+
+    def _grouped(
+        self, snapshot: ShardSnapshot, columns: tuple[PublishedColumn, ...], known: Mapping[Block, Group]
+    ) -> tuple[list[Group], dict[Identity, Part], dict[str, str]]:
+        """The files that are published as they are, the parts that are to be folded, and the names of columns. What is
+        known of a block is good while no other file calls another column so."""
+        groups: list[Group] = []
+        loose: list[Part] = []
+        to_fold: dict[Identity, Part] = {}
+        names: dict[str, str] = {}
+
+        def plain(parts: Iterable[Part]) -> tuple[list[Part], dict[str, str]]:
+            found: list[Part] = []
+            own: dict[str, str] = {}
+            for part in parts:
+                if part.key is not None and _is_understood(snapshot, part, columns) and _is_named(part, names):
+                    found.append(part)
+                    own.update({} if part.link is None else _names(part.link))
+                else:
+                    to_fold[identity(part)] = part
+            return found, own
+
+        inserts = snapshot.inserts
+        for block in inserts.blocks if isinstance(inserts, PackedParts) else ():
+            group = known.get(block)
+            if group is None or any(names.get(name, at) != at for name, at in group.columns.items()):
+                parts, own = plain(block.parts())
+                if len(parts) < block.count:
+                    loose += parts
+                    continue
+                group = self._group(parts, own, block)
+            names.update(group.columns)
+            groups.append(group)
+        loose += plain(inserts.loose_from(0) if isinstance(inserts, PackedParts) else inserts)[0]
+        return [*groups, self._group(loose, {})], to_fold, names
+
+    def _group(self, parts: Sequence[Part], columns: Mapping[str, str], block: Block | None = None) -> Group:
+        return Group(
+            block=block,
+            loose=() if block is not None else tuple(parts),
+            names=names_of(map(self._locate, parts)),
+            columns=columns,
+            partitions=frozenset(map(fields_of, parts)),
+            rows=sum([part.rows for part in parts]),
+            bytes=sum([part.bytes for part in parts]),
+        )
+
+    async def _with_deletes(self, group: Group, deleted: RowIds, positions: dict[str, tuple[Part, RowIds]]) -> Group:
+        """`group` with what is deleted of it; where that may have changed, it is added to `positions`."""
+        ids = deleted if group.block is None else _between(deleted, group.block.row_ids)
+        digest = hashlib.blake2b(ids.tobytes(), digest_size=16).digest()
+        if group.block is not None and group.deletions == digest:
+            return group
+        found: dict[str, int] = {}
+        if len(ids):
+            concerned = await asyncio.to_thread(
+                lambda: [part for part in group.parts if len(_between(ids, part.row_id_bounds))]
+            )
+            for part in concerned:
+                places = await self._positions(part, ids)
+                if len(places):
+                    location = self._locate(part)
+                    positions[location], found[location] = (part, places), len(places)
+        return replace(group, deletions=digest, deleted=found)
 
     async def _folded(
-        self, parts: Sequence[Part], columns: tuple[PublishedColumn, ...], deleted: RowIds, written: dict[str, bytes]
-    ) -> tuple[Source, ...]:
-        made: list[Source] = []
+        self, parts: Sequence[Part], columns: tuple[PublishedColumn, ...], deleted: RowIds
+    ) -> tuple[Part, ...]:
+        made: list[Part] = []
         gathered: list[pa.Table] = []
         rows = 0
 
@@ -113,8 +220,9 @@ class Sources:
             if rows:
                 table = pa.concat_tables(gathered)
                 key = self._new_key()
-                part, written[key] = await asyncio.to_thread(file_part, "insert", table, key)
-                made.append(Source(part=replace(part, has_row_id_column=True), key=key))
+                part, data = await asyncio.to_thread(file_part, "insert", table, key)
+                await self._store(key, data)
+                made.append(replace(part, has_row_id_column=True))
             gathered, rows = [], 0
 
         names = [ROW_ID, *(column.stored_name for column in columns)]
@@ -134,13 +242,9 @@ class Sources:
         gone = [np.asarray((await self._reader.read_part(part, [ROW_ID])).column(0)) for part in snapshot.deletes]
         return np.unique(np.concatenate(gone)).astype(np.int64) if gone else np.empty(0, np.int64)
 
-    async def positions(self, source: Source, deleted: RowIds) -> RowIds:
-        """Where in the file `source` its rows are that are `deleted` (sorted), in order."""
-        part = source.part
-        low, high = part.row_id_bounds
-        ids = deleted[np.searchsorted(deleted, low) : np.searchsorted(deleted, high, "right")]
-        if not len(ids):
-            return ids
+    async def _positions(self, part: Part, deleted: RowIds) -> RowIds:
+        """Where in the file of `part` its rows are that are `deleted` (sorted), in order."""
+        ids = _between(deleted, part.row_id_bounds)
         if not part.has_row_id_column:
             return ids - part.first_row_id
         table = await self._reader.read_part(part, [ROW_ID])
@@ -148,12 +252,23 @@ class Sources:
         return np.flatnonzero(np.isin(stored, ids)).astype(np.int64)
 
 
+def _between(ids: RowIds, bounds: tuple[int, int]) -> RowIds:
+    """Those of the sorted `ids` within `bounds`."""
+    low, high = bounds
+    return ids[np.searchsorted(ids, low) : np.searchsorted(ids, high, "right")]
+
+
+def _names(link: Link) -> dict[str, str]:
+    """The physical columns of a file of others, by their names there."""
+    return {name: physical for physical, name in link.names.items()}
+
+
 def _is_named(part: Part, names: dict[str, str]) -> bool:
     """Whether the columns of a file of others are found by their names, which are added to `names`: no other file may
     have called another column so."""
     if part.link is None:
         return True
-    own = {name: physical for physical, name in part.link.names.items()}
+    own = _names(part.link)
     if part.link.is_odd or any(names.get(name, physical) != physical for name, physical in own.items()):
         return False
     if any(column_id(name) is not None and name != physical for name, physical in own.items()):
