@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from planner.dialects.quoting import quoted
 from planner.functions.engines.spark import checked
-from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.form import CallSite, Form, both
 from planner.types.types import TIMESTAMPTZ
 
 
@@ -90,9 +90,12 @@ def forms() -> Mapping[str, Form]:
         local=f"CASE WHEN {{1}} <> '' THEN {interval} END", spark=f"CASE WHEN {{1}} <> '' THEN {checked(interval)} END"
     )
     for type in ("int4", "int8", "numeric", "float8", "float4"):
-        kind = {"float4": "float4", "float8": "float8"}.get(type, "numeric")
-        given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")
+        shown = f"tg_to_char_number(CAST({{0}} AS {{text}}), {{1}}, '{type}')"
+        given[f"to_char({type},text)"] = Form(
+            local=shown.replace("{text}", "VARCHAR"), spark=checked(shown.replace("{text}", "STRING"))
+        )
     given["to_date(text,text)"] = both(_to_date)
     given["to_timestamp(text,text)"] = both(_to_timestamp)
-    given["to_number(text,text)"] = local_only("tg_to_number({0}, {1})")
+    number = "tg_to_number({0}, {1})"
+    given["to_number(text,text)"] = Form(local=number, spark=checked(number))
     return given

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.functions.udfs.datetime_output import to_char_interval, to_char_timestamp
-from planner.functions.udfs.number_templates import to_char_number, to_number
+from planner.functions.udfs.number_templates import to_char_number
 from planner.functions.udfs.table import INTERVAL, Udf
 from planner.functions.udfs.templates.datetime_input import to_date, to_timestamp
+from planner.functions.udfs.templates.number_input import to_number
 
 _T = "VARCHAR"
 

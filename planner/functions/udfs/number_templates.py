@@ -1,263 +1,257 @@
-"""to_char of numbers, and to_number (PostgreSQL, section 9.8)."""
+"""to_char of numbers (PostgreSQL, section 9.8): formatting.c's numeric_to_char and its like, and NUM_processor.
+
+What a template says of a number is in the number's text by then: its digits with a point, or `#` where they do not fit.
+"""
 
 from __future__ import annotations
 
+import struct
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from planner.errors import InvalidTextRepresentation
+from planner.errors import FeatureNotSupported, InvalidTextRepresentation, NumericValueOutOfRange
+from planner.functions.udfs.templates.number_patterns import NumberPattern, number_pattern
 from planner.functions.udfs.templates.template_patterns import ordinal
 
-_WIDE = Context(prec=200)
+_WIDE = Context(prec=150_000)
+_FLOAT_DIGITS = {"float4": 6, "float8": 15}
+"""C's FLT_DIG and DBL_DIG."""
+_ROMAN_WIDTH = 15
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity"}
 
 
 def to_char_number(text: str | None, pattern: str, kind: str) -> str | None:
-    """to_char(number, pattern). `text` is the number; `kind` tells floats, whose infinities show as #."""
-    fill = False
-    upper = pattern.upper()
-    if "EEEE" in upper:
-        return _scientific(text, upper)
-    body, marks, index = [], set(), 0
-    while index < len(pattern):
-        two = upper[index : index + 2]
-        if two == "FM":
-            fill = True
-            index += 2
-        elif two in ("MI", "PL", "SG", "PR", "TH", "RN"):
-            body.append(two if two != "TH" else pattern[index : index + 2])
-            marks.add(two)
-            index += 2
-        elif pattern[index] == '"':
-            end = pattern.find('"', index + 1)
-            end = len(pattern) if end < 0 else end
-            body.append('"' + pattern[index + 1 : end])
-            index = end + 1
-        elif upper[index] == "B":
-            index += 1  # It is read, and says nothing.
-        else:
-            body.append(upper[index] if upper[index] in "09.,DGSLV" else '"' + pattern[index])
-            index += 1
+    """to_char(number, pattern). `text` is the number, of the type `kind`: int4, int8, numeric, float4 or float8. Raises
+    42601, 22003, 22P02, 0A000."""
+    read = number_pattern(pattern)
     if text is None:
         return None
-    number = Decimal(text) if text.lower().lstrip("-") not in ("nan", "inf", "infinity") else None
-    if "RN" in marks:
-        return _roman(number, fill)
-    return _number_body(
-        number, body, fill, signed_zero=kind != "numeric", below=text.startswith("-"), nan=text.lower() == "nan"
-    )
+    if not pattern:
+        return ""
+    if read.is_roman:
+        return _Writer(read, _roman(text, kind), "\0", 0).written()
+    if read.is_scientific:
+        return _Writer(read, _scientific(text, kind, read), "", 0).written()
+    number, sign = _plain(text, kind, read)
+    before = len(number.partition(".")[0])
+    if before > read.pre:
+        number = "#" * read.pre + "." + "#" * read.post
+    return _Writer(read, number, sign, max(read.pre - before, 0)).written()
 
 
-def _roman(number: Decimal | None, fill: bool) -> str:
-    value = -1 if number is None else int(number.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+def _plain(text: str, kind: str, read: NumberPattern) -> tuple[str, str]:
+    """The number's digits with as many behind the point as the template has, and its sign. What a float does not have
+    is taken out of `read`; what is behind V becomes part of what is before the point."""
+    name = _NOT_FINITE.get(text.lower().lstrip("-"))
+    read.pre += read.multi
+    if kind in _FLOAT_DIGITS:
+        value = _float(text, kind)
+        if read.is_multi:
+            value = _float(repr(value * 10.0**read.multi), kind)
+        before = len(name or f"{abs(value):.0f}")
+        most = _FLOAT_DIGITS[kind]
+        read.post = 0 if before >= most else min(read.post, most - before)
+        shown = f"{value:.{read.post}f}" if name is None else text[: text.startswith("-")] + name
+    elif name is not None:
+        shown = text[: text.startswith("-")] + name
+    else:
+        exact = Decimal(text).scaleb(read.multi, context=_WIDE)
+        if kind == "int4" and read.multi:
+            # PostgreSQL multiplies in 32 bits, whatever becomes of it.
+            exact = Decimal((int(exact) + (1 << 31)) % (1 << 32) - (1 << 31))
+        shown = f"{exact.quantize(Decimal(1).scaleb(-read.post), rounding=ROUND_HALF_UP, context=_WIDE):f}"
+        if not shown.strip("-0."):
+            shown = shown.lstrip("-")
+    return (shown[1:], "-") if shown.startswith("-") else (shown, "+")
+
+
+def _float(text: str, kind: str) -> float:
+    value = float(text)
+    if kind == "float8":
+        return value
+    try:
+        found: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return float("-inf") if value < 0 else float("inf")
+    return found
+
+
+_ROMAN = (
+    (1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"),
+    (9, "IX"), (5, "V"), (4, "IV"), (1, "I"),
+)  # fmt: skip
+
+
+def _roman(text: str, kind: str) -> str:
+    name = _NOT_FINITE.get(text.lower().lstrip("-"))
+    if kind in _FLOAT_DIGITS:
+        value = -1 if name is not None else round(float(text))
+    elif name is not None:
+        raise FeatureNotSupported(f"cannot convert {'NaN' if name == 'NaN' else 'infinity'} to integer")
+    else:
+        value = int(Decimal(text).quantize(Decimal(1), rounding=ROUND_HALF_UP, context=_WIDE))
+        if not -(1 << 31) <= value < 1 << 31:
+            raise NumericValueOutOfRange("integer out of range")
     if not 0 < value < 4000:
-        return "#" * 15
+        return "#" * _ROMAN_WIDTH
     out = ""
-    for size, letters in (
-        (1000, "M"),
-        (900, "CM"),
-        (500, "D"),
-        (400, "CD"),
-        (100, "C"),
-        (90, "XC"),
-        (50, "L"),
-        (40, "XL"),
-        (10, "X"),
-        (9, "IX"),
-        (5, "V"),
-        (4, "IV"),
-        (1, "I"),
-    ):
+    for size, letters in _ROMAN:
         while value >= size:
             out += letters
             value -= size
-    return out if fill else out.rjust(15)
+    return out
 
 
-def _number_body(
-    number: Decimal | None, body: list[str], fill: bool, *, signed_zero: bool, below: bool, nan: bool
-) -> str:
-    """`below`: the number's text has a sign, also where it is no finite one (`nan`, or infinite). `signed_zero`: a
-    float's, which stays when nothing but zeros is left of it."""
-    point = next((place for place, item in enumerate(body) if item in (".", "D")), len(body))
-    shift = next((place for place, item in enumerate(body) if item == "V"), None)
-    digits_before = sum(1 for item in body[:point] if item in ("0", "9"))
-    digits_after = sum(1 for item in body[point:] if item in ("0", "9"))
-    if shift is not None:
-        multiplied = sum(1 for item in body[shift:] if item in ("0", "9"))
-        number = None if number is None else number.scaleb(multiplied, context=_WIDE)
-    rounded = (
-        None
-        if number is None
-        else number.quantize(Decimal(1).scaleb(-digits_after), rounding=ROUND_HALF_UP, context=_WIDE)
-    )
-    negative = below if rounded is None else rounded < 0 or (signed_zero and below and rounded.is_signed())
-    whole, _, fraction = ("" if rounded is None else f"{abs(rounded):f}").partition(".")
-    if whole.strip("0") == "":
-        whole = ""
-    is_nan = rounded is None and nan
-    if is_nan:
-        whole = "NaN"
-    # Even a zero takes a place before the point.
-    crowded = len(whole) > digits_before or (not digits_before and digits_after > 0)
-    overflow = crowded or (rounded is None and not is_nan)
-    first_zero = next(
-        (index for index, item in enumerate(i for i in body[:point] if i in ("0", "9")) if item == "0"), None
-    )
-    whole = whole.rjust(digits_before)
-    signed = any(item in ("S", "MI", "SG", "PR") for item in body)
-    last_fraction = len(fraction)
-    if fill:
-        zeros_kept = 0
-        seen = 0
-        for item in body[point:]:
-            if item in ("0", "9"):
-                seen += 1
-                if item == "0":
-                    zeros_kept = seen
-        last_fraction = max(len(fraction.rstrip("0")), zeros_kept)
-    out: list[str] = []
-    place = fraction_place = 0
-    started = False
-    sign_at_start = not signed
-    significant = next((index for index, char in enumerate(whole) if char != " "), digits_before)
-    if first_zero is not None:
-        significant = min(significant, first_zero)
-    leading_sign = "S" in body[:1] or (body[:1] == ["S"])
-    sign_pending = sign_at_start or leading_sign
-    digit_total = digits_before
-    for position, item in enumerate(body):
-        if item in ("0", "9"):
-            if position > point:
-                if overflow:
-                    out.append("#")
-                elif fraction_place < last_fraction:
-                    out.append(fraction[fraction_place])
-                fraction_place += 1
-                continue
-            if overflow:
-                if sign_pending:
-                    out.append(_sign(negative, leading_sign, fill))
-                    sign_pending = False
-                out.append("#")
-            elif place >= significant or (place == digit_total - 1 and digits_after == 0 and not started):
-                if sign_pending:
-                    out.append(_sign(negative, leading_sign, fill))
-                    sign_pending = False
-                char = whole[place]
-                out.append("0" if char == " " else char)
-                started = True
-            elif not fill:
-                out.append(" ")
-            place += 1
-        elif item in (",", "G"):
-            if started or overflow:
-                out.append(",")
-            elif not fill:
-                out.append(" ")
-        elif item in (".", "D"):
-            if sign_pending:
-                out.append(_sign(negative, leading_sign, fill))
-                sign_pending = False
-            if not is_nan and not (fill and last_fraction == 0 and digits_after == 0):
-                out.append(".")
-        elif item == "S":
-            if position != 0:
-                out.append("-" if negative else "+")
-        elif item == "MI":
-            out.append("-" if negative else "" if fill else " ")
-        elif item == "PL":
-            out.append("+" if not negative else "" if fill else " ")
-        elif item == "SG":
-            out.append("-" if negative else "+")
-        elif item == "PR":
-            out.append(">" if negative else "" if fill else " ")
-        elif item.upper() == "TH":
-            if not negative and not overflow and whole.strip().isdigit():
-                out.append(ordinal(whole.strip(), item)[len(whole.strip()) :])
-        elif item == "L":
-            out.append("" if fill else " ")
-        elif item.startswith('"'):
-            out.append(item[1:])
-    text = "".join(out)
-    if "PR" in body:
-        stripped = text.lstrip(" ")
-        padding = text[: len(text) - len(stripped)]
-        text = padding + ("<" if negative else "" if fill else " ") + stripped
-    return text
-
-
-def _sign(negative: bool, explicit: bool, fill: bool) -> str:
-    if negative:
-        return "-"
-    return "+" if explicit else "" if fill else " "
-
-
-def _scientific(text: str | None, pattern: str) -> str | None:
-    if text is None:
-        return None
-    digits = sum(1 for char in pattern.partition(".")[2] if char in "09") if "." in pattern or "D" in pattern else 0
+def _scientific(text: str, kind: str, read: NumberPattern) -> str:
+    if text.lower().lstrip("-") in _NOT_FINITE:
+        return " " + "#" * read.pre + "." + "#" * (read.post + 4)
+    if kind in ("float4", "float8", "int4"):
+        shown = f"{_float(text, kind if kind != 'int4' else 'float8'):+.{read.post}e}"
+        return " " + shown[1:] if shown.startswith("+") else shown
     value = Decimal(text)
-    if not value.is_finite():
-        whole = sum(1 for char in pattern.replace("D", ".").partition(".")[0] if char in "09")
-        return f" {'#' * whole}.{'#' * (digits + 4)}"
-    if value:
-        value = value.quantize(Decimal(1).scaleb(value.adjusted() - digits), rounding=ROUND_HALF_UP, context=_WIDE)
-    shown = f"{value:.{digits}e}" if value else f"{0:.{digits}e}"
-    mantissa, _, exponent = shown.partition("e")
-    sign = exponent[0] if exponent[0] in "+-" else "+"
-    body = f"{mantissa}e{sign}{exponent.lstrip('+-').rjust(2, '0')}"
-    return body if body.startswith("-") or "FM" in pattern else " " + body
+    exponent = value.adjusted() if value else 0
+    significand = value.scaleb(-exponent, context=_WIDE).quantize(
+        Decimal(1).scaleb(-read.post), rounding=ROUND_HALF_UP, context=_WIDE
+    )
+    shown = f"{significand:f}e{exponent:+03d}"
+    return shown if shown.startswith("-") else " " + shown
 
 
-def to_number(text: str, pattern: str) -> str:
-    """to_number(text, pattern)."""
-    upper = pattern.upper()
-    kept: list[str] = []
-    negative = False
-    position = index = 0
-    while index < len(upper) and position <= len(text):
-        if upper[index : index + 2] in ("FM", "TH"):
-            index += 2
-            continue
-        if upper[index : index + 2] in ("MI", "PL", "SG", "PR"):
-            mark = text[position : position + 1]
-            if mark in ("-", "+", "<", ">"):
-                negative = negative or mark in ("-", "<")
-                position += 1
-            index += 2
-            continue
-        char = upper[index]
-        if char in "09":
-            while position < len(text) and text[position] in " +-<":
-                negative = negative or text[position] in "-<"
-                position += 1
-            if position < len(text) and text[position].isdigit():
-                kept.append(text[position])
-                position += 1
-            elif position < len(text) and text[position] == "." and "." in upper[:index] and "." not in kept:
-                kept.append(".")
-                position += 1
-                continue
-        elif char in ".D":
-            if text[position : position + 1] == ".":
-                kept.append(".")
-                position += 1
-        elif char in ",G":
-            if text[position : position + 1] == ",":
-                position += 1
-        elif char == "S":
-            mark = text[position : position + 1]
-            if mark in ("-", "+"):
-                negative = mark == "-"
-                position += 1
-        elif char == "L":
-            if position < len(text) and not text[position].isdigit() and text[position] not in "+-.,":
-                position += 1
-        elif position < len(text):
-            position += 1
-        index += 1
-    if text.rstrip().endswith(("-", ">")):
-        negative = True
-    digits = "".join(kept)
-    if not digits.strip("."):
-        raise InvalidTextRepresentation(f'invalid input syntax for type numeric: "{text.strip() or " "}"')
-    return ("-" if negative else "") + digits
+class _Writer:
+    """NUM_processor, of a number's text: `spaces` more digits could stand before it."""
+
+    def __init__(self, pattern: NumberPattern, number: str, sign: str, spaces: int) -> None:
+        self._pattern, self._number, self._sign = pattern, number, sign
+        self._out: list[str] = []
+        self._at = 0
+        """Where in the number it is."""
+        self._count = 0
+        """How many digits, and the point, the template has had."""
+        self._in_number = False
+        self._spaces = spaces
+        self._zero_start = max(pattern.zero_start - 1, 0)
+        self._last_relevant = -1
+        """The place of what is shown last behind the point with FM; -1: there is no such thing."""
+        if pattern.is_roman:
+            self._pattern = pattern = NumberPattern(items=pattern.items, is_roman=True, is_filled=pattern.is_filled)
+        if pattern.has_plus or pattern.has_minus:
+            self._sign_written = pattern.has_minus
+        else:
+            if sign != "-" and pattern.is_filled:
+                pattern.is_bracket = False
+            self._sign_written = sign == "+" and pattern.is_filled and not pattern.has_sign
+            if pattern.sign_place == "pre" and pattern.pre == pattern.pre_sign:
+                pattern.sign_place = "post"
+        self._end = pattern.post + pattern.pre - 1
+        if pattern.is_filled and pattern.is_decimal and "." in number:
+            point = number.index(".")
+            self._last_relevant = max(point, len(number.rstrip("0")) - 1)
+            if pattern.zero_end > spaces:
+                self._last_relevant = max(self._last_relevant, min(len(number) - 1, pattern.zero_end - spaces))
+        if not self._sign_written and not spaces:
+            self._end += 1
+
+    def written(self) -> str:
+        """The number by its template. Raises 22P02."""
+        if self._pattern.is_scientific:
+            return self._number
+        for item in self._pattern.items:
+            self._write(item)
+        # PostgreSQL writes the end of the number's text where a template goes beyond it.
+        return "".join(self._out).partition("\0")[0]
+
+    def _write(self, item: str) -> None:
+        out, sign, is_filled = self._out, self._sign, self._pattern.is_filled
+        match item:
+            case "9" | "0" | "." | "D":
+                if not self._pattern.is_roman:
+                    self._part(item)
+            case "," | "G":
+                if self._in_number:
+                    out.append(",")
+                elif not is_filled:
+                    out.append(" ")
+            case "L":
+                out.append(" ")
+            case "RN" | "rn":
+                letters = self._number if item == "RN" else self._number.lower()
+                out.append(letters if is_filled else letters.rjust(_ROMAN_WIDTH))
+            case "TH" | "th":
+                self._write_ordinal(item)
+            case "MI":
+                out.append("-" if sign == "-" else "" if is_filled else " ")
+            case "PL":
+                out.append("+" if sign == "+" else "" if is_filled else " ")
+            case "SG":
+                out.append(sign)
+            case _ if item.startswith('"'):
+                out.append(item[1:])
+
+    def _write_ordinal(self, item: str) -> None:
+        pattern, number = self._pattern, self._number
+        if pattern.is_roman or number.startswith("#") or self._sign == "-" or pattern.is_decimal:
+            return
+        if not number[-1:].isdigit():
+            raise InvalidTextRepresentation(f'"{number}" is not a number')
+        self._out.append(ordinal(number, item)[len(number) :])
+
+    def _part(self, item: str) -> None:
+        """A digit, or the point."""
+        pattern, out = self._pattern, self._out
+        self._in_number = False
+        ends_at_point = self._last_relevant >= 0 and self._number[self._last_relevant] == "."
+        begins = self._count >= self._spaces or (pattern.has_zero and self._zero_start == self._count)
+        if not self._sign_written and begins and (not self._is_leading_zero or ends_at_point):
+            self._write_sign()
+        if self._count < self._spaces:
+            if pattern.has_zero and self._zero_start <= self._count:
+                out.append("0")
+                self._in_number = True
+            elif not pattern.is_filled:
+                out.append(" ")
+        else:
+            self._write_digit(item, ends_at_point)
+            self._at += self._at < len(self._number)
+        end = self._end + (self._spaces > 0) + pattern.is_decimal
+        if self._last_relevant >= 0 and self._last_relevant == self._at:
+            end = self._count
+        if self._count + 1 == end:
+            if self._sign_written and pattern.is_bracket:
+                out.append(" " if self._sign == "+" else ">")
+            elif pattern.has_sign and pattern.sign_place == "post":
+                out.append("-" if self._sign == "-" else "+")
+        self._count += 1
+
+    @property
+    def _is_leading_zero(self) -> bool:
+        """Whether it is at a zero before the point, which is not shown: 9.9 makes .1 of 0.1."""
+        return not self._pattern.has_zero and self._at == 0 and self._number.startswith("0") and self._pattern.post != 0
+
+    def _write_sign(self) -> None:
+        pattern, sign = self._pattern, self._sign
+        if pattern.has_sign:
+            if pattern.sign_place == "pre":
+                self._out.append("-" if sign == "-" else "+")
+                self._sign_written = True
+            return
+        if pattern.is_bracket:
+            self._out.append(" " if sign == "+" else "<")
+        elif sign == "-":
+            self._out.append("-")
+        elif not pattern.is_filled:
+            self._out.append(" ")
+        self._sign_written = True
+
+    def _write_digit(self, item: str, ends_at_point: bool) -> None:
+        char = self._number[self._at] if self._at < len(self._number) else "\0"
+        if char == ".":
+            self._out.append(".")
+        elif 0 <= self._last_relevant < self._at and item != "0":
+            pass
+        elif self._is_leading_zero:
+            if not self._pattern.is_filled:
+                self._out.append(" ")
+            elif ends_at_point:
+                self._out.append("0")
+        else:
+            self._out.append(char)
+            self._in_number = True

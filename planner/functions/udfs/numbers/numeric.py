@@ -194,7 +194,7 @@ def _rounded(text: str, scale: int, rounding: str) -> str:
     if not value.is_finite():
         return text
     if scale >= 0:
-        return show(_quantized(value, min(scale, MAX_ROUNDED_SCALE), rounding))
+        return show(_quantized(value, min(scale, MAX_FRACTION_DIGITS), rounding))
     # Only here may digits in front of the point go.
     scale = max(scale, -MAX_WHOLE_DIGITS)
     return show(
@@ -308,12 +308,15 @@ def power(base: str, exponent: str) -> str:
     distance = _CONTEXT.subtract(value.copy_abs(), Decimal(1))
     context = _context(30 + max(0, -distance.adjusted()))
     size = float(context.multiply(times, context.log10(value.copy_abs())))
+    is_small = _is_whole(times) and -(2**31) <= times < 2**31
     if size > MAX_WHOLE_DIGITS or (not _is_whole(times) and size * 2.302585092994046 > MAX_EXPONENT * 1.0034):
         raise numeric_overflow()
-    if size + 1 < -MAX_SCALE:
-        return _show(Decimal(0), MAX_SCALE)
-    if _is_whole(times) and abs(times) < 2**31:
+    if is_small:
         scale = min(max(MIN_SIGNIFICANT, _dscale(value)), MAX_SCALE)
+        if size + 1 < -scale:
+            return _show(Decimal(0), scale)
+    elif size + 1 < -MAX_SCALE:
+        return _show(Decimal(0), MAX_SCALE)
     else:
         scale = min(max(MIN_SIGNIFICANT - int(size), least, 0), MAX_SCALE)
     return _show(_context(scale + max(int(size), 0) + 30).power(value, times), scale)
