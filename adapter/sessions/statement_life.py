@@ -280,7 +280,7 @@ class StatementLife:
         if transaction.implicit:
             self.state.roll_back_transaction()
         else:
-            transaction.fail()
+            self.state.values = self.state.values.undone_to(transaction.fail())
 
     async def commit_if_implicit(self) -> None:
         """Commit the session's transaction unless it is a block."""

@@ -496,13 +496,14 @@ class Transaction(Struct, kw_only=True):
             defines=bool(self.pending.updates),
         )
 
-    def fail(self) -> None:
-        """A statement of a block has failed: nothing but its end, or the way back to a savepoint, is left to it.
-        It lets go of its locks, those from before its last savepoint excepted."""
+    def fail(self) -> SettingValues:
+        """A statement of a block has failed: nothing but its end, or the way back to a savepoint, is left to it. It
+        lets go of its locks since its last savepoint, or its beginning; returns the settings as they were then."""
         if self.state not in _OPEN and self.state is not State.FAILED:
             raise self._not_now("fail")
         self.state = State.FAILED
         self.locks.roll_back_to(self.savepoint_depth)
+        return self._savepoints[-1].settings if self._savepoints else self.settings_at_start.without_local()
 
     def shards_used(self) -> set[ShardId]:
         """The tables that its statements have named."""
@@ -565,8 +566,7 @@ class Transaction(Struct, kw_only=True):
     def rollback_to_savepoint(self, name: str) -> tuple[SettingValues, int]:
         """ROLLBACK TO: undoes everything since, keeps the savepoint. Returns the settings as they were, and the
         depth (portals made deeper are gone). 3B001 when there is no such savepoint."""
-        index = self._find(name)
-        mark = self._savepoints[index]
+        mark = self._savepoints[index := self._find(name)]
         del self._savepoints[index + 1 :]
         self.undo(mark)
         self.locks.roll_back_to(index + 1)

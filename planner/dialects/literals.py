@@ -92,6 +92,11 @@ class Literals(ABC):
     def moment_of_micros(self, micros: str, oid: int) -> str:
         """The timestamp or timestamptz (`oid` tells which) that many microseconds after 1970."""
 
+    def moment_read(self, number: str, oid: int) -> str:
+        """The date, timestamp or timestamptz (`oid` tells which) that is so many days or microseconds after 1970, or
+        infinite (`planner.values.datetimes.calendar_days`)."""
+        return self.date_of_days(number) if oid == types.DATE else self.moment_of_micros(number, oid)
+
     @abstractmethod
     def timestamp(self, text: str) -> str:
         """A literal of timestamp without time zone."""

@@ -15,7 +15,7 @@ from planner.dialects.time_zones import is_utc
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import NumericShape, SqlType
-from planner.values.datetimes.calendar_days import DAY_MICROS
+from planner.values.datetimes.calendar_days import DATE_INFINITY, DAY_MICROS, TIMESTAMP_INFINITY
 
 _NUMBERS = frozenset([types.INT2, types.INT4, types.INT8, types.FLOAT8])
 
@@ -278,6 +278,14 @@ class LocalDialect(Dialect):
 
     def moment_of_micros(self, micros: str, oid: int) -> str:
         return f"{'make_timestamp' if oid == types.TIMESTAMP else 'make_timestamptz'}({micros})"
+
+    def moment_read(self, number: str, oid: int) -> str:
+        infinity = DATE_INFINITY if oid == types.DATE else TIMESTAMP_INFINITY
+        low, high = (self.infinite(oid, negative) for negative in (True, False))
+        finite = super().moment_read("n", oid)
+        return self.let(
+            number, "n", f"CASE n WHEN {infinity} THEN {high} WHEN {-infinity} THEN {low} ELSE {finite} END"
+        )
 
     def time_of_timestamp(self, timestamp: str) -> str:
         return f"CAST(CASE WHEN isfinite({timestamp}) THEN {timestamp} END AS TIME)"

@@ -304,25 +304,23 @@ def _settings(given: str) -> dict[str, str]:
     return {"TimeZone": zone, "DateStyle": style}
 
 
-def _finite(value: object, name: str) -> Any:
-    if isinstance(value, str):
-        raise FeatureNotSupported(f"{name} of a text that is not constant is not supported")
-    return value
-
-
 def date_in(text: str, settings: str) -> int:
     """date input, as days since 1970."""
-    return days_of(_finite(parse_text(text, SqlType(types.DATE), _settings(settings)), "infinity"))
+    return days_of(_parsed(text, types.DATE, settings))
 
 
 def timestamp_in(text: str, settings: str) -> int:
     """timestamp input, as microseconds since 1970."""
-    return micros_of(_finite(parse_text(text, SqlType(types.TIMESTAMP), _settings(settings)), "infinity"))
+    return micros_of(_parsed(text, types.TIMESTAMP, settings))
 
 
 def timestamptz_in(text: str, settings: str) -> int:
     """timestamptz input, as microseconds since 1970."""
-    return micros_of(_finite(parse_text(text, SqlType(types.TIMESTAMPTZ), _settings(settings)), "infinity"))
+    return micros_of(_parsed(text, types.TIMESTAMPTZ, settings))
+
+
+def _parsed(text: str, oid: int, settings: str) -> Any:
+    return parse_text(text, SqlType(oid), _settings(settings))
 
 
 def timestamptz_out(micros: int, zone: str) -> str:

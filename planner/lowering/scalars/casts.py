@@ -393,15 +393,11 @@ def _parsed(ctx: Context, target: SqlType, plain: str) -> str:
 
 def _moment(ctx: Context, target: SqlType, parsed: str) -> str:
     """What our input function gives for `target` as its physical type: dates and timestamps come as numbers."""
-    if target.oid == types.DATE:
-        return ctx.dialect.date_of_days(parsed)
     if target.oid == types.TIME:
         return ctx.dialect.clock_of_micros(parsed)
-    return (
-        ctx.dialect.moment_of_micros(parsed, target.oid)
-        if target.oid in (types.TIMESTAMP, types.TIMESTAMPTZ)
-        else parsed
-    )
+    if target.oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ):
+        return ctx.dialect.moment_read(parsed, target.oid)
+    return parsed
 
 
 # ---------------------------------------------------------------- dates and times

@@ -55,6 +55,12 @@ CONVERSATIONS: dict[str, list[Step]] = {
         q("insert into conv values (1); select nope; insert into conv values (2)"),
         q("select count(*) from conv"),
     ],
+    "what a block that fails has set": [
+        *map(q, ("begin", "set application_name = 'a'", "savepoint s", "set application_name = 'b'", "select nope")),
+        *map(q, ("rollback to s", "set local datestyle = 'German'", "select nope", "rollback to s")),
+        call(952, [b"4000000000", b"262144"]),
+        q("rollback"),
+    ],
     "commit inside a string": [
         q("insert into conv values (1); commit; insert into conv values (2); select nope"),
         q("select i from conv"),
