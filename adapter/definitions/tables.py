@@ -102,10 +102,11 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
             "only temporary relations may be created in temporary schemas", position=statement.name.position
         )
     _check_on_commit(schema, statement.on_commit)
-    if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
+    if statement.if_not_exists and exists_already(running, catalog, schema, statement.name, skip=True):
         return None
-    table_oid = new_oid(running, schema.oid)
     likes = [(like, find_relation(running, catalog, like.table, located=True)) for like in statement.likes]
+    exists_already(running, catalog, schema, statement.name, skip=False)
+    table_oid = new_oid(running, schema.oid)
     for _, source in likes:
         running.session.rights(catalog).require("r", source.oid, "r")
     running.transaction.rely_on(source for _, source in likes)
@@ -307,11 +308,11 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     running.transaction.check_writable(title)
     await running.services.provide_oids()
     catalog = own_catalog(running)
+    plan = await _source_plan(running, statement, catalog)
     schema = creation_schema(running, catalog, statement.name, temporary=statement.temporary)
     _check_on_commit(schema, statement.on_commit)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return Command(tag=title)
-    plan = await _source_plan(running, statement, catalog)
     plan.check_access()
     assert plan.query is not None
     fields = plan.query.rel.fields

@@ -64,6 +64,10 @@ class Queries:
             kinds += [self._set_operation, self._with, self._recursive]
         return random.choice(kinds)(depth, outer)
 
+    def _inner(self, outer: tuple[Item, ...]) -> Query:
+        """A query inside another one, whose columns are `outer`; a few have all that a whole query may have."""
+        return self.query(self.random.choice([0, 0, 0, 1]), outer)
+
     # FROM
 
     def source(self, depth: int, outer: tuple[Item, ...]) -> Source:
@@ -79,7 +83,7 @@ class Queries:
             if join == "cross join":
                 left = Source(f"{left.text} cross join {right.text}", both)
             elif "lateral" in join:
-                inner = self.query(min(depth - 1, 0), outer + left.items)
+                inner = self._inner(outer + left.items)
                 name = self._name("l")
                 items = renamed(inner.items, name)
                 words = "cross join lateral" if join == "lateral" else "left join lateral"
@@ -134,7 +138,7 @@ class Queries:
         make = self.expressions(items)
         if depth <= 0 or random.random() < 0.7:
             return make.of("bool", 2)
-        inner = self.query(0, items)
+        inner = self._inner(items)
         first = inner.items[0]
         rest = ", ".join(item.text for item in inner.items)
         assert rest
@@ -324,12 +328,13 @@ class Queries:
 
     def _with(self, depth: int, outer: tuple[Item, ...]) -> Query:
         random = self.random
-        first = self.query(depth - 1)
+        first = self.query(depth - 1, self.random.choice([(), outer]))
         name = self._name("w")
         items = renamed(first.items, name)
         hint = random.choice(["", "", " materialized", " not materialized"])
         a, b = self._name("x"), self._name("x")
         scope = tuple(Item(item.text.replace(f"{name}.", f"{alias}."), item.kind) for alias in (a, b) for item in items)
+        scope += outer
         make = self.expressions(scope)
         targets = self._targets(lambda kind: make.of(kind, 1), 3)
         join = random.choice(["join", "left join", "cross join"])
@@ -352,10 +357,11 @@ class Queries:
             ]
         )
         items = (Item(f"{name}.n", "int"), Item(f"{name}.p", "text"))
-        make = self.expressions(items)
+        make = self.expressions(items + outer)
         targets = self._targets(lambda kind: make.of(kind, 1), 3)
+        where = self._where(items + outer, depth - 1)
         return Query(
-            f"with recursive {name}(n, p) as ({seed} {word} {step}) select {listed(targets)} from {name}",
+            f"with recursive {name}(n, p) as ({seed} {word} {step}) select {listed(targets)} from {name}{where}",
             targets_items(targets),
         )
 
