@@ -278,6 +278,8 @@ def _check_method(statement: st.CreateIndex, *, exclusive: bool) -> None:
         return
     if method in ("gin", "brin") and exclusive:
         raise FeatureNotSupported(f'access method "{method}" does not support exclusion constraints')
+    if method in OTHER_METHODS and statement.unique:
+        raise FeatureNotSupported(f'access method "{method}" does not support unique indexes')
     if method in OTHER_METHODS:
         raise FeatureNotSupported(f'access method "{method}" is not supported', hint="Use btree or hash.")
     if method not in METHODS:

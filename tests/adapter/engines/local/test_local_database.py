@@ -76,3 +76,27 @@ def test_rows_that_could_not_be_offered_are_offered_the_next_time(cursor: Cursor
     cursor.withdraw("offered")
     cursor.offer("offered", pa.table({"v": [1, 2, 3]}))
     assert rows(cursor, "SELECT v FROM offered") == 3
+
+
+LOST_COLUMN = """
+SELECT 1 FROM (SELECT a.range, b.range FROM range(2) b CROSS JOIN range(2) a) t(c0, c1)
+CROSS JOIN LATERAL (
+    WITH w(c0) AS NOT MATERIALIZED (
+        SELECT 0 FROM range(1) g(c0)
+        CROSS JOIN LATERAL (
+            SELECT sum(c0), count(DISTINCT c0) FROM range(3) h(c0)
+            WHERE t.c1 BETWEEN 1 AND greatest(h.c0, t.c1) AND t.c1 > nullif(t.c1, t.c0)
+        ) i(c0, c1)
+        WHERE g.c0 IS NULL AND 3 > g.c0
+    )
+    SELECT y.c0, x.c0 FROM w x CROSS JOIN w y
+) l(c0, c1)
+"""
+"""What DuckDB 2.0.0's optimizer loses a column of."""
+
+
+def test_what_the_optimizer_fails_on_is_run_without_it(cursor: Cursor) -> None:
+    with pytest.raises(duckdb.InternalException):
+        cursor.connection.execute(LOST_COLUMN)
+    assert rows(cursor, LOST_COLUMN) == 0
+    assert cursor.spent
