@@ -2,8 +2,9 @@
 
 Starts a master and two workers, an S3 server and a PostgreSQL for consensus on this machine, and two servers of ours on
 these. The eight tables are loaded through COPY, and the 22 queries run on the executors, of which one is killed in the
-middle; then UPDATE and DELETE on Spark, and the server is killed while its executors write. Every answer is compared
-with that of a real PostgreSQL on the same data. Exits with 1 if one differs, or if anything stays behind.
+middle; then UPDATE and DELETE on Spark, and the server is killed while its executors write. At last tables are
+published, and pyiceberg reads them from the object store. Every answer is compared with that of a real PostgreSQL on
+the same data. Exits with 1 if one differs, or if anything stays behind.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
+import pyarrow.compute as pc
+from pyiceberg.table import StaticTable
 
 from bench.demo import CACHE, run_queries
 from bench.tpch.load import copy_tables, create_tables, generate
@@ -37,6 +41,12 @@ SUMS = (
     "SELECT count(*), sum(l_extendedprice), count(*) FILTER (WHERE l_comment = 'seen') FROM lineitem",
     "SELECT count(*), sum(o_totalprice) FROM orders",
 )
+READ = {
+    "lineitem": ("l_extendedprice", "l_comment = 'seen'"),
+    "orders": ("o_totalprice", "o_orderstatus = 'F'"),
+}
+"""What readers of Iceberg add up, and count, of each table."""
+
 WAIT_S = 120
 """How long what a killed server has left may stay."""
 
@@ -64,6 +74,32 @@ def answer(connection: psycopg.Connection, statement: str) -> object:
     """The rows, or the command tag."""
     cursor = connection.execute(statement)
     return cursor.fetchall() if cursor.description else cursor.statusmessage
+
+
+def readers_agree(ours: psycopg.Connection, theirs: psycopg.Connection, keys: Mapping[str, str]) -> bool:
+    """Publishes the tables of `READ`; whether pyiceberg, with the `keys` of the object store, finds the rows that
+    PostgreSQL has."""
+    names = {"endpoint": "endpoint", "region": "region", "access_key_id": "access-key-id"}
+    names["secret_access_key"] = "secret-access-key"
+    properties = {f"s3.{names[name]}": value for name, value in keys.items()}
+    for table in READ:
+        ours.execute(f"ALTER TABLE {table} SET (iceberg = 'on')".encode())
+    ours.execute(f"CALL tidegate.publish('{next(iter(READ))}')".encode())
+    right = True
+    for table, (column, condition) in READ.items():
+        start = time.monotonic()
+        text = "SELECT metadata_location FROM tidegate.iceberg_tables WHERE table_name = %s"
+        ((location,),) = ours.execute(text, (table,)).fetchall()
+        published = StaticTable.from_metadata(location, properties)
+        rows = published.scan(selected_fields=(column,)).to_arrow()
+        found = (rows.num_rows, pc.sum(rows.column(column)).as_py(), published.scan(row_filter=condition).count())
+        print(f"  {time.monotonic() - start:6.1f} s  pyiceberg reads {table}  {found}")
+        sums = f"SELECT count(*), sum({column}), count(*) FILTER (WHERE {condition}) FROM {table}"
+        expected = theirs.execute(sums.encode()).fetchone()
+        if found != expected:
+            print(f"           PostgreSQL: {expected}")
+            right = False
+    return right
 
 
 def kill_while_writing(server: TidegateServer, files: ObjectFiles) -> set[str]:
@@ -133,6 +169,7 @@ def main() -> int:
         there = stack.enter_context(psycopg.connect(servers[1].dsn(), autocommit=True))
         there.execute("SET engine = spark")
         alike = run(there, theirs, SUMS) and alike
+        alike = readers_agree(there, theirs, keys) and alike
         deadline = time.monotonic() + WAIT_S
         while (left := written & parts(files)) and time.monotonic() < deadline:
             time.sleep(1)
