@@ -11,6 +11,9 @@ immutable functions and parameters when it plans (eval_const_expressions), and e
 estimates (estimate_expression_value). What it drops without a look is left where it is: what stands in AND or OR
 behind something that no row matters to (``false AND a = 1/0``), branches of CASE, and common tables that nobody reads.
 
+What the local engine alone knows of constants (definitions and names of objects, ``pg_get_viewdef('v'::regclass)``)
+is worked out so wherever it stands, but for what stands under a condition: Spark runs the rest.
+
 Dates and timestamps compare with each other (``ts >= $1::date``): the operand is then the column's type too, where that
 means the same; else bounds stand beside the comparison that follow from it.
 """
@@ -30,7 +33,7 @@ from adapter.plans.conditions import COMPARABLE, FLIPPED, is_compared_by_key
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from planner.definitions.mutability import is_immutable
 from planner.errors import SqlError
-from planner.functions.registry import operators
+from planner.functions.registry import form, operators
 from planner.ir import nodes as ir
 from planner.ir.array_value import ArrayValue, held_type
 from planner.ir.bound import BoundQuery
@@ -38,7 +41,7 @@ from planner.ir.physical import element_type
 from planner.ir.rewrite import transform, walk
 from planner.resolution.session_values import VALUES, acts, session_values
 from planner.types import types as t
-from planner.types.signature import Volatility
+from planner.types.signature import Kind, Volatility
 from planner.types.types import SqlType
 from storage.catalog.model import FIRST_USER_OID
 
@@ -178,15 +181,40 @@ class _Finding:
                 condition = self._condition(node.condition)
                 if condition is not node.condition:
                     self._changes[id(node.condition)] = condition
+        self._of_local: dict[int, ir.Scalar] = {}
+        """What stands in the place of what the local engine alone knows, by its identity."""
+        if not query.system:
+            self._find_of_local(nodes, left)
 
     def rel(self, node: Any) -> Any:
         """`node`, of the query, with parameters for the operands in its conditions."""
         return transform(node, self._within)
 
     def _within(self, node: Any) -> Any | None:
+        known = self._of_local.get(id(node))
+        if known is not None:
+            return known
         condition = self._changes.pop(id(node), None)
         # There may be subqueries in it.
         return None if condition is None else self.rel(condition)
+
+    def _find_of_local(self, nodes: Sequence[Any], left: set[int]) -> None:
+        """Find what the local engine alone knows among `nodes`, but for those in `left` (identities)."""
+        found = [node for node in nodes if _is_of_local(node)]
+        if not found:
+            return
+        left = set(left)
+        conditional = {id(inner) for node in nodes if isinstance(node, _CONDITIONAL) for inner in walk(node)}
+        for node in found:
+            never_fails = isinstance(node, ir.Cast) and isinstance(node.arg, ir.Literal)
+            if id(node) in left or (id(node) in conditional and not never_fails):
+                continue
+            scalar = transform(node, _typeof_of_type)
+            if not _has_columns(scalar):
+                operand = self._operand(scalar)
+                if operand is not scalar:
+                    self._of_local[id(node)] = operand
+                    left |= {id(inner) for inner in walk(node)}
 
     def _condition(self, scalar: ir.Scalar, *, is_asserted: bool = True) -> ir.Scalar:
         """`scalar` with parameters. With `is_asserted` only rows of which it is true matter, so that what follows from
@@ -306,6 +334,30 @@ def _is(one: object, other: object) -> bool:
 
 def _is_plain(items: Sequence[ir.Scalar]) -> bool:
     return all(isinstance(item, (ir.Literal, ir.Param)) for item in items)
+
+
+_CONDITIONAL = (ir.Case, ir.Coalesce, ir.BoolOp)
+
+
+def _is_of_local(node: object) -> bool:
+    """Whether it is a call, or a cast, that only the local engine has."""
+    if isinstance(node, ir.Cast):
+        return node.arg.type.oid in t.REG_TYPES and node.type.oid in _TEXTS
+    if not isinstance(node, ir.Call) or node.signature.kind is not Kind.FUNCTION:
+        return False
+    known = form(node.signature)
+    return known is not None and known.spark is None and known.local is not None
+
+
+_TEXTS = frozenset({t.TEXT, t.VARCHAR, t.NAME})
+
+
+def _typeof_of_type(node: object) -> ir.Scalar | None:
+    """pg_typeof of a column, which says nothing of its values, as that of a NULL."""
+    if not isinstance(node, ir.Call) or node.signature.name != "pg_typeof" or node.signature.oid >= FIRST_USER_OID:
+        return None
+    (arg,) = node.args
+    return replace(node, args=(ir.Literal(value=None, type=arg.type),)) if isinstance(arg, ir.ColumnRef) else None
 
 
 def _never_changes(scalar: ir.Scalar) -> bool:
