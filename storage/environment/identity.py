@@ -13,7 +13,7 @@ import msgspec
 
 from storage.clock import Randomness
 from storage.durable.state import FORMAT_VERSION
-from storage.errors import CorruptState, ForeignEnvironment, Indeterminate, NewerFormat
+from storage.errors import CorruptState, ForeignEnvironment, Indeterminate, NewerFormat, StoreUnavailable
 from storage.ids import random_text
 from storage.stores.blob import Blob, BlobEntry
 from storage.stores.consensus import FIRST_SEQNO, Consensus, VersionedData
@@ -120,12 +120,17 @@ async def check_marker(blob: Blob, record: EnvironmentRecord) -> None:
 
 
 async def _mark(blob: Blob, id: str) -> _Marker:
-    """The blob store's marker, made now with `id` if it has none."""
+    """The blob store's marker, made now with `id` if it has none. Raises StoreUnavailable for a store that writes over
+    it."""
     while True:
         with contextlib.suppress(Indeterminate):
             await blob.put_if_absent(MARKER_KEY, msgspec.json.encode(_Marker(product="tidegate", id=id)))
         found = await _marker(blob)
-        if found is not None:
+        if found is None:
+            continue
+        with contextlib.suppress(Indeterminate):
+            if await blob.put_if_absent(MARKER_KEY, msgspec.json.encode(found)):
+                raise StoreUnavailable("the blob store has no conditional writes: it has written over an object")
             return found
 
 

@@ -10,6 +10,7 @@ because of its own first request; see `storage.stores.blob`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -32,6 +33,16 @@ _REFUSED = (
     exceptions.UnknownConfigurationKeyError,
 )
 """Answers that say the request was not carried out."""
+
+
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+
+_SAID = {
+    "NoSuchBucket": "the bucket does not exist",
+    "NotImplemented": "the store has no conditional writes",
+}
+"""Codes of answers that say the request was not carried out, too, and what they mean."""
 
 
 class ObjectBlob:
@@ -145,10 +156,21 @@ class ObjectBlob:
         except _REFUSED as error:
             raise StoreUnavailable(f"could not {what} at {self.root}: {_reason(error)}") from error
         except exceptions.BaseError as error:
-            kind = Indeterminate if writes else StoreUnavailable
+            kind = Indeterminate if writes and not _is_refused(error) else StoreUnavailable
             raise kind(f"could not {what} at {self.root}: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of the library's message, which goes on with a dump of the request."""
-    return str(error).strip().partition("\n")[0][:300]
+    """What the store says, in one line: the library's message goes on with the answer and a dump of the request."""
+    said = str(error).strip().partition("\n\n")[0]
+    code, message = _CODE.search(said), _MESSAGE.search(said)
+    if code is not None and code[1] in _SAID:
+        return _SAID[code[1]]
+    first = said.partition("\n")[0].partition("<")[0].strip().rstrip(":")
+    what = "" if code is None else f": {code[1]}" + ("" if message is None else f", {message[1]}")
+    return f"{first}{what}"[:400]
+
+
+def _is_refused(error: BaseException) -> bool:
+    code = _CODE.search(str(error))
+    return code is not None and code[1] in _SAID

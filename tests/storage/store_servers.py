@@ -50,7 +50,17 @@ class S3Server:
         web: Any = self._server._server
         carry_out, turn = web.app, threading.Lock()
 
+        self.without_conditions: str | None = None
+        """What a store without conditional writes does with the condition: it is "ignored" or "refused"."""
+
         def one_at_a_time(environ: Any, start_response: Any) -> Any:
+            if (
+                self.without_conditions
+                and environ.pop("HTTP_IF_NONE_MATCH", None)
+                and self.without_conditions == "refused"
+            ):
+                start_response("501 Not Implemented", [("Content-Type", "application/xml")])
+                return [b"<Error><Code>NotImplemented</Code><Message>A header is not implemented</Message></Error>"]
             # The real S3 decides a conditional put atomically; moto looks first and stores afterwards.
             with turn:
                 return carry_out(environ, start_response)
@@ -66,8 +76,8 @@ class S3Server:
         with urllib.request.urlopen(request):
             return name
 
-    def open(self, bucket: str) -> ObjectBlob:
-        """A blob store in `bucket`, below a prefix."""
+    def open(self, bucket: str, retries: dict[str, Any] | None = None) -> ObjectBlob:
+        """A blob store in `bucket`, below a prefix, with other `retries` than the library's."""
         return ObjectBlob(
             f"s3://{bucket}/environment",
             {
@@ -76,6 +86,7 @@ class S3Server:
                 "access_key_id": "test",
                 "secret_access_key": "test",
                 "client_options": {"allow_http": True},
+                **({} if retries is None else {"retry_config": retries}),
             },
         )
 

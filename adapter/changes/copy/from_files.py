@@ -94,13 +94,11 @@ def _other_format(places: Places, path: str) -> str | None:
         "orc": "There are ORC files, which INSERT INTO ... SELECT ... FROM read_orc(...) loads.",
         "avro": "There are Avro files, which INSERT INTO ... SELECT ... FROM read_avro(...) loads.",
     }
-    for format, suffixes in SUFFIXES.items():
-        try:
-            places.files((path,), suffixes)
-        except FileTrouble:
-            continue
-        return hints[format]
-    return None
+    try:
+        first = places.files((path,), tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes))[0].path
+    except FileTrouble:
+        return None
+    return next(hints[format] for format, suffixes in SUFFIXES.items() if first.lower().endswith(suffixes))
 
 
 def _decoded(

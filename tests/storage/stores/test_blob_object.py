@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from storage.doubles.clock import SeededRandomness
+from storage.doubles.memory_consensus import MemoryConsensus
+from storage.environment.identity import identify
 from storage.errors import Determinate, Indeterminate, StorageClosed, StoreUnavailable
 from storage.stores.blob_object import ObjectBlob
 from tests.storage.store_servers import S3Server
@@ -42,8 +45,21 @@ async def test_a_read_from_a_store_that_does_not_answer_is_not_absence() -> None
 
 async def test_a_missing_bucket_is_named(s3: S3Server) -> None:
     blob = s3.open("no-such-bucket")
-    with pytest.raises(StoreUnavailable, match="no-such-bucket"):
+    with pytest.raises(StoreUnavailable, match=r"no-such-bucket.*: the bucket does not exist"):
         await blob.put("a", b"")
+    with pytest.raises(StoreUnavailable, match=r"no-such-bucket.*: the bucket does not exist"):
+        _ = [entry async for entry in blob.list()]
+
+
+@pytest.mark.parametrize("how", ["ignored", "refused"])
+async def test_a_store_without_conditional_writes_gets_no_environment(s3: S3Server, how: str) -> None:
+    blob = s3.open(s3.new_bucket(), {"max_retries": 0})
+    s3.without_conditions = how
+    try:
+        with pytest.raises(StoreUnavailable, match="has no conditional writes"):
+            await identify(MemoryConsensus(), SeededRandomness(1), blob)
+    finally:
+        s3.without_conditions = None
 
 
 async def test_engines_get_the_object_url(s3: S3Server) -> None:
