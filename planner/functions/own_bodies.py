@@ -109,6 +109,18 @@ spark_text(timestamptz) text: $1::timestamp::text
 date_plus(date interval) date: ($1 + $2)::date
 date_plus(timestamp interval) timestamp: $1 + $2
 date_plus(timestamptz interval) timestamptz: $1 + $2
+moment_plus(timestamp interval) timestamp: $1 + $2
+moment_plus(timestamptz interval) timestamptz: $1 + $2
+months_crossed(timestamp timestamp) int8:
+  (extract(year from $1) * 12 + extract(month from $1) - extract(year from $2) * 12 - extract(month from $2))::int8
+quarters_crossed(timestamp timestamp) int8:
+  (extract(year from $1) * 4 + extract(quarter from $1) - extract(year from $2) * 4 - extract(quarter from $2))::int8
+years_crossed(timestamp timestamp) int8: (extract(year from $1) - extract(year from $2))::int8
+hours_crossed(timestamp timestamp) int8:
+  (extract(epoch from date_trunc('hour', $1) - date_trunc('hour', $2)) / 3600)::int8
+whole_months(date date) int8:
+  ((extract(year from $1)::int8 * 12 + extract(month from $1)::int8) * 32 + extract(day from $1)::int8
+  - (extract(year from $2)::int8 * 12 + extract(month from $2)::int8) * 32 - extract(day from $2)::int8) / 32
 difference(int4 int4) int4: $1 - $2
 difference(int8 int8) int8: $1 - $2
 difference(numeric numeric) numeric: $1 - $2

@@ -133,6 +133,8 @@ LastValue(this)|spark duckdb trino mysql bigquery tsql|last_value({this})
 Grouping(expressions)|spark duckdb trino mysql snowflake tsql|grouping({expressions})
 CurrentDate()|all|current_date
 CurrentTimestamp()|spark duckdb trino snowflake bigquery|current_timestamp
+CurrentTimestamp()|tsql|localtimestamp(3)
+CurrentTimestamp()|mysql|date_trunc('second', localtimestamp)
 TsOrDsToDate(this)|all|{this}::date
 TsOrDsToDate(this default_date)|tsql|{this}::date
 TsOrDsToDate(this safe)|spark databricks|{this}::date
@@ -161,11 +163,28 @@ DateDiff(this expression unit=DAY)|trino spark databricks|tidegate.whole_days({t
 TsOrDsDiff(this expression unit=DAY)|all|({this}::date - {expression}::date)
 TsOrDsAdd(this expression unit=DAY)|spark databricks hive|({this}::date + ({expression})::int)
 AddMonths(this expression)|spark databricks hive|({this}::date + make_interval(months => {expression}))::date
+DateDiff(this expression unit=MONTH)|tsql snowflake bigquery duckdb|tidegate.months_crossed({this}, {expression})
+DateDiff(this expression unit=QUARTER)|tsql snowflake bigquery duckdb|tidegate.quarters_crossed({this}, {expression})
+DateDiff(this expression unit=YEAR)|tsql snowflake bigquery duckdb|tidegate.years_crossed({this}, {expression})
+DateDiff(this expression unit=HOUR)|tsql snowflake duckdb|tidegate.hours_crossed({this}, {expression})
+DateDiff(this expression unit=MONTH)|spark databricks|tidegate.whole_months({this}, {expression})
+DateDiff(this expression unit=YEAR)|spark databricks|(tidegate.whole_months({this}, {expression}) / 12)
+TimestampAdd(this expression unit=DAY)|spark databricks|
+  ({this}::timestamptz + make_interval(days => ({expression})::int))
+TimestampAdd(this expression unit=MONTH)|spark databricks|
+  ({this}::timestamptz + make_interval(months => ({expression})::int))
+TimestampAdd(this expression unit=YEAR)|spark databricks|
+  ({this}::timestamptz + make_interval(years => ({expression})::int))
+TimestampAdd(this expression unit=HOUR)|spark databricks|
+  ({this}::timestamptz + make_interval(hours => ({expression})::int))
+UnixToTime(this)|mysql|to_timestamp({this})::timestamp
+ApproxDistinct(this)|all|count(distinct {this})
+ApproxDistinct(this accuracy)|all|count(distinct {this})
 Array(expressions)|spark duckdb trino bigquery|ARRAY[{expressions}]
 ArraySize(this)|spark duckdb trino bigquery|cardinality({this})
 ArrayContains(this expression)|spark databricks duckdb trino|({expression} = any({this}))
 ArrayToString(this expression)|spark databricks trino bigquery|array_to_string({this}, {expression})
-Explode(this)|spark databricks hive|unnest({this})
+Explode(this)|spark databricks hive duckdb|unnest({this})
 CurrentUser()|all|current_user
 """
 

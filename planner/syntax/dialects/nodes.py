@@ -20,7 +20,7 @@ _BINARY = "this expression"
 VOUCHED: Mapping[str, frozenset[str]] = {
     name: words(args)
     for names, args in (
-        ("And Or EQ NEQ GT GTE LT LTE Is Add Sub Mul NullSafeEQ NullSafeNEQ", _BINARY),
+        ("EQ NEQ GT GTE LT LTE Is Add Sub Mul NullSafeEQ NullSafeNEQ", _BINARY),
         ("Not Neg Paren Where Having From", "this"),
         ("Between", "this low high"),
         ("In", "this expressions query"),
@@ -52,7 +52,7 @@ VOUCHED: Mapping[str, frozenset[str]] = {
         ("Case", "this ifs default"),
         ("Qualify", "this"),
         # Changes and definitions.
-        ("Insert", "this expression with_"),
+        ("Insert", "this expression with_ conflict"),
         ("Update", "this expressions where with_ from_"),
         ("Delete", "this where with_"),
         ("Merge", "this using on whens with_"),
@@ -61,7 +61,8 @@ VOUCHED: Mapping[str, frozenset[str]] = {
         ("Schema", "this expressions"),
         ("Drop", "this tables kind exists cascade"),
         ("TruncateTable", "expressions"),
-        ("Create", "this kind expression exists replace"),
+        ("Create", "this kind expression exists replace properties"),
+        ("OnConflict", "action"),
         ("ColumnDef", "this kind constraints"),
         ("ColumnConstraint", "kind"),
         ("NotNullColumnConstraint", "allow_null"),

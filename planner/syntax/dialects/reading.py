@@ -11,6 +11,7 @@ of PostgreSQL's (pg_class, information_schema): drivers and tools send both.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -25,11 +26,20 @@ from planner.errors import (
     SqlSyntaxError,
     UndefinedFunction,
 )
+from planner.syntax.dialects import arrays, definitions, rules
 from planner.syntax.dialects.functions import FAMILIES, TEMPLATES, Written
 from planner.syntax.dialects.names import MAX_CHARS, POSTGRES, sqlglot_module
 from planner.syntax.dialects.nodes import COMMANDS, KINDS, OPERATORS, UNIMPORTANT, VOUCHED
 from planner.syntax.dialects.ordering import OUTPUT_FIRST, replace_outputs
-from planner.syntax.dialects.rules import RULES, text
+from planner.syntax.dialects.rules import Rule, text
+
+RULES: Mapping[str, tuple[frozenset[str], Rule]] = {
+    name: (frozenset(args.split()), rule)
+    for lines in (rules.LINES, arrays.LINES, definitions.LINES)
+    for names, args, rule in lines
+    for name in names.split()
+}
+"""By node: the arguments that it may have, and its rule."""
 
 DIALECTS = FAMILIES["all"]
 """The dialects that can be read."""
@@ -216,6 +226,18 @@ class _Conversion:
             operator = f"{'not ' if like.args.get('negate') else ''}{type(like).__name__.lower()}"
             value, pattern, escape = map(self.converted, (like.this, like.expression, node.expression))
             return exp.Var(this=f"({text(value)} {operator} {text(pattern)} escape {text(escape)})")
+        if name == "OnConflict" and node.args.get("duplicate"):
+            raise FeatureNotSupported(
+                f"ON DUPLICATE KEY UPDATE of {self._dialect} cannot be translated",
+                hint="PostgreSQL's INSERT ... ON CONFLICT (columns) DO UPDATE names the key.",
+            )
+        if name == "Insert" and node.args.get("ignore"):
+            node.set("ignore", None)
+            node.set("conflict", exp.OnConflict(action=exp.Var(this="DO NOTHING")))
+        if name == "Join" and node.args.get("side") and isinstance(node.this, exp.Unnest) and not node.args.get("on"):
+            node.set("on", exp.Boolean(this=True))
+        if name == "Join" and isinstance(node.this, exp.Lateral) and node.this.args.get("cross_apply") is False:
+            node.set("on", exp.Boolean(this=True))
         if name == "Select" and node.args.get("order") and self._dialect in OUTPUT_FIRST:
             replace_outputs(node, exp)
         if name == "DateDiff" and self._dialect == "spark" and node.args.get("unit"):

@@ -43,6 +43,19 @@ _FIELDS: Mapping[str, str] = {
     "DOY": "doy", "DAYOFYEAR": "doy",
 }  # fmt: skip
 
+_DAYS_FROM_ONE: Mapping[str, tuple[str, ...]] = {
+    "bigquery": ("DAYOFWEEK",), "spark": ("DAYOFWEEK", "DOW"), "databricks": ("DAYOFWEEK", "DOW"),
+}  # fmt: skip
+"""Fields that are 1 on Sundays."""
+
+_DAYS_OF_SPARK: Mapping[str, str] = {"DAYOFWEEK_ISO": "isodow", "DOW_ISO": "isodow"}
+_FIELDS_OF: Mapping[str, Mapping[str, str]] = {
+    "spark": _DAYS_OF_SPARK,
+    "databricks": _DAYS_OF_SPARK,
+    "snowflake": {"DAYOFWEEK": "dow", "DOW": "dow", "DAYOFWEEKISO": "isodow", "DAYOFWEEK_ISO": "isodow"},
+    "duckdb": {"DAYOFWEEK": "dow", "DOW": "dow", "ISODOW": "isodow"},
+    "trino": {"DAY_OF_WEEK": "isodow", "DOW": "isodow", "DAY_OF_YEAR": "doy"},
+}
 
 _WHOLE = words("Column Literal Paren Var Identifier Null Boolean Subquery Star Distinct")
 
@@ -54,12 +67,12 @@ def text(node: Any) -> str:
     return written if whole else f"({written})"
 
 
-def _literal(node: Any) -> str | None:
+def literal(node: Any) -> str | None:
     """A string constant's value."""
     return node.this if type(node).__name__ == "Literal" and node.is_string else None
 
 
-def _whole(node: Any) -> int | None:
+def whole(node: Any) -> int | None:
     """A whole number's value that is written out."""
     known = type(node).__name__ == "Literal" and not node.is_string and str(node.this).isdigit()
     return int(node.this) if known else None
@@ -135,7 +148,7 @@ def _sum(node: Any, dialect: str) -> Any:
         return f"tidegate.sum_or_text({a}, {b})"
     if type(node.expression).__name__ == "Interval":
         unit = str(node.expression.args["unit"]).upper()
-        if _literal(node.this) is not None:
+        if literal(node.this) is not None:
             return None  # It may be meant as a date or as a moment.
         if dialect in _DATES_STAY and unit.removesuffix("S") in _LONG_UNITS:
             return f"tidegate.date_plus({a}, {'-' if sign == '-' else ''}{b})"
@@ -149,7 +162,7 @@ def _sum(node: Any, dialect: str) -> Any:
 
 def _interval(node: Any, dialect: str) -> Any:
     amount, unit = node.this, node.args.get("unit")
-    value = _literal(amount) or (str(amount.this) if _whole(amount) is not None else None)
+    value = literal(amount) or (str(amount.this) if whole(amount) is not None else None)
     if value is None or unit is None or not re.fullmatch(r"-?\d+", value):
         return None
     name = str(unit.this).upper().removesuffix("S")
@@ -171,16 +184,16 @@ def _converted(node: Any, dialect: str) -> Any:
 
 def _as_type(wanted: str, given: Any, dialect: str) -> str:
     value = text(given)
-    if _literal(given) is not None and wanted.startswith("timestamp(3)"):
+    if literal(given) is not None and wanted.startswith("timestamp(3)"):
         wanted = "timestamp"  # Of as many digits as are written.
     whole = wanted in ("integer", "bigint", "smallint")
     if whole and dialect in SPARK | {"tsql"}:
         return f"tidegate.truncated({value})::{wanted}"
-    if whole and dialect not in ("duckdb", "mysql") and _literal(given) is None:
+    if whole and dialect not in ("duckdb", "mysql") and literal(given) is None:
         return f"tidegate.rounded_away({value})::{wanted}"
-    if wanted == "text" and _literal(given) is None:
+    if wanted == "text" and literal(given) is None:
         return f"tidegate.{'spark_text' if dialect in SPARK else 'text_of'}({value})"
-    if wanted.startswith(("varchar", "char")) and _literal(given) is None:
+    if wanted.startswith(("varchar", "char")) and literal(given) is None:
         return f"tidegate.text_of({value})::{wanted}"
     return f"{value}::{wanted}"
 
@@ -197,7 +210,7 @@ def _type(node: Any, dialect: str) -> Any:
 
 
 def _like(node: Any, dialect: str) -> Any:
-    pattern = _literal(node.expression)
+    pattern = literal(node.expression)
     if dialect == "tsql" and (pattern is None or "[" in pattern):
         return None
     operator = "ilike" if type(node).__name__ == "ILike" else "like"
@@ -216,7 +229,7 @@ def _joined(node: Any, dialect: str) -> Any:
 
 
 def _as_text(node: Any, dialect: str) -> str:
-    if _literal(node) is not None:
+    if literal(node) is not None:
         return f"{text(node)}::text"
     return f"tidegate.{'spark_text' if dialect in SPARK else 'text_of'}({text(node)})"
 
@@ -234,9 +247,9 @@ def _substring(node: Any, dialect: str) -> Any:
     start, length = node.args.get("start"), node.args.get("length")
     if start is None:
         return None
-    at, value = _whole(start), text(node.this)
+    at, value = whole(start), text(node.this)
     parts = [value, text(start)] + ([] if length is None else [text(length)])
-    if at and (length is None or _whole(length) is not None):
+    if at and (length is None or whole(length) is not None):
         return f"substr({', '.join(parts)})"
     if dialect not in SPARK:
         return None
@@ -245,7 +258,7 @@ def _substring(node: Any, dialect: str) -> Any:
 
 def _ends(node: Any, dialect: str) -> Any:
     """LEFT and RIGHT, whose negative counts are PostgreSQL's own."""
-    count = _whole(node.expression)
+    count = whole(node.expression)
     wanted = text(node.expression) if count is not None else f"({text(node.expression)})::int"
     if count is None and dialect != "duckdb":
         wanted = f"greatest({wanted}, 0)"
@@ -263,7 +276,7 @@ def _most(node: Any, dialect: str) -> Any:
 
 
 def _matches(node: Any, dialect: str) -> Any:
-    pattern = _literal(node.expression)
+    pattern = literal(node.expression)
     if (
         pattern is None
         or node.args.get("flag")
@@ -275,7 +288,7 @@ def _matches(node: Any, dialect: str) -> Any:
 
 
 def _replaced(node: Any, dialect: str) -> Any:
-    pattern, by = _literal(node.expression), _literal(node.args.get("replacement"))
+    pattern, by = literal(node.expression), literal(node.args.get("replacement"))
     if dialect not in SPARK or pattern is None or by is None or "\\" in by or "$" in by:
         return None
     if not _SAFE_REGEX.fullmatch(pattern):
@@ -293,15 +306,18 @@ def _logarithm(node: Any, dialect: str) -> Any:
 
 def _hash(node: Any, dialect: str) -> Any:
     length = node.args.get("length")
-    if length is not None and _whole(length) not in (0, 224, 256, 384, 512):
+    if length is not None and whole(length) not in (0, 224, 256, 384, 512):
         return None
-    bits = (_whole(length) if length is not None else None) or 256
+    bits = (whole(length) if length is not None else None) or 256
     return f"encode(sha{bits}(convert_to({text(node.this)}, 'UTF8')), 'hex')"
 
 
 def _formatted(node: Any, dialect: str) -> Any:
     """DATE_FORMAT and its like."""
-    pattern = _literal(node.args.get("format"))
+    return _formatted_text(text(node.this), literal(node.args.get("format")))
+
+
+def _formatted_text(value: str, pattern: str | None) -> str | None:
     if pattern is None:
         return None
     parts: list[str] = []
@@ -310,7 +326,7 @@ def _formatted(node: Any, dialect: str) -> Any:
         if known is None and (piece.startswith("%") or '"' in piece or "\\" in piece):
             return None
         parts.append(known or (f'"{piece}"' if re.search(r"[A-Za-z]", piece) else piece))
-    return f"to_char({text(node.this)}::timestamp, '{''.join(parts).replace(chr(39), chr(39) * 2)}')"
+    return f"to_char({value}::timestamp, '{''.join(parts).replace(chr(39), chr(39) * 2)}')"
 
 
 def _truncated(node: Any, dialect: str) -> Any:
@@ -331,8 +347,12 @@ def _truncated(node: Any, dialect: str) -> Any:
 
 
 def _field(node: Any, dialect: str) -> Any:
-    field = _FIELDS.get(str(node.this.this if hasattr(node.this, "this") else node.this).upper())
-    return None if field is None else f"extract({field} from {text(node.expression)})::int"
+    name = str(node.this.this if hasattr(node.this, "this") else node.this).upper()
+    value = text(node.expression)
+    if name in _DAYS_FROM_ONE.get(dialect, ()):
+        return f"(extract(dow from {value})::int + 1)"
+    field = _FIELDS_OF.get(dialect, {}).get(name) or _FIELDS.get(name)
+    return None if field is None else f"extract({field} from {value})::int"
 
 
 def _bits(node: Any, dialect: str) -> Any:
@@ -362,14 +382,6 @@ def _select(node: Any, dialect: str) -> Any:
     return node
 
 
-def _lateral(node: Any, dialect: str) -> Any:
-    alias, call = node.args.get("alias"), node.this
-    known = node.args.get("view") and alias is not None and alias.this is not None and type(call).__name__ == "Var"
-    if not known or not str(call.this).startswith("unnest(") or len(alias.columns) != 1:
-        return None
-    return f"CROSS JOIN LATERAL {call.this} AS {_inner(alias.this)}({_inner(alias.columns[0])})"
-
-
 def _span(node: Any, dialect: str) -> Any:
     """TIMESTAMPDIFF: whole units between two moments."""
     unit = str(getattr(node.args.get("unit"), "this", "")).upper()
@@ -380,17 +392,70 @@ def _span(node: Any, dialect: str) -> Any:
     return f"trunc(extract(epoch from {later}::timestamp - {earlier}::timestamp) / {seconds})::bigint"
 
 
-_MOVED: Mapping[str, str] = {"DAY": "days", "WEEK": "weeks", "MONTH": "months", "YEAR": "years"}
+def _seconds(node: Any, dialect: str) -> Any:
+    """UNIX_TIMESTAMP of a moment, or of a text as a cast reads it."""
+    if dialect not in SPARK or literal(node.args.get("format")) != _SPARKS_OWN:
+        return None
+    return f"floor(extract(epoch from {text(node.this)}::timestamptz))::bigint"
+
+
+_SPARKS_OWN = "%Y-%mstrict-%dstrict %Hstrict:%Mstrict:%Sstrict"
+
+
+def _moment_of_seconds(node: Any, dialect: str) -> Any:
+    """FROM_UNIXTIME of the Spark family, a text."""
+    if dialect not in SPARK:
+        return None
+    return _formatted_text(f"to_timestamp({text(node.this)})", literal(node.args.get("format")))
+
+
+def _shown(node: Any, dialect: str) -> Any:
+    """Snowflake's TO_CHAR and TO_VARCHAR of a date or a moment."""
+    pattern = literal(node.args.get("format"))
+    if dialect != "snowflake" or (pattern is None and node.args.get("format") is not None):
+        return None
+    if pattern is None:
+        return f"tidegate.text_of({text(node.this)})"
+    parts = re.findall(r"[A-Za-z]+\d*|[^A-Za-z]+", pattern)
+    known = [_OF_SNOWFLAKE.get(part.upper()) if part[0].isalpha() else part for part in parts]
+    if None in known or re.search(r"[\"'\\\d]", "".join(part for part in parts if not part[0].isalpha())):
+        return None
+    return f"to_char({text(node.this)}::timestamp, '{''.join(map(str, known))}')"
+
+
+_OF_SNOWFLAKE: Mapping[str, str] = {
+    "YYYY": "YYYY", "YY": "YY", "MM": "MM", "DD": "DD", "HH24": "HH24", "HH12": "HH12", "MI": "MI", "SS": "SS",
+    "MON": "Mon", "MMMM": "FMMonth", "DY": "Dy", "AM": "AM", "PM": "AM", "YYYYMMDD": "YYYYMMDD", "YYYYMM": "YYYYMM",
+    "FF3": "MS", "FF6": "US",
+}  # fmt: skip
+
+
+def _safe_quotient(node: Any, dialect: str) -> Any:
+    """SAFE_DIVIDE."""
+    a, b = text(node.this), text(node.expression)
+    return f"tidegate.quotient({a}, nullif({b}, 0))" if dialect == "bigquery" else None
+
+
+def _either(node: Any, dialect: str) -> Any:
+    """OR and AND, of which MySQL's ``||`` is one: it takes texts for numbers."""
+    texts = any(literal(each) is not None for each in (node.this, node.expression))
+    return None if texts and dialect == "mysql" else node
+
+
+_MOVED: Mapping[str, str] = {
+    "DAY": "days", "WEEK": "weeks", "MONTH": "months", "YEAR": "years", "HOUR": "hours", "MINUTE": "mins",
+}  # fmt: skip
 
 
 def _moved(node: Any, dialect: str) -> Any:
     """DATE_ADD and DATE_SUB of a date or a moment; what a text is meant as, each dialect decides by itself."""
     unit = _MOVED.get(str(getattr(node.args.get("unit"), "this", "")).upper())
-    if unit is None or _literal(node.this) is not None or dialect in SPARK | {"duckdb"}:
+    if unit is None or literal(node.this) is not None or dialect in SPARK | {"duckdb"}:
         return None
     sign = "-" if type(node).__name__ == "DateSub" else ""
     interval = f"make_interval({unit} => {sign}({text(node.expression)})::int)"
-    return f"tidegate.date_plus({text(node.this)}, {interval})"
+    moved = "moment_plus" if unit in ("hours", "mins") else "date_plus"
+    return f"tidegate.{moved}({text(node.this)}, {interval})"
 
 
 def _list(node: Any, dialect: str) -> Any:
@@ -449,6 +514,8 @@ def _of_user(node: Any, dialect: str) -> Any:
 
 
 _BY_NAME: Mapping[tuple[str, int], tuple[frozenset[str], str]] = {
+    ("unix_timestamp", 0): (frozenset({"mysql"}), "floor(extract(epoch from now()))::bigint"),
+    ("unix_timestamp", 1): (frozenset({"mysql"}), "trim_scale(extract(epoch from {0}::timestamptz))"),
     ("isnull", 1): (SPARK | {"mysql"}, "({0} is null)"),
     ("isnotnull", 1): (SPARK, "({0} is not null)"),
     ("now", 0): (frozenset({"spark", "databricks", "trino", "duckdb", "mysql"}), "now()"),
@@ -461,7 +528,7 @@ _BY_NAME: Mapping[tuple[str, int], tuple[frozenset[str], str]] = {
     ("cardinality", 1): (SPARK | {"trino"}, "cardinality({0})"),
 }
 
-_LINES: tuple[tuple[str, str, Rule], ...] = (
+LINES: tuple[tuple[str, str, Rule], ...] = (
     ("Literal", "this is_string", _number),
     ("RawString", "this", _raw_string),
     ("Identifier", "this quoted", _identifier),
@@ -496,11 +563,12 @@ _LINES: tuple[tuple[str, str, Rule], ...] = (
     ("BitwiseLeftShift BitwiseRightShift", "this expression", _shifted),
     ("Group", "expressions rollup cube grouping_sets", _grouped),
     ("Select", " ".join(VOUCHED["Select"]) + " hint laterals", _select),
-    ("Lateral", "this view alias", _lateral),
     ("GroupConcat", "this separator", _concatenated),
     ("IgnoreNulls", "this", _without_nulls),
+    ("StrToUnix", "this format", _seconds),
+    ("UnixToStr", "this format", _moment_of_seconds),
+    ("ToChar", "this format", _shown),
+    ("SafeDivide", "this expression", _safe_quotient),
+    ("And Or", "this expression", _either),
 )
-RULES: Mapping[str, tuple[frozenset[str], Rule]] = {
-    name: (frozenset(args.split()), rule) for names, args, rule in _LINES for name in names.split()
-}
 """By node: the arguments that it may have, and its rule."""

@@ -152,6 +152,35 @@ def test_changes_and_definitions(connection: psycopg.Connection[Any], dialect: s
         connection.execute(statement.encode())
 
 
+TABLES = [
+    ("mysql", "id int auto_increment primary key, v varchar(9)) engine=innodb default charset=utf8mb4", None),
+    ("tsql", "id int identity(1,1) primary key, v varchar(9))", None),
+    ("spark", "id int, v string) using parquet partitioned by (v)", "{partition_by=v}"),
+    ("databricks", "id int, v string) using delta", None),
+    ("hive", "id int, v string) stored as orc", None),
+]
+
+
+@pytest.mark.parametrize(("dialect", "columns", "options"), TABLES)
+def test_how_dialects_say_that_tables_are_stored(
+    connection: psycopg.Connection[Any], dialect: str, columns: str, options: str | None
+) -> None:
+    """Formats and engines say nothing here, partitions are the layout, numbers are given to rows."""
+    connection.execute(f"SET dialect = '{dialect}'")
+    connection.execute(f"create table stored ({columns}".encode())
+    try:
+        if "primary key" in columns:
+            connection.execute("insert into stored (v) values ('a'), ('b')")
+            assert connection.execute("select id, v from stored order by id").fetchall() == [(1, "a"), (2, "b")]
+        if dialect == "mysql":
+            connection.execute("insert ignore into stored values (2, 'x'), (3, 'y')")
+            assert connection.execute("select v from stored order by id").fetchall() == [("a",), ("b",), ("y",)]
+        found = connection.execute("select reloptions::text from pg_class where relname = 'stored'").fetchone()
+        assert found == (options,)
+    finally:
+        connection.execute("drop table stored")
+
+
 @pytest.mark.parametrize("extended", [False, True])
 def test_errors_point_into_what_was_sent(connection: psycopg.Connection[Any], extended: bool) -> None:
     """Positions are those of the text that the client has sent, whichever protocol it speaks."""
