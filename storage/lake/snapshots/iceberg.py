@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import IdentityTransform, Transform, TruncateTransform, UnknownTransform, VoidTransform
 
 from storage.lake.formats import reading
 from storage.lake.places import LakeFile, Places, located
@@ -32,7 +32,7 @@ from storage.lake.snapshots.memory_files import MemoryInput
 from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, known_of, statistics
 from storage.lake.tables import plain_type
 from storage.lake.troubles import FileTrouble, malformed
-from storage.shards.parts import stat_value
+from storage.shards.parts import ColumnStats, stat_value
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
@@ -120,6 +120,11 @@ def _file(
         raise FileTrouble("unsupported", f'file "{path}" is of format {data.file_format.value}, which is not supported')
     types: dict[int, Any] = {field.field_id: field.field_type for each in metadata.schemas for field in each.fields}
     lows, highs, nulls = data.lower_bounds or {}, data.upper_bounds or {}, data.null_value_counts or {}
+    partitions = {
+        field.source_id: (field.transform, data.partition[place])
+        for place, field in enumerate(metadata.specs()[data.spec_id].fields)
+        if not isinstance(field.transform, VoidTransform | UnknownTransform)
+    }
     stats = {}
     for name, number in ids.items():
         low, high = (
@@ -128,6 +133,10 @@ def _file(
         )
         if number in lows or number in nulls:
             stats[name] = statistics(schema.field(name).type, low, high, nulls.get(number))
+        if low is None and high is None and number in partitions:
+            stats[name] = partition_stats(
+                *partitions[number], schema.field(name).type, data.record_count, nulls.get(number)
+            )
     file = LakeFile(path=path, size=data.file_size_in_bytes)
     return SnapshotFile(
         file=file,
@@ -135,6 +144,32 @@ def _file(
         values=_identities(data, metadata, ids),
         deleted=partial(deletes.of, data.file_path, tuple(task.delete_files)) if task.delete_files else None,
     )
+
+
+def partition_stats(
+    transform: Transform[Any, Any], value: Any, type: pa.DataType, rows: int, nulls: int | None
+) -> ColumnStats:
+    """What `value`, the partition by `transform` of a file of so many rows, says of the column of the Arrow `type`."""
+    if value is None:
+        return statistics(type, None, None, rows)  # A transform is NULL where the column is.
+    stamp, name = pa.types.is_timestamp(type) and type.unit == "us", str(transform)
+    if isinstance(transform, IdentityTransform):
+        low = high = stat_value(value)
+    elif name in _UNITS and (stamp or (pa.types.is_date(type) and name != "hour")):
+        number = stat_value(value) if isinstance(value, date) else value
+        ends = (
+            np.array([number, number + 1]).astype(_UNITS[name]).astype("datetime64[us]" if stamp else "datetime64[D]")
+        )
+        low, high = int(ends[0].astype(np.int64)), int(ends[1].astype(np.int64)) - 1
+    elif isinstance(transform, TruncateTransform) and pa.types.is_integer(type):
+        low, high = int(value), int(value) + transform.width - 1
+    else:
+        low = high = None
+    return statistics(type, low, high, nulls)
+
+
+_UNITS = {"year": "datetime64[Y]", "month": "datetime64[M]", "day": "datetime64[D]", "hour": "datetime64[h]"}
+"""What the transforms of time count, from 1970."""
 
 
 def _identities(data: DataFile, metadata: TableMetadata, ids: Mapping[str, int]) -> tuple[tuple[str, Any], ...]:

@@ -14,11 +14,20 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    YearTransform,
+)
 from pyiceberg.types import LongType, NestedField, StringType, StructType
 from pyroaring import BitMap64
 
 from storage.lake.places import Places
+from storage.lake.snapshots.iceberg import partition_stats
 from storage.lake.snapshots.listings import SnapshotTables, WhichSnapshot
 from storage.lake.snapshots.tables import SnapshotTable
 from storage.lake.troubles import FileTrouble
@@ -146,6 +155,35 @@ def test_columns_that_cannot_be_read_do_not_hide_the_others(tmp_path: Path) -> N
         table.location().removeprefix("file://"), "iceberg", NEWEST, declared=[pa.field("id", pa.int64())]
     )
     assert _ids(found) == [1]
+
+
+def test_partitions_prune_where_there_are_no_bounds(tmp_path: Path) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "kind", StringType()))
+    catalog = SqlCatalog("mine", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace("n")
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "kind"))
+    without = {"write.metadata.metrics.default": "none"}
+    table = catalog.create_table("n.t", schema, partition_spec=spec, properties=without)
+    table.append(pa.table({"id": [1, 2, 3], "kind": ["a", "b", None]}))
+    found = SnapshotTables(Places((tmp_path,))).table(table.location().removeprefix("file://"), "iceberg", NEWEST)
+    kinds = sorted((each.known.stats["kind"] for each in found._files), key=str)
+    assert [(each.min, each.max, each.null_count) for each in kinds] == [("a", "a", None), ("b", "b", None), (None, None, 1)]
+
+
+def test_what_partitions_by_transforms_say() -> None:
+    for transform, value, type, low, high in (
+        (MonthTransform(), 1, pa.date32(), 31, 58),
+        (YearTransform(), -1, pa.date32(), -365, -1),
+        (DayTransform(), 1, pa.timestamp("us"), 86_400_000_000, 2 * 86_400_000_000 - 1),
+        (HourTransform(), 1, pa.timestamp("us", "UTC"), 3_600_000_000, 7_200_000_000 - 1),
+        (TruncateTransform(10), 20, pa.int64(), 20, 29),
+        (TruncateTransform(1), "a", pa.string(), None, None),
+        (BucketTransform(4), 1, pa.int64(), None, None),
+        (MonthTransform(), 1, pa.timestamp("ns"), None, None),
+    ):
+        found = partition_stats(transform, value, type, 7, None)
+        assert (found.min, found.max, found.null_count) == (low, high, None)
+    assert partition_stats(DayTransform(), None, pa.date32(), 7, None).null_count == 7
 
 
 def test_an_engine_may_read_the_files_where_they_have_everything(tmp_path: Path) -> None:
