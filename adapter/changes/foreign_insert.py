@@ -54,8 +54,6 @@ async def insert_into_files(running: Running, plan: Plan) -> Command:
     assert isinstance(plan.statement, BoundInsert)
     relation = plan.catalog.get(plan.statement.relation_oid)
     assert isinstance(relation, Relation)
-    columns = relation.live_columns()
-    _check_columns(columns)
     try:
         rows = await _write(running, plan, relation)
     except FileTrouble as trouble:
@@ -92,6 +90,7 @@ async def _write(running: Running, plan: Plan, relation: Relation) -> int:
     required = [place for place, column in enumerate(columns) if column.not_null]
     count = 0
     try:
+        _check_columns(columns)  # Not before it is known that the table is one of files at all.
         read = await prepare_plan(running, plan, constants=may_skip_engines(running))
         stream: Any = read.stream()
         async with aclosing(stream) as batches:
