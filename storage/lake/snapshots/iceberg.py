@@ -156,7 +156,7 @@ def partition_stats(
     if isinstance(transform, IdentityTransform):
         low = high = stat_value(value)
     elif name in _UNITS and (stamp or (pa.types.is_date(type) and name != "hour")):
-        number = stat_value(value) if isinstance(value, date) else value
+        number = (value - date(1970, 1, 1)).days if isinstance(value, date) else int(value)
         ends = (
             np.array([number, number + 1]).astype(_UNITS[name]).astype("datetime64[us]" if stamp else "datetime64[D]")
         )
