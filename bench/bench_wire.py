@@ -250,10 +250,16 @@ def rules(folder: Path) -> Path:
 
 
 def listening(port: int) -> int:
-    """The process that listens on a port of this machine."""
-    for connection in psutil.net_connections("tcp4"):
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
-            return int(connection.pid)
+    """The process that listens on a port of this machine: of those that have its socket, the one that has begun the
+    others."""
+    pids = {
+        int(connection.pid)
+        for connection in psutil.net_connections("tcp4")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid
+    }
+    for pid in pids:
+        if psutil.Process(pid).ppid() not in pids:
+            return pid
     raise RuntimeError(f"nobody listens on {port}")
 
 
