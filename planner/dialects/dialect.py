@@ -48,6 +48,8 @@ class Dialect(TimeZones):
     """VALUES with expressions, not only constants."""
     row_source: ClassVar[str | None]
     """What a SELECT without FROM reads instead, where that saves work."""
+    late_constant: ClassVar[str | None]
+    """A template: a constant condition that is evaluated when rows come to it. None: all are."""
     lateral_lists: ClassVar[bool]
     """LATERAL with set-returning functions; the other way is to expand the left side's rows."""
     recursive_union: ClassVar[bool]

@@ -37,6 +37,7 @@ class LocalDialect(Dialect):
     quantified_subqueries = True
     computed_rows = True
     row_source = None
+    late_constant = "CASE WHEN random() >= 0 THEN {0} END"
     lateral_lists = True
     recursive_union = True
     recursive_groups = True

@@ -42,6 +42,7 @@ class SparkDialect(Dialect):
     quantified_subqueries = False
     computed_rows = False
     row_source = "VALUES (0)"  # Spark evaluates a projection of listed rows while it plans; without FROM it runs a job.
+    late_constant = None
     lateral_lists = False
     recursive_union = False
     recursive_groups = False

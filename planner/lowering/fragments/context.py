@@ -85,6 +85,8 @@ class Context:
     held: dict[int, Fragment] = field(default_factory=dict)
     """By id of an `ir.Let`: what stands for its value."""
     decided: Decided = field(default_factory=dict)
+    cases: int = 0
+    """How many CASEs there are around what is being lowered."""
     hoisted: Hoisted | None = None
     """Where no subquery may stand: those taken out so far."""
     repeated: Repeated | None = None

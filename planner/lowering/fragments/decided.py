@@ -52,12 +52,12 @@ def _folded(expr: ir.BoolOp, known: Decided) -> ir.Scalar:
         rest = found.args if isinstance(found, ir.BoolOp) and found.op == expr.op else (found,)
         # Of an AND or OR that has been folded the last operand is the constant that decides, if one does.
         if isinstance(rest[-1], ir.Literal) and rest[-1].value is decisive:
-            before = tuple([arg for arg in expr.args[:index] if _is_constant(arg) and can_raise(arg)])
+            before = tuple([arg for arg in expr.args[:index] if is_constant(arg) and can_raise(arg)])
             return replace(expr, args=(*before, *rest)) if before or len(rest) > 1 else rest[-1]
     return expr
 
 
-def _is_constant(expr: ir.Scalar) -> bool:
+def is_constant(expr: ir.Scalar) -> bool:
     """Whether an expression is made of constants and functions of them alone, which give the same each time."""
     return not is_volatile(expr) and all(
         isinstance(part, (ir.Literal, ir.Call, ir.Cast, ir.BoolOp, ir.IsNull)) for part in walk(expr)

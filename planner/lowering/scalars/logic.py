@@ -11,7 +11,7 @@ from planner.dialects.error_text import error_text
 from planner.ir import nodes as ir
 from planner.ir.domain_faults import DomainFault
 from planner.lowering.fragments.context import Context, Hoisted
-from planner.lowering.fragments.decided import can_raise, folded
+from planner.lowering.fragments.decided import can_raise, folded, is_constant
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
 from planner.lowering.fragments.templates import MAX_REPEATED, fill, let
 from planner.lowering.scalars.comparison_runs import as_lists, compares_keys
@@ -82,10 +82,23 @@ def _distinct(scalars: Scalars, expr: ir.Distinct) -> Fragment:
 
 
 def _case(scalars: Scalars, expr: ir.Case) -> Fragment:
-    whens = [(scalars.lower(condition), scalars.typed(value, expr.type)) for condition, value in expr.whens]
+    ctx = scalars.ctx
+    ctx.cases += 1
+    whens = [(_when(scalars, condition), scalars.typed(value, expr.type)) for condition, value in expr.whens]
     otherwise = scalars.null(expr.type) if expr.otherwise is None else scalars.typed(expr.otherwise, expr.type)
+    ctx.cases -= 1
     branches = "".join([f" WHEN {condition} THEN {value}" for condition, value in whens])
     return made(f"CASE{branches} ELSE {otherwise} END", otherwise, *[part for when in whens for part in when])
+
+
+def _when(scalars: Scalars, condition: ir.Scalar) -> Fragment:
+    """A condition of a CASE. DuckDB decides constant ones while it plans, and raises their errors also where another
+    CASE around never comes to them."""
+    when = scalars.lower(condition)
+    late = scalars.ctx.dialect.late_constant
+    if late is not None and scalars.ctx.cases > 1 and is_constant(condition) and can_raise(condition):
+        return replace(made(late.format(when), when), volatile=True)
+    return when
 
 
 def _let(scalars: Scalars, expr: ir.Let) -> Fragment:
