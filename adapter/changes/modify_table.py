@@ -558,6 +558,7 @@ class Change:
             columns=[columns for columns, _ in sets],
             names=[names for _, names in sets],
             layout=target.layout,
+            extra=read.at_hand,
         )
         for (_, names), parts in zip(sets, written, strict=True):
             uploads = [part.uploaded() for part in parts]

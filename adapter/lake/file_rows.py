@@ -8,8 +8,8 @@ store) Arrow copies to Parquet files first.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,9 @@ class FileRows:
     def __init__(self, table: FileTable) -> None:
         self.table: LakeTable | SnapshotTable = table.content
         self.types: tuple[SqlType, ...] = tuple(type for _, type in table.columns)
+        self.kept = False
+        """Whether an engine stores what becomes of the rows: it has to refuse texts with zero bytes then, which are
+        seen otherwise as rows come."""
 
     @property
     def bytes(self) -> int:
@@ -128,6 +131,8 @@ class FileRows:
         items = []
         for number, (column, type) in enumerate(columns, 1):
             read = f"CAST({spark.quoted_name(column.name)} AS {spark.type_name(type)})"
+            if self.kept:
+                read = _without_zeros(spark, read, column.type)
             items.append(f"{_without_old_days(spark, read) if self._may_be_old(column) else read} AS c{number}")
         return frame.selectExpr(*items)
 
@@ -149,6 +154,8 @@ class FileRows:
             for array, column in zip(batch.columns, self.table.columns, strict=True):
                 if self._may_be_old(column) and pc.any(pc.less(array, _FIRST_DAY)).as_py():
                     raise _OLD_DAY
+            if self.kept and has_nul(batch):
+                raise _nul((self,))
             arrays = [_converted(array, type) for array, type in zip(batch.columns, types, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names)
         self.check()
@@ -162,6 +169,13 @@ class FileRows:
         """Raises what reading files has run into: rows that were read are not all there are then."""
         if self.table.opened.trouble is not None:
             raise sql_error(self.table.opened.trouble)
+
+    def check_unchanged(self) -> None:
+        """Raises 58030 or 58P01 when one of the files has changed since it was listed. Blocks."""
+        try:
+            self.table.check_unchanged()
+        except FileTrouble as trouble:
+            raise sql_error(trouble) from trouble
 
     # ------------------------------------------------------------ what goes wrong
 
@@ -197,6 +211,17 @@ def _without_old_days(dialect: Dialect, read: str) -> str:
     return f"CASE WHEN {read} < DATE '{_FIRST_DAY}' THEN {refused} ELSE {read} END"
 
 
+def _without_zeros(dialect: Dialect, read: str, type: pa.DataType) -> str:
+    """What Spark reads of a text or of texts, refused where a zero byte is in them."""
+    error = _nul(())
+    refused = dialect.raise_sql(error.sqlstate, error.message)
+    if type == pa.string():
+        return f"CASE WHEN instr({read}, chr(0)) > 0 THEN {refused} ELSE {read} END"
+    if pa.types.is_list(type) and type.value_type == pa.string():
+        return f"CASE WHEN exists({read}, text -> instr(text, chr(0)) > 0) THEN {refused} ELSE {read} END"
+    return read
+
+
 def rows_of_files(files: Mapping[int, FileTable]) -> dict[int, FileRows | RemoteRows]:
     """What engines read of the `files` of a query."""
     return {id: table.content if table.remote else FileRows(table) for id, table in files.items()}
@@ -214,12 +239,20 @@ async def checked(
                 raise await threads.run(partial(_nul, tuple(files)))
             yield batch
     for rows in files:
-        if isinstance(rows, RemoteRows):
-            continue
-        try:
-            await threads.run(rows.table.check_unchanged)
-        except FileTrouble as trouble:
-            raise sql_error(trouble) from trouble
+        if isinstance(rows, FileRows):
+            await threads.run(rows.check_unchanged)
+
+
+@contextmanager
+def kept(at_hand: Mapping[int, Any] | None) -> Iterator[None]:
+    """While an engine stores what becomes of the files `at_hand`. Raises 58030 or 58P01 at the end when one of them has
+    changed. Blocks."""
+    files = [rows for rows in (at_hand or {}).values() if isinstance(rows, FileRows)]
+    for rows in files:
+        rows.kept = True
+    yield
+    for rows in files:
+        rows.check_unchanged()
 
 
 def has_nul(batch: pa.RecordBatch) -> bool:
@@ -228,8 +261,10 @@ def has_nul(batch: pa.RecordBatch) -> bool:
 
 
 def _has_nul(array: pa.Array) -> bool:
-    while pa.types.is_list(array.type):
-        array = array.flatten()
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return _has_nul(array.flatten())
+    if pa.types.is_struct(array.type):
+        return any(map(_has_nul, array.flatten()))
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return bool(pa.types.is_string_view(array.type)) and bool(pc.any(pc.match_substring(array, "\0")).as_py())
     data, width = array.buffers()[2], np.int32 if pa.types.is_string(array.type) else np.int64

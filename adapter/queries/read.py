@@ -244,7 +244,7 @@ async def prepare_read(
         rows=None,
         engine=engine,
         reason=reason,
-        writer=engine if engine.name == "spark" and not at_hand else None,
+        writer=engine if engine.name == "spark" and at_hand.keys() <= files.keys() else None,
         at_hand=at_hand,
         paths=paths,
         stream=stream,

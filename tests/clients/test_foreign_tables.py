@@ -202,6 +202,24 @@ def test_folders_of_numbers_with_zeros_are_numbers(client: Client, lake: Path) -
     assert rows(client, "SELECT id, month FROM t ORDER BY 1") == [(7, 7), (11, 11)]
 
 
+def test_what_becomes_of_files_is_stored(client: Client, lake: Path, tmp_path: Path) -> None:
+    client.execute("CREATE TABLE t (id bigint, note text, notes text[])")
+    client.execute("INSERT INTO t SELECT s.id, s.note, ARRAY[s.note] FROM sales s WHERE year = 2024")
+    client.execute(
+        "UPDATE t SET note = 'of ' || s.region FROM sales s WHERE s.id = t.id AND s.id = 3 AND s.year = 2023"
+    )
+    assert rows(client, "SELECT id, left(note, 3), notes, count(*) FROM t GROUP BY 1, 2, 3 ORDER BY 1") == [
+        (1, "a", ["a"], 2), (2, "b", ["b"], 2), (3, "of ", [None], 2),
+    ]  # fmt: skip
+    bad = lake / "bad"
+    bad.mkdir(exist_ok=True)
+    for number, columns in enumerate(({"note": ["b\0"], "notes": [["a"]]}, {"note": ["b"], "notes": [["a\0"]]})):
+        pq.write_table(pa.table({"id": [1], **columns}), bad / f"{number}.parquet")
+        with pytest.raises(psycopg.errors.CharacterNotInRepertoire):
+            client.execute(f"INSERT INTO t SELECT * FROM read_parquet('{bad}/{number}.parquet')".encode())
+    assert rows(client, "SELECT count(*) FROM t") == [(6,)]
+
+
 def test_files_have_no_past(client: Client) -> None:
     client.execute("CREATE TABLE own (id int)")
     ((csn,),) = rows(client, "SELECT tidegate.current_csn()")

@@ -54,7 +54,7 @@ from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan, spa
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
 from adapter.lake.databases import RemoteRows
-from adapter.lake.file_rows import FileRows
+from adapter.lake.file_rows import FileRows, kept
 from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
@@ -254,7 +254,10 @@ class SparkEngine:
 
             def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> list[Path]:
                 shutil.rmtree(scratch, ignore_errors=True)
-                with self._statement(spark, execution, scans, query, params, context, extra) as statement:
+                with (
+                    kept(extra),
+                    self._statement(spark, execution, scans, query, params, context, extra) as statement,
+                ):
                     return write_sets(statement.frame(), scratch, outputs, layout)
 
             try:
@@ -281,7 +284,10 @@ class SparkEngine:
         with self._execution(query, tables, params, context) as execution:
 
             def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> WrittenSets:
-                with self._statement(spark, execution, scans, query, params, context, extra) as statement:
+                with (
+                    kept(extra),
+                    self._statement(spark, execution, scans, query, params, context, extra) as statement,
+                ):
                     return self._stored(store, statement, sets, shard)
 
             written = await self._carry_out(execution, query, tables, run)
