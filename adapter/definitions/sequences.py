@@ -225,6 +225,8 @@ def copied_identity(
         schema=fresh.schema,
         owner=fresh.owner,
         owned_by=fresh.owned_by,
+        # PostgreSQL copies the limits alone.
+        type_oid=t.INT8,
         generation=0,
         first=None,
     )

@@ -103,9 +103,10 @@ class Cursor:
         try:
             name = None if values else self._plan(sql)
             return self._submit(sql if name is None else f"EXECUTE {name}", batch_rows, values)
-        except duckdb.InternalException as error:
+        except (duckdb.InternalException, duckdb.SerializationException) as error:
             # DuckDB 2.0 loses columns of some subqueries that refer to the queries around them twice over, as it
-            # pushes conditions and pulls common tables about. No row has been given yet.
+            # pushes conditions and pulls common tables about, and cannot copy a common table that names a column twice
+            # in a call. No row has been given yet.
             log.warning("the engine's optimizer failed; running without it", error=str(error)[:MAX_ERROR_CHARS])
             self._is_plain = True
             self.connection.execute("SET SESSION enable_optimizer = false")
