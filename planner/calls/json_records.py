@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from planner.calls.user_calls import UserRows
 from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.expressions.bind import bind
+from planner.functions.own import SCHEMA
 from planner.ir.nodes import Scalar
 from planner.ir.written import FunctionCall
 from planner.resolution.casting import coerce
@@ -22,7 +23,7 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree, parse_tree, subtrees
 from planner.types.type_names import element_of, format_type
-from planner.types.types import JSON, JSONB, RECORD, SqlType, column_type
+from planner.types.types import BPCHAR, JSON, JSONB, RECORD, VARCHAR, SqlType, column_type
 from planner.types.user_types import attributes
 
 _TO_RECORD = frozenset({"json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"})
@@ -31,6 +32,9 @@ _POPULATE = frozenset({
 })  # fmt: skip
 
 _ONE = frozenset({"json_populate_record", "jsonb_populate_record"})
+
+TYPMOD_HEADER = 4
+"""What the typmod of char(n) is more than n (PostgreSQL's VARHDRSZ)."""
 
 _VALUE, _BASE = '"*r"."*v"', '"*r"."*b"'
 """An object, and the row whose fields it has where it says nothing of them."""
@@ -129,29 +133,52 @@ def _written_arguments(level: Level, call: Tree, kind: str) -> tuple[Scalar, ...
 
 def _field(kind: str, name: str, type: SqlType, *, populated: bool) -> str:
     """The value that an object has under a name, as one of `type`."""
+    return _member(kind, _VALUE, name, type, _BASE if populated else None)
+
+
+def _member(kind: str, object: str, name: str, type: SqlType, base: str | None) -> str:
+    """The value that `object` has under a name; what the row `base` has where it says nothing of it."""
     key = quote_literal(name)
-    value = _value(kind, f"({_VALUE} -> {key})", type)
-    if not populated:
+    given = None if base is None else f"({base}).{quote_identifier(name)}"
+    value = _value(kind, f"({object} -> {key})", name, type, given)
+    if given is None:
         return value
-    return f"CASE WHEN {_VALUE}::jsonb ? {key} THEN {value} ELSE ({_BASE}).{quote_identifier(name)} END"
+    # A domain may have something against the NULL that a row which is none has there.
+    missing = f"WHEN ({base}) IS NULL THEN NULL::{format_type(type.declared_oid)} " if type.domain else ""
+    return f"CASE WHEN {object}::jsonb ? {key} THEN {value} {missing}ELSE {given} END"
 
 
-def _value(kind: str, member: str, type: SqlType) -> str:
-    """The JSON `member` as a value of `type` (populate_record_field)."""
+def _value(kind: str, member: str, name: str, type: SqlType, base: str | None) -> str:
+    """The JSON `member` as a value of `type` (populate_record_field), which is called `name`. `base` is the value that
+    it takes the place of, None: there is none."""
     shown = format_type(type.declared_oid, type.declared_typmod)
-    text = f"({member} #>> '{{}}')::{shown}"
+    text = f"({member} #>> '{{}}')"
+    limit = type.typmod - TYPMOD_HEADER if type.oid in (BPCHAR, VARCHAR) and type.typmod >= 0 else None
+    if limit is not None:
+        text = f"{SCHEMA}.json_text_within({text}, {limit}, {quote_literal(format_type(type.oid, type.typmod))})"
+    text = f"{text}::{shown}"
     fields, element = attributes(type.oid), element_of(type.oid)
     if type.oid in (JSON, JSONB):
         return f"CASE WHEN {kind}_typeof({member}) <> 'null' THEN {member}::{shown} END"
     if fields is not None:
-        items = [_value(kind, f"({member} -> {quote_literal(field.name)})", field.type) for field in fields]
+        items = [_member(kind, member, field.name, field.type, base) for field in fields]
         row = f"ROW({', '.join(items)})::{shown}"
-        return f"CASE WHEN {kind}_typeof({member}) = 'object' THEN {row} ELSE {text} END"
+        other = f"{SCHEMA}.json_row_text(CASE WHEN {kind}_typeof({member}) <> 'object' THEN {member}::text END)"
+        return f"CASE WHEN {kind}_typeof({member}) = 'object' THEN {row} ELSE {other}::{shown} END"
     if not element:
         return text
+    form = "json" if element in (JSON, JSONB) else "text"
+    if element in (BPCHAR, VARCHAR) and type.typmod >= 0:
+        form = f"text {type.typmod - TYPMOD_HEADER} {format_type(element, type.typmod)}"
+    if attributes(column_type(element).oid) is None:
+        array = f"{SCHEMA}.json_array_text({member}::text, {quote_literal(name)}, '{form}')"
+        # Of what is JSON already in two steps, which Spark has as well.
+        return f"{array}::text[]::{shown}" if form == "json" else f"{array}::{shown}"
     # Once more inside: engines may compute a subquery for rows that do not need it.
     array = f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {member} END"
-    name = f'"*w{member.count("*w")}"'
-    item = _value(kind, f'"*i".{name}', replace(column_type(element), typmod=type.typmod))
-    listed = f'ARRAY(SELECT {item} FROM {kind}_array_elements({array}) AS "*i"({name}))'
+    place = f'"*w{member.count("*w")}"'
+    item = _value(kind, f'"*i".{place}', name, replace(column_type(element), typmod=type.typmod), None)
+    listed = f'ARRAY(SELECT {item} FROM {kind}_array_elements({array}) AS "*i"({place}))'
+    other = f"CASE WHEN {kind}_typeof({member}) <> 'array' THEN {member}::text END"
+    text = f"{SCHEMA}.json_array_text({other}, {quote_literal(name)}, 'text')::{shown}"
     return f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {listed} ELSE {text} END"

@@ -111,6 +111,11 @@ _ANY = 2276
 _PROVISIONAL = 1 << 62
 """`storage.shards.parts.PROVISIONAL_ROW_ID`."""
 
+
+def _in_python(name: str, arguments: int) -> Form:
+    return both(lambda site: site.dialect.python(name, *(f"{{{number}}}" for number in range(arguments))))
+
+
 _OF_ROWS: Mapping[Signature, Form] = {
     _function(15929, "row_place", (INT8,), TID): both(_row_place),
     Signature(
@@ -119,10 +124,21 @@ _OF_ROWS: Mapping[Signature, Form] = {
 }
 """What `planner.queries.in_from.system_columns` makes of the number of a row, and of its values."""
 
-FORMS: Mapping[Signature, Form] = dict(_OF_ROWS) | {
-    signature: local_only(f"{name}({', '.join(f'{{{number}}}' for number in range(len(signature.args)))})")
-    for name, signature in _CALLED.items()
+_OF_JSON: Mapping[Signature, Form] = {
+    _function(15991, "json_array_text", (TEXT, TEXT, TEXT)): _in_python("tg_json_array_text", 3),
+    _function(15993, "json_text_within", (TEXT, INT4, TEXT)): _in_python("tg_json_text_within", 3),
+    _function(15992, "json_row_text", (TEXT,)): _in_python("tg_json_row_text", 1),
 }
+"""What `planner.calls.json_records` makes of members that become arrays and rows."""
+
+FORMS: Mapping[Signature, Form] = (
+    dict(_OF_ROWS)
+    | dict(_OF_JSON)
+    | {
+        signature: local_only(f"{name}({', '.join(f'{{{number}}}' for number in range(len(signature.args)))})")
+        for name, signature in _CALLED.items()
+    }
+)
 
 
 def function(name: str) -> Signature:
