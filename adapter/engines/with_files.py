@@ -64,7 +64,7 @@ class EngineWithFiles:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
-        extra: Mapping[int, pa.Table] | None = None,
+        extra: Mapping[int, pa.Table],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         async with self._files.holding(_keys(tables)):

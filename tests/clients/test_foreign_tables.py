@@ -211,6 +211,12 @@ def test_what_becomes_of_files_is_stored(client: Client, lake: Path, tmp_path: P
     assert rows(client, "SELECT id, left(note, 3), notes, count(*) FROM t GROUP BY 1, 2, 3 ORDER BY 1") == [
         (1, "a", ["a"], 2), (2, "b", ["b"], 2), (3, "of ", [None], 2),
     ]  # fmt: skip
+    client.execute("CREATE TABLE made AS SELECT id, note FROM sales WHERE year = 2024")
+    client.execute(f"CREATE TABLE loaded () WITH (load_from = '{lake}/sales/*/*/*.parquet')".encode())
+    for table, of in (("made", "sales WHERE year = 2024"), ("loaded", "sales")):
+        assert rows(client, f"SELECT id, note FROM {table} ORDER BY 1, 2") == rows(
+            client, f"SELECT id, note FROM {of} ORDER BY 1, 2"
+        )
     bad = lake / "bad"
     bad.mkdir(exist_ok=True)
     for number, columns in enumerate(({"note": ["b\0"], "notes": [["a"]]}, {"note": ["b"], "notes": [["a\0"]]})):

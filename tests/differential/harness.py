@@ -20,7 +20,7 @@ from adapter.engines.common.lookups import Indexes, lookup_of
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.row_scans import row_scan_of
 from adapter.engines.common.scan_sources import scan_needs
-from adapter.engines.local.database import RowSource
+from adapter.engines.local.database import OptimizerErrors, RowSource
 from adapter.engines.local.scans import ConstantColumns
 from adapter.engines.spark.functions import PYTHON_PATH, define
 from adapter.engines.spark.runtime import forget_context
@@ -222,12 +222,22 @@ class Engines:
                 return self.local.sql(text).to_arrow_table()
             except SqlError:
                 raise
+            except OptimizerErrors:
+                return self._unoptimized(text)
             except Exception as error:
                 raise translate("local", str(error)) from error
         try:
             return self.spark.sql(text).toArrow()
         except Exception as error:
             raise _spark_error(error) from error
+
+    def _unoptimized(self, text: str) -> pa.Table:
+        """What the local engine gives as it does where its optimizer fails."""
+        self.local.execute("SET enable_optimizer = false")
+        try:
+            return self.local.sql(text).to_arrow_table()
+        finally:
+            self.local.execute("SET enable_optimizer = true")
 
     @property
     def local(self) -> Any:

@@ -100,6 +100,7 @@ async def fill_table(
             columns=[tuple(range(len(target.columns)))],
             names=[target.names],
             layout=target.layout,
+            extra=read.at_hand,
         )
         for part in parts:
             await txn.write_part(target.shard, part.uploaded())

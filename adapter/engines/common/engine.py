@@ -101,7 +101,7 @@ class Engine(Protocol):
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
-        extra: Mapping[int, ArrowTable] | None = None,
+        extra: Mapping[int, ArrowTable],
     ) -> Sequence[Sequence[WrittenPart]]:
         """Runs the query once and writes its rows as Parquet parts straight to the blob store.
 

@@ -28,6 +28,11 @@ log = structlog.get_logger(__name__)
 Error = duckdb.Error
 """What the engine raises."""
 
+OptimizerErrors = (duckdb.InternalException, duckdb.SerializationException)
+"""How the engine's optimizer fails on what runs without it. DuckDB 2.0 loses columns of some subqueries that refer to
+the queries around them twice over, as it pushes conditions and pulls common tables about, and cannot copy a common
+table that names a column twice in a call."""
+
 Connection: TypeAlias = Any
 """duckdb.DuckDBPyConnection."""
 
@@ -103,10 +108,8 @@ class Cursor:
         try:
             name = None if values else self._plan(sql)
             return self._submit(sql if name is None else f"EXECUTE {name}", batch_rows, values)
-        except (duckdb.InternalException, duckdb.SerializationException) as error:
-            # DuckDB 2.0 loses columns of some subqueries that refer to the queries around them twice over, as it
-            # pushes conditions and pulls common tables about, and cannot copy a common table that names a column twice
-            # in a call. No row has been given yet.
+        except OptimizerErrors as error:
+            # No row has been given yet.
             log.warning("the engine's optimizer failed; running without it", error=str(error)[:MAX_ERROR_CHARS])
             self._is_plain = True
             self.connection.execute("SET SESSION enable_optimizer = false")

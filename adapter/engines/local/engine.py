@@ -353,7 +353,7 @@ class LocalEngine:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
-        extra: Mapping[int, ArrowTable] | None = None,
+        extra: Mapping[int, ArrowTable],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         writers = [PartFileWriter(self._env, shard, *pair, layout) for pair in zip(columns, names, strict=True)]

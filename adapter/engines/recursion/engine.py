@@ -83,7 +83,7 @@ class EngineInRounds:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
-        extra: Mapping[int, ArrowTable] | None = None,
+        extra: Mapping[int, ArrowTable],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         rounds = self._rounds(query)

@@ -240,7 +240,7 @@ class SparkEngine:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
-        extra: Mapping[int, ArrowTable] | None = None,
+        extra: Mapping[int, ArrowTable],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         store = self._store

@@ -87,8 +87,10 @@ def _negation(expr: ir.Scalar) -> ir.QuantifiedSubquery | None:
     equals = expr.operators[0]
     if equals.name != "=":
         return None
-    unequal = next((candidate for candidate in operators("<>") if candidate.args == equals.args), None)
-    return replace(expr, operators=(unequal or replace(equals, name="<>"),), quantifier="all")
+    # By its oid: of arrays, ranges and enums the signature has the types of the call.
+    declared = next((candidate.args for candidate in operators("=") if candidate.oid == equals.oid), None)
+    unequal = next((candidate for candidate in operators("<>") if candidate.args == declared), None)
+    return None if unequal is None else replace(expr, operators=(unequal,), quantifier="all")
 
 
 def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> Fragment:

@@ -187,6 +187,7 @@ async def test_what_an_engine_writes_is_read_back(world: World, engine: Engine, 
         shard=table.shard,
         columns=[(width, *range(width)), tuple(range(width))],
         names=[["_row_id", *names], names],
+        extra={},
     )
     assert sum(part.rows for part in deletes) == sum(part.rows for part in inserts) == 2
     txn = world.env.begin()
@@ -209,7 +210,7 @@ async def test_what_an_engine_writes_has_field_ids(world: World, engine: Engine)
     await world.insert(table, [[1, "x"]])
     deletes, inserts = await engine.write(
         query(scan(table, row_id=True), table), {table.oid: await world.input(table)}, (), world.context(),
-        shard=table.shard, columns=[(2, 0), (1, 0)], names=[["_row_id", "c1"], ["c2", "c1"]],
+        shard=table.shard, columns=[(2, 0), (1, 0)], names=[["_row_id", "c1"], ["c2", "c1"]], extra={},
     )  # fmt: skip
     for (part,), expected in ((deletes, {"_row_id": ROW_ID_FIELD, "c1": 1}), (inserts, {"c2": 2, "c1": 1})):
         data = await world.env.blob.get(part.key)
@@ -225,7 +226,7 @@ async def test_writing_nothing_writes_no_file(world: World, engine: Engine) -> N
     assert table.shard is not None
     written = await engine.write(
         query(scan(table), table), {table.oid: await world.input(table)}, (), world.context(),
-        shard=table.shard, columns=[(0,)], names=[["c1"]],
+        shard=table.shard, columns=[(0,)], names=[["c1"]], extra={},
     )  # fmt: skip
     assert [list(parts) for parts in written] == [[]]
     assert [entry async for entry in world.env.blob.list("parts/" + table.shard)] == []
