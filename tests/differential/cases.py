@@ -159,9 +159,13 @@ def _run_batch(
     if isinstance(outcome, Error):
         return None
     wrong: list[tuple[Case, str]] = []
-    for index, case in enumerate(group):
-        column: Outcome = [(row[index],) for row in outcome]
-        problem = judge(case, engine, expected[case.line], column, _bound(engines, case))
+    start = 0
+    for case in group:
+        bound = _bound(engines, case)
+        width = len(bound.rel.fields) if bound is not None else 1
+        columns: Outcome = [row[start : start + width] for row in outcome]
+        start += width
+        problem = judge(case, engine, expected[case.line], columns, bound)
         if problem is not None:
             wrong.append((case, problem))
     return wrong
