@@ -237,8 +237,8 @@ class Change:
         if running.beside:
             await self._change_together()
             return
-        may_meet_nan = plan.meets_nan or (self.target.keys is not None and self.target.keys.let_numbers_follow)
-        if may_meet_nan and running.in_block and running.before is None:
+        keys = self.target.keys
+        if running.in_block and running.before is None and (plan.meets_nan or (keys and keys.let_numbers_follow)):
             running.before = running.transaction.mark(running.session.values)
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
         _check_constants(read.query.rel, read.params)

@@ -129,10 +129,16 @@ class OrphanCollector:
         durables = {self._cache.durable.key: self._cache.durable.oldest_rollup_seqno}
         durables.update((h.durable.key, h.durable.oldest_rollup_seqno) for h in self._handles.all_opened())
         removed = 0
-        listed = [entry.key async for entry in self._blob.list("rollups/")]
-        for key in listed:
-            owner, _, name = key.removeprefix("rollups/").rpartition("/")
-            if int(name.partition("-")[0]) < durables.get(owner, 0):
-                await self._blob.delete(key)
-                removed += 1
+        listed: dict[str, list[str]] = {}
+        async for entry in self._blob.list("rollups/"):
+            listed.setdefault(entry.key.removeprefix("rollups/").rpartition("/")[0], []).append(entry.key)
+        for owner, keys in listed.items():
+            if owner not in durables and len(keys) > 1:
+                # Nobody may ever read or write this shard here: then nothing else makes its state known.
+                handle = await self._stored_shard(ShardId(owner.removeprefix(shard_key(ShardId("")))))
+                durables[owner] = 0 if handle is None else handle.durable.oldest_rollup_seqno
+            for key in keys:
+                if int(key.rpartition("/")[2].partition("-")[0]) < durables.get(owner, 0):
+                    await self._blob.delete(key)
+                    removed += 1
         return removed

@@ -201,7 +201,7 @@ def test_tables_of_catalogs_are_foreign_tables(url: str, folder: Path, client: C
         ("catalog 'rest', uri 'URL'", "token 'wrong'", "42501"),
         ("catalog 'rest', uri 'URL', warehouse 'none'", "credential 'reader:secret'", "58P01"),
         ("catalog 'rest', uri 'http://127.0.0.1:9/x'", "", "08001"),
-        ("catalog 'rest', uri 'URL/nothing'", "", "58P01"),
+        ("catalog 'rest', uri 'URL/nothing'", "", "08001"),
         ("catalog 'postgresql', uri 'postgresql://127.0.0.1:9/x'", "", "08001"),
         ("catalog 'rest', uri 'ftp://x'", "", "22023"),
         ("catalog 'hive', uri 'thrift://x'", "", "22023"),

@@ -52,7 +52,7 @@ UNTOUCHED = range(12)
 """Seeds that are run without a mistake as well: most mistakes show in them. `test_simulation` runs others, and
 `make simulate` as many as one likes."""
 
-TWO_PHASES = range(160, 185)
+TWO_PHASES = (10, *range(160, 185))
 """Seeds of runs with prepared transactions, which take longer; few of them bring all that one of the mistakes needs."""
 
 VIEWS_AND_PAST = range(20)
