@@ -237,8 +237,8 @@ class Change:
         if running.beside:
             await self._change_together()
             return
-        keys = self.target.keys
-        if running.in_block and running.before is None and (plan.meets_nan or (keys and keys.let_numbers_follow)):
+        may_follow = (keys := self.target.keys) is not None and keys.referenced and keys.let_numbers_follow
+        if (plan.meets_nan or may_follow) and running.in_block and running.before is None:
             running.before = running.transaction.mark(running.session.values)
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
         _check_constants(read.query.rel, read.params)

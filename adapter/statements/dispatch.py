@@ -136,7 +136,9 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         try:
             if running.session.holds_nan and await hold_nan(running, plan):
                 continue
-            if running.in_block and running.before is None and _changes_inside(plan):
+            # What may change rows, and meet a NaN, in functions or otherwise than it says.
+            changes_inside = plan.acts or isinstance(plan.statement, (st.CallProcedure, st.RefreshMaterializedView))
+            if changes_inside and running.in_block and running.before is None:
                 running.before = transaction.mark(running.session.values)
             return await run_rows(running, carried_out)
         except BeginAgain:
@@ -150,11 +152,6 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
                 await transaction.settled()
             raise
     raise serialization_failure(CONCURRENT_UPDATE)
-
-
-def _changes_inside(plan: Plan) -> bool:
-    """Whether carrying it out may change rows, and meet a NaN, in functions or otherwise than it says."""
-    return plan.acts or isinstance(plan.statement, (st.CallProcedure, st.RefreshMaterializedView))
 
 
 async def _run_at(running: Running, parsed: Parsed, catalog: CatalogSnapshot) -> Outcome:

@@ -271,11 +271,14 @@ class Queries:
         make = self.expressions(source.items)
         every = ", ".join(item.text for item in source.items)
         targets = []
+        first = None
         for number in range(random.randint(1, 3)):
             parts = f"partition by {make.of(make.any_kind(), 1)} " if random.random() < 0.6 else ""
             key = make.of(make.any_kind(), 1)
-            # What depends on the order of rows is ordered by all columns: equal rows are then alike.
+            # What depends on the order of rows is ordered by all columns: equal rows are then alike. In several orders
+            # they would not be: which of them comes first in one says nothing of the other.
             order = f"order by {key}{random.choice(['', ' desc', ' nulls first'])}, {every}"
+            parts, order = first = first or (parts, order)
             kind = make.any_kind()
             call, kind = random.choice(
                 [
