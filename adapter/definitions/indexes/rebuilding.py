@@ -17,6 +17,7 @@ from adapter.definitions.indexes.creation import check_tablespace
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import kind_of, look_up_any, missing, require_schema
 from adapter.execution.statement import Running
+from adapter.queries.large_objects.tables import hidden_tables
 from adapter.results import Notice
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
@@ -51,7 +52,10 @@ async def reindex(running: Running, statement: st.Reindex) -> None:
 def _all_of(running: Running, statement: st.Reindex) -> Mapping[Relation, list[Index]]:
     """What is to be rebuilt of a schema or the database, by table."""
     catalog = own_catalog(running)
-    tables: Iterable[Relation] = (r for r in catalog.all() if isinstance(r, Relation) and r.kind in ("r", "m"))
+    hidden = hidden_tables(catalog)
+    tables: Iterable[Relation] = (
+        r for r in catalog.all() if isinstance(r, Relation) and r.kind in ("r", "m") and r.oid not in hidden
+    )
     if statement.kind == "schema":
         schema = require_schema(catalog, statement.target or "")
         require_owner(running, schema)

@@ -68,6 +68,12 @@ def tables_in(catalog: CatalogSnapshot) -> Tables | None:
     return Tables(metadata=_table(metadata, (1,)), pages=_table(pages, (1, 2)))
 
 
+def hidden_tables(catalog: CatalogSnapshot) -> frozenset[int]:
+    """The oids of both: no statement that names no table may come upon them, as they have no name for users."""
+    tables = tables_in(catalog)
+    return frozenset() if tables is None else frozenset({tables.metadata.relation.oid, tables.pages.relation.oid})
+
+
 def _table(relation: Relation, key: tuple[int, ...]) -> Table:
     assert relation.shard is not None
     columns = stored_columns(relation)

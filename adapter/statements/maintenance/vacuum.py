@@ -12,6 +12,7 @@ from adapter.access.ownership import may_maintain, owns_database
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.relation_names import find_relation, look_up_any
 from adapter.execution.statement import Running
+from adapter.queries.large_objects.tables import hidden_tables
 from adapter.results import Command
 from adapter.statements.maintenance.analyze import gather
 from adapter.system_catalogs.pg_catalog.catalog_views import shared_catalogs
@@ -54,7 +55,8 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
             wanted.append((relation, columns))
     if not statement.tables and (statement.analyze_only or _is_on(options.get("analyze"))):
         role = session.values.identity.current
-        tables = [record for record in catalog.all() if isinstance(record, Relation) and record.kind in "rm"]
+        hidden = hidden_tables(catalog)
+        tables = [r for r in catalog.all() if isinstance(r, Relation) and r.kind in "rm" and r.oid not in hidden]
         wanted += [(table, ()) for table in sorted(tables, key=_oid) if may_maintain(catalog, role, table)]
     for relation, columns in wanted:
         tag = tags.relation(relation.oid)

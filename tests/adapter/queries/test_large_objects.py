@@ -109,3 +109,10 @@ async def test_what_is_appended_is_not_looked_for(client: Client, monkeypatch: p
     assert await client.value("select length(lo_get(81))") == 100_000
     await client.run("commit")
     assert await client.value("select length(lo_get(81))") == 100_000
+
+
+@pytest.mark.parametrize("statement", ["analyze", "vacuum (analyze)", "vacuum (full)", "reindex database postgres"])
+async def test_statements_of_all_tables_leave_the_hidden_ones_out(pair: tuple[Client, Client], statement: str) -> None:
+    await pair[0].run("create table notes (id int primary key); insert into notes values (1), (2)")
+    await pair[1].run(statement)
+    assert await pair[0].value("select count(*) from pg_largeobject_metadata") == 2
