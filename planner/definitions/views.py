@@ -194,7 +194,7 @@ def _write_out_stars(notes: DefinitionNotes) -> None:
     selects = {id(select): (select, dict[int, list[Tree]]()) for select, _ in (*notes.stars, *notes.rows)}
     for select, expansion in notes.stars:
         for index, columns in expansion.items():
-            selects[id(select)][1][index] = [_column(*column) for column in columns]
+            selects[id(select)][1][index] = columns
     for select, fields in notes.rows:
         for index, names in fields.items():
             star = select.target_list[index].res_target.val
@@ -207,14 +207,6 @@ def _write_out_stars(notes: DefinitionNotes) -> None:
             nodes.extend(written.get(index, [kept]))
         del select.target_list[:]
         select.target_list.extend(nodes)
-
-
-def _column(alias: str | None, name: str) -> Tree:
-    node = pb.Node()
-    for part in (alias, name):
-        if part is not None:
-            node.res_target.val.column_ref.fields.add().string.sval = part
-    return node
 
 
 def _field(star: Tree, name: str, kept: str) -> Tree:

@@ -131,8 +131,34 @@ _OF_JSON: Mapping[Signature, Form] = {
 }
 """What `planner.calls.json_records` makes of members that become arrays and rows."""
 
+
+def _shaped(site: CallSite) -> str:
+    dialect = site.dialect
+    matches = "regexp_full_match({0}, {1})" if site.engine == "local" else "{0} RLIKE {1}"
+    about = f"concat({{0}}, {dialect.string(chr(34) + ' for format ' + chr(34))}, {{2}})"
+    error = dialect.raise_about("22007", 'invalid value "', about, '"')
+    return f"CASE WHEN {{0}} IS NULL OR {matches} THEN {{0}} ELSE {error} END"
+
+
+def _array_place(site: CallSite) -> str:
+    shown = f"CAST({{0}} AS {site.dialect.text})"
+    error = site.dialect.raise_about(
+        "2202E", "array subscript out of range: there is no element ", shown, " (counted from 1)"
+    )
+    return f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{0}} BETWEEN 1 AND {{1}} THEN {{0}} ELSE {error} END"
+
+
+_OF_DIALECTS: Mapping[Signature, Form] = {
+    _function(15981, "shaped", (TEXT, TEXT, TEXT)): both(_shaped),
+    _function(15982, "array_place", (INT4, INT4), INT4): both(_array_place),
+}
+"""What statements of other dialects become (`planner.syntax.dialects`): shaped(text, regular expression,
+format) is the text when it matches and else an error, array_place(place, number of elements) the place of an element
+that there is."""
+
 FORMS: Mapping[Signature, Form] = (
     dict(_OF_ROWS)
+    | dict(_OF_DIALECTS)
     | dict(_OF_JSON)
     | {
         signature: local_only(f"{name}({', '.join(f'{{{number}}}' for number in range(len(signature.args)))})")

@@ -166,6 +166,42 @@ sum_or_text(int4 int4) int4: $1 + $2
 sum_or_text(int8 int8) int8: $1 + $2
 sum_or_text(numeric numeric) numeric: $1 + $2
 sum_or_text(float8 float8) float8: $1 + $2
+moment_plus(date interval) timestamp: $1::timestamp + $2
+whole_months(timestamp timestamp) int8:
+  tidegate.whole_months(($1::date - case when $1::date > $2::date and $1::time < $2::time then 1
+  when $1::date < $2::date and $1::time > $2::time then -1 else 0 end), $2::date)
+whole_months(timestamptz timestamptz) int8: tidegate.whole_months($1::timestamp, $2::timestamp)
+calendar_months(timestamp timestamp) int8: tidegate.months_crossed($1, $2)
+  - case when $1 > $2 and $1 - date_trunc('month', $1) < $2 - date_trunc('month', $2) then 1
+  when $1 < $2 and $1 - date_trunc('month', $1) > $2 - date_trunc('month', $2) then -1 else 0 end
+fitted_months(timestamp timestamp) int8:
+  case when $1 < $2 then -tidegate.fitted_months_after($2, $1) else tidegate.fitted_months_after($1, $2) end
+fitted_months_after(timestamp timestamp) int8: tidegate.months_crossed($1, $2)
+  - case when $1 - date_trunc('month', $1) < least(extract(day from $2), case when extract(month from $1)
+  <> extract(month from $1 + interval '1 day') then extract(day from $1) else 31 end)::int * interval '1 day'
+  - interval '1 day' + ($2 - date_trunc('day', $2)) then 1 else 0 end
+minutes_crossed(timestamp timestamp) int8:
+  (extract(epoch from date_trunc('minute', $1) - date_trunc('minute', $2)) / 60)::int8
+seconds_crossed(timestamp timestamp) int8:
+  extract(epoch from date_trunc('second', $1) - date_trunc('second', $2))::int8
+days_crossed(timestamp timestamp) int8: ($1::date - $2::date)::int8
+mondays_crossed(timestamp timestamp) int8:
+  ((date_trunc('week', $1)::date - date_trunc('week', $2)::date) / 7)::int8
+sundays_crossed(timestamp timestamp) int8:
+  ((date_trunc('week', $1 + interval '1 day')::date - date_trunc('week', $2 + interval '1 day')::date) / 7)::int8
+truth(bool) bool: $1
+truth(int4) bool: $1 <> 0
+truth(int8) bool: $1 <> 0
+truth(numeric) bool: $1 <> 0
+truth(float8) bool: $1 <> 0
+counted(bool) int4: $1::int4
+counted(int4) int4: $1
+counted(int8) int8: $1
+counted(numeric) numeric: $1
+counted(float8) float8: $1
+cut(int8 int4) int8: trunc($1::numeric, $2)::int8
+cut(numeric int4) numeric: trunc($1, $2)
+cut(float8 int4) float8: trunc($1::numeric, $2)::float8
 """
 
 

@@ -233,10 +233,10 @@ class Level:
 
 
 class DefinitionNotes(Struct):
-    """What writing out a view's query needs: for each SELECT the columns (qualifier, name) of the stars in its target
+    """What writing out a view's query needs: for each SELECT the columns, as targets, of the stars in its target
     list, the unqualified column references with what qualifies them, and the NATURAL joins with their columns."""
 
-    stars: list[tuple[Any, dict[int, list[tuple[str | None, str]]]]] = field(default_factory=list)
+    stars: list[tuple[Any, dict[int, list[Any]]]] = field(default_factory=list)
     rows: list[tuple[Any, dict[int, list[tuple[str, str]]]]] = field(default_factory=list)
     """For each SELECT the fields (name, lasting name) that the stars behind rows, ``(row).*``, in its target list stand
     for."""

@@ -20,20 +20,39 @@ POSITIONS = "tidegate.with_positions"
 """A call of POSEXPLODE until LATERAL VIEW takes it; a function that there is not."""
 
 
+_ERROR_OUTSIDE = frozenset({"spark", "databricks", "trino", "bigquery"})
+"""Where a subscript of no element is an error; that of a function which says that it is not is `safe`."""
+
+
 def _subscript(node: Any, dialect: str) -> Any:
     """An element. sqlglot has counted the constants of all dialects from zero, but for those of a named count."""
     if len(node.expressions) != 1 or literal(node.this) is not None:
         return None
-    index, first = node.expressions[0], int(node.args.get("offset") or 0)
-    place = whole(index)
-    if place is not None:
-        if place < first:
+    index, counted = node.expressions[0], node.args.get("offset")
+    of, safe = text(node.this), bool(node.args.get("safe"))
+    strict = dialect in _ERROR_OUTSIDE and not safe
+    back = whole(index.this) if type(index).__name__ == "Neg" else None
+    if back:  # From the end, where the dialect counts so.
+        back -= dialect == "duckdb"  # Which sqlglot has counted from zero, too.
+        if dialect != "duckdb" and (counted is None or dialect not in ("spark", "databricks", "trino")):
+            return None
+        size = f"cardinality({of})"
+        place = f"{size} + 1 - {back}"
+        return f"({of})[{_checked(place, of) if strict else place}]"
+    place_written = whole(index)
+    if place_written is not None:
+        if place_written < int(counted or 0):
             return None  # Zero, which is an error.
-        return f"({text(node.this)})[{place + 1 - first}]"
-    counted = "offset" in node.args and node.args["offset"] is not None
-    if literal(index) is not None or dialect not in _FROM_ZERO or (counted and dialect != "bigquery"):
+        number = str(place_written + 1 - int(counted or 0))
+        return f"({of})[{_checked(number, of) if strict else number}]"
+    if literal(index) is not None or dialect not in _FROM_ZERO or (counted is not None and dialect != "bigquery"):
         return None  # A key of a map; or a place that may be counted from the end.
-    return f"({text(node.this)})[({text(index)})::int + {1 - first}]"
+    number = f"({text(index)})::int + {1 - int(counted or 0)}"
+    return f"({of})[{_checked(number, of) if strict else number}]"
+
+
+def _checked(place: str, of: str) -> str:
+    return f"tidegate.array_place({place}, cardinality({of}))"
 
 
 def _unnested(node: Any, dialect: str) -> Any:

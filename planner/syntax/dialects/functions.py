@@ -89,10 +89,15 @@ Nullif(this expression)|all|nullif({this}, {expression})
 Nvl2(this true false)|all|(case when {this} is not null then {true} else {false} end)
 If(this true)|all|(case when {this} then {true} end)
 If(this true false)|all|(case when {this} then {true} else {false} end)
+If(this true)|mysql|(case when tidegate.truth({this}) then {true} end)
+If(this true false)|mysql|
+  (case when tidegate.truth({this}) then {true} else {false} end)
 Count(this)|all|count({this})
 Sum(this)|all|sum({this})
+Sum(this)|mysql|sum(tidegate.counted({this}))
 Avg(this)|spark duckdb trino bigquery|avg(tidegate.number({this}))
-Avg(this)|snowflake mysql|avg({this})
+Avg(this)|snowflake|avg({this})
+Avg(this)|mysql|avg(tidegate.counted({this}))
 Min(this)|all|min({this})
 Max(this)|all|max({this})
 CountIf(this)|spark duckdb trino snowflake bigquery|count(*) filter (where {this})
@@ -100,12 +105,12 @@ AnyValue(this)|spark trino mysql snowflake bigquery|(array_agg({this}))[1]
 AnyValue(this)|duckdb|(array_agg({this}) filter (where {this} is not null))[1]
 DateFromParts(year month day)|duckdb tsql snowflake|make_date({year}, {month}, {day})
 PercentileCont(this expression)|duckdb|percentile_cont({expression}) within group (order by {this})
-ArgMax(this expression)|spark duckdb trino snowflake|
+ArgMax(this expression)|spark duckdb trino snowflake bigquery|
   (array_agg({this} order by {expression} desc) filter (where {expression} is not null))[1]
-ArgMin(this expression)|spark duckdb trino snowflake|
+ArgMin(this expression)|spark duckdb trino snowflake bigquery|
   (array_agg({this} order by {expression}) filter (where {expression} is not null))[1]
-LogicalAnd(this)|spark duckdb trino bigquery|bool_and({this})
-LogicalOr(this)|spark duckdb trino bigquery|bool_or({this})
+LogicalAnd(this)|spark duckdb trino bigquery snowflake|bool_and({this})
+LogicalOr(this)|spark duckdb trino bigquery snowflake|bool_or({this})
 Stddev(this)|spark duckdb trino snowflake bigquery|stddev_samp({this}::float8)
 StddevSamp(this)|spark duckdb trino mysql snowflake bigquery|stddev_samp({this}::float8)
 StddevPop(this)|spark duckdb trino mysql snowflake bigquery|stddev_pop({this}::float8)
@@ -135,9 +140,6 @@ CurrentDate()|all|current_date
 CurrentTimestamp()|spark duckdb trino snowflake bigquery|current_timestamp
 CurrentTimestamp()|tsql|localtimestamp(3)
 CurrentTimestamp()|mysql|date_trunc('second', localtimestamp)
-TsOrDsToDate(this)|all|{this}::date
-TsOrDsToDate(this default_date)|tsql|{this}::date
-TsOrDsToDate(this safe)|spark databricks|{this}::date
 Date(this)|spark duckdb mysql bigquery snowflake|{this}::date
 Timestamp(this)|spark|{this}::timestamptz
 TimeStrToTime(this)|all|{this}::timestamp
@@ -169,21 +171,77 @@ DateDiff(this expression unit=YEAR)|tsql snowflake bigquery duckdb|tidegate.year
 DateDiff(this expression unit=HOUR)|tsql snowflake duckdb|tidegate.hours_crossed({this}, {expression})
 DateDiff(this expression unit=MONTH)|spark databricks|tidegate.whole_months({this}, {expression})
 DateDiff(this expression unit=YEAR)|spark databricks|(tidegate.whole_months({this}, {expression}) / 12)
-TimestampAdd(this expression unit=DAY)|spark databricks|
-  ({this}::timestamptz + make_interval(days => ({expression})::int))
-TimestampAdd(this expression unit=MONTH)|spark databricks|
-  ({this}::timestamptz + make_interval(months => ({expression})::int))
-TimestampAdd(this expression unit=YEAR)|spark databricks|
-  ({this}::timestamptz + make_interval(years => ({expression})::int))
-TimestampAdd(this expression unit=HOUR)|spark databricks|
-  ({this}::timestamptz + make_interval(hours => ({expression})::int))
 UnixToTime(this)|mysql|to_timestamp({this})::timestamp
+PercentileCont(this)|spark databricks snowflake|percentile_cont({this})
+ApproxQuantile(this quantile)|spark databricks trino|percentile_disc({quantile}) within group (order by {this})
+Mode(this)|spark databricks duckdb snowflake|mode() within group (order by {this})
+NthValue(this offset)|spark databricks trino mysql bigquery duckdb|nth_value({this}, {offset})
+BitwiseAndAgg(this)|spark databricks duckdb trino|bit_and({this})
+BitwiseOrAgg(this)|spark databricks duckdb trino|bit_or({this})
+Trunc(this)|trino duckdb bigquery|trunc({this})
+Trunc(this decimals)|mysql trino bigquery|tidegate.cut({this}, {decimals})
+Trunc(this decimals fractions_supported)|snowflake|tidegate.cut({this}, {decimals})
+Rand()|spark databricks hive trino mysql bigquery duckdb|random()
+Uuid()|trino duckdb|gen_random_uuid()
+Uuid(is_string)|bigquery snowflake|gen_random_uuid()::text
+Localtimestamp()|duckdb|localtimestamp
+Localtimestamp()|trino|localtimestamp(3)
+IsNan(this)|trino duckdb bigquery|({this}::float8 = 'NaN')
+IsNan(this)|spark databricks|coalesce({this}::float8 = 'NaN', false)
+ByteLength(this)|bigquery|octet_length({this})
+Chr(expressions)|trino duckdb bigquery snowflake|chr({expressions})
+BitLength(this)|spark databricks mysql|bit_length({this})
+Unicode(this empty_is_zero)|snowflake|ascii({this})
+Unicode(this)|bigquery|ascii({this})
+UnixDate(this)|spark databricks bigquery|({this} - date '1970-01-01')
+DateFromUnixDate(this)|spark databricks bigquery|(date '1970-01-01' + ({this})::int)
+UnixSeconds(this)|spark databricks bigquery|floor(extract(epoch from {this}))::bigint
+TimeToUnix(this)|trino duckdb|extract(epoch from {this}::timestamp)::float8
+LastDay(this unit=MONTH)|bigquery snowflake|
+  (date_trunc('month', {this}::date) + interval '1 month' - interval '1 day')::date
+Dayname(this)|duckdb mysql|to_char({this}::date, 'FMDay')
+Monthname(this)|duckdb mysql|to_char({this}::date, 'FMMonth')
+WeekOfYear(this)|mysql|extract(week from {this}::date)::int
+DateDiff(this expression unit=MINUTE)|tsql snowflake duckdb|tidegate.minutes_crossed({this}, {expression})
+DateDiff(this expression unit=SECOND)|tsql snowflake duckdb|tidegate.seconds_crossed({this}, {expression})
+DateDiff(this expression unit=WEEK)|tsql|tidegate.sundays_crossed({this}, {expression})
+DateDiff(this expression unit=WEEK)|snowflake|tidegate.mondays_crossed({this}, {expression})
+DateDiff(this expression unit=WEEK)|bigquery|tidegate.sundays_crossed({this}, {expression})
+DateDiff(this expression unit=ISOWEEK)|bigquery|tidegate.mondays_crossed({this}, {expression})
+DateDiff(this expression unit=MONTH)|trino|tidegate.fitted_months({this}, {expression})
+DateDiff(this expression unit=QUARTER)|trino|(tidegate.fitted_months({this}, {expression}) / 3)
+DateDiff(this expression unit=WEEK)|trino|(tidegate.whole_days({this}, {expression}) / 7)
+DateDiff(this expression unit=HOUR)|trino|
+  trunc(extract(epoch from {this}::timestamp - {expression}::timestamp) / 3600)::bigint
+DateDiff(this expression unit=MINUTE)|trino|
+  trunc(extract(epoch from {this}::timestamp - {expression}::timestamp) / 60)::bigint
+DateDiff(this expression unit=SECOND)|trino|
+  trunc(extract(epoch from {this}::timestamp - {expression}::timestamp))::bigint
+DatetimeDiff(this expression unit=SECOND)|bigquery|tidegate.seconds_crossed({this}, {expression})
+DatetimeDiff(this expression unit=MINUTE)|bigquery|tidegate.minutes_crossed({this}, {expression})
+DatetimeDiff(this expression unit=HOUR)|bigquery|tidegate.hours_crossed({this}, {expression})
+DatetimeDiff(this expression unit=DAY)|bigquery|tidegate.days_crossed({this}, {expression})
+DatetimeDiff(this expression unit=MONTH)|bigquery|tidegate.months_crossed({this}, {expression})
+DatetimeDiff(this expression unit=QUARTER)|bigquery|tidegate.quarters_crossed({this}, {expression})
+DatetimeDiff(this expression unit=YEAR)|bigquery|tidegate.years_crossed({this}, {expression})
 ApproxDistinct(this)|all|count(distinct {this})
 ApproxDistinct(this accuracy)|all|count(distinct {this})
 Array(expressions)|spark duckdb trino bigquery|ARRAY[{expressions}]
 ArraySize(this)|spark duckdb trino bigquery|cardinality({this})
 ArrayContains(this expression)|spark databricks duckdb trino|({expression} = any({this}))
 ArrayToString(this expression)|spark databricks trino bigquery|array_to_string({this}, {expression})
+ArrayMax(this)|spark databricks|(select max(e) from unnest({this}) as _u(e))
+ArrayMin(this)|spark databricks|(select min(e) from unnest({this}) as _u(e))
+ArrayMax(this)|trino|(select case when count(*) = count(e) then max(e) end from unnest({this}) as _u(e))
+ArrayMin(this)|trino|(select case when count(*) = count(e) then min(e) end from unnest({this}) as _u(e))
+ArrayDistinct(this)|spark databricks trino|(case when {this} is not null then
+  array(select e from unnest({this}) with ordinality as _u(e, o) group by e order by min(o)) end)
+ArraySort(this nulls_first)|trino|(case when {this} is not null then
+  array(select e from unnest({this}) as _u(e) order by e nulls last) end)
+ArrayPosition(this expression)|spark databricks trino|
+  (case when {this} is not null and {expression} is not null then
+  coalesce(array_position({this}, {expression}), 0)::bigint end)
+ArrayConcat(this expressions)|bigquery|(case when {this} is not null then {this} || {expressions} end)
 Explode(this)|spark databricks hive duckdb|unnest({this})
 CurrentUser()|all|current_user
 """
@@ -199,7 +257,7 @@ class Written(Struct, frozen=True):
 
 def _tables() -> Mapping[str, Mapping[Written, str]]:
     tables: dict[str, dict[Written, str]] = {name: {} for name in FAMILIES["all"]}
-    for line in _LINES.strip().replace("\n  ", "").splitlines():
+    for line in _LINES.strip().replace("\n  ", " ").splitlines():
         written, dialects, template = line.split("|", 2)
         function, _, rest = written.removesuffix(")").partition("(")
         parts = rest.split()
@@ -210,7 +268,7 @@ def _tables() -> Mapping[str, Mapping[Written, str]]:
         )
         for named in dialects.split():
             for dialect in FAMILIES.get(named, (named,)):
-                tables[dialect][key] = template
+                tables[dialect][key] = template.strip()
     return tables
 
 

@@ -32,7 +32,11 @@ VOUCHED: Mapping[str, frozenset[str]] = {
         ("TableAlias", "this columns"),
         ("Alias", "this alias"),
         ("Subquery", "this alias with_ order limit offset joins"),
-        ("Select", "expressions from_ joins where group having order limit offset distinct with_ qualify windows"),
+        (
+            "Select",
+            "expressions from_ joins where group having order limit offset distinct with_ qualify windows locks",
+        ),
+        ("Lock", "update"),
         ("Distinct", "expressions"),
         ("Join", "this on using side kind method"),
         ("Group", "expressions rollup cube grouping_sets"),
@@ -86,6 +90,6 @@ KINDS = frozenset({"TABLE", "VIEW", "SCHEMA"})
 
 COMMANDS = words(
     "set reset show begin start commit end rollback abort savepoint release discard deallocate close fetch move listen "
-    "unlisten notify copy vacuum analyze grant revoke lock checkpoint reindex comment reassign execute refresh"
+    "unlisten notify call copy vacuum analyze grant revoke lock checkpoint reindex comment reassign execute refresh"
 )
 """Statements about the session and the server, by their first words: they are PostgreSQL's in every dialect."""

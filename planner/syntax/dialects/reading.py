@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from planner.common_errors import too_deep
 from planner.errors import (
+    AmbiguousFunction,
     FeatureNotSupported,
     InvalidParameterValue,
     ProgramLimitExceeded,
@@ -26,7 +27,7 @@ from planner.errors import (
     SqlSyntaxError,
     UndefinedFunction,
 )
-from planner.syntax.dialects import arrays, definitions, rules
+from planner.syntax.dialects import arrays, dates, definitions, rules, stars
 from planner.syntax.dialects.functions import FAMILIES, TEMPLATES, Written
 from planner.syntax.dialects.names import MAX_CHARS, POSTGRES, sqlglot_module
 from planner.syntax.dialects.nodes import COMMANDS, KINDS, OPERATORS, UNIMPORTANT, VOUCHED
@@ -35,7 +36,7 @@ from planner.syntax.dialects.rules import Rule, text
 
 RULES: Mapping[str, tuple[frozenset[str], Rule]] = {
     name: (frozenset(args.split()), rule)
-    for lines in (rules.LINES, arrays.LINES, definitions.LINES)
+    for lines in (rules.LINES, arrays.LINES, dates.LINES, definitions.LINES, stars.LINES)
     for names, args, rule in lines
     for name in names.split()
 }
@@ -72,12 +73,14 @@ class Reading(Struct, frozen=True):
     def pointed(self, error: SqlError) -> SqlError:
         """`error` of the translation as one of the text that was sent: with its position there, and none of the names
         that a translation puts in."""
-        helper = _HELPER.fullmatch(error.message) if isinstance(error, UndefinedFunction) else None
+        unknown = isinstance(error, (AmbiguousFunction, UndefinedFunction))
+        helper = _HELPER.fullmatch(error.message) if unknown else None
         if helper is not None:
             what = helper[1].replace("_", " ")
             refused = FeatureNotSupported(
                 f"the {self.dialect} operation cannot be translated for operands of type {helper[2]}",
                 detail=f"It would be PostgreSQL's only with operands of other types ({what}).",
+                hint="|| is OR in MySQL, CONCAT joins texts." if helper[1] == "truth" else None,
             )
             return refused
         if isinstance(error, SqlSyntaxError) and self.text != self.given:
@@ -174,13 +177,22 @@ def _statement(sqlglot: Any, given: str, tokens: list[Any], dialect: str) -> str
         if isinstance(tree, sqlglot.exp.Command) or what.isalpha():
             raise FeatureNotSupported(f"{what} statements of {dialect} cannot be translated", position=start + 1)
         raise SqlSyntaxError(f'syntax error at or near "{given[start:end].split()[0]}"', position=start + 1)
-    converted = _Conversion(sqlglot.exp, dialect).converted(tree)
+    texts = [token.text for token in tokens if token.token_type.name == "STRING"]
+    converted = _Conversion(sqlglot.exp, dialect, _of_week_years(sqlglot, texts, dialect)).converted(tree)
     try:
         return str(converted.sql(dialect="postgres", unsupported_level=sqlglot.ErrorLevel.RAISE, comments=False))
     except sqlglot.errors.UnsupportedError as error:
         raise FeatureNotSupported(
             f"the {dialect} statement cannot be translated", detail=" ".join(str(error).split()).rstrip(".") + "."
         ) from None
+
+
+def _of_week_years(sqlglot: Any, texts: list[str], dialect: str) -> frozenset[str]:
+    """Formats of the Spark family, as sqlglot writes them, whose Y is the year that a week belongs to; it takes them
+    for the year of the date."""
+    found = [each for each in texts if "Y" in each] if dialect in rules.SPARK else []
+    known = sqlglot.Dialect.get_or_raise(dialect)
+    return frozenset(str(known.format_time(sqlglot.exp.Literal.string(each)).this) for each in found)
 
 
 def _is_catalog(token: Any) -> bool:
@@ -204,9 +216,10 @@ def _syntax_error(error: Any, piece: str) -> SqlSyntaxError:
 class _Conversion:
     """One statement's tree, made PostgreSQL's."""
 
-    def __init__(self, expressions: Any, dialect: str) -> None:
+    def __init__(self, expressions: Any, dialect: str, week_years: frozenset[str]) -> None:
         self._exp = expressions
         self._dialect = dialect
+        self._week_years = week_years
         self._templates = TEMPLATES[dialect]
         self._unnamed = 0
 
@@ -231,6 +244,23 @@ class _Conversion:
                 f"ON DUPLICATE KEY UPDATE of {self._dialect} cannot be translated",
                 hint="PostgreSQL's INSERT ... ON CONFLICT (columns) DO UPDATE names the key.",
             )
+        if name == "Explode" and isinstance(node.this, exp.Kwarg):
+            raise FeatureNotSupported(
+                f"function FLATTEN of {self._dialect} cannot be translated",
+                hint="It gives VARIANT values; unnest(array) of the dialect postgres gives elements of their own type.",
+            )
+        if self._week_years and str(getattr(node.args.get("format"), "this", "")) in self._week_years:
+            raise self._refused(node, "Y, the year that a week belongs to, in its format")
+        if name == "Select":
+            node.set("hint", None)  # It says how, and not what.
+            group = node.args.get("group")
+            if group and group.args.get("all") and not stars.group_by_all(node, self._dialect, exp):
+                raise self._refused(group, "ALL")
+        if name == "Table" and all(map(_is_hint, node.args.get("hints") or ())):
+            node.set("hints", None)
+        if name in ("DateDiff", "DatetimeDiff") and isinstance(node.args.get("unit"), exp.WeekStart):
+            first = node.args["unit"].name.upper()
+            node.set("unit", exp.Var(this={"SUNDAY": "WEEK", "MONDAY": "ISOWEEK"}.get(first, first)))
         if name == "Insert" and node.args.get("ignore"):
             node.set("ignore", None)
             node.set("conflict", exp.OnConflict(action=exp.Var(this="DO NOTHING")))
@@ -266,7 +296,7 @@ class _Conversion:
                 raise self._refused(node, sorted(given.keys() - allowed)[0].strip("_").replace("_", " ").upper())
             made = rule(node, self._dialect)
             if made is None:
-                raise self._refused(node)
+                raise self._refused(node, " and ".join(sorted(given)).strip("_").upper() if name == "Star" else "")
             return made if made is node or isinstance(made, exp.Expression) else exp.Var(this=made)
         if name == "Var":
             return node
@@ -293,6 +323,9 @@ class _Conversion:
             else str(value)
             for key, value in given.items()
         }
+        if values.get("this", "").startswith("DISTINCT ") and "(tidegate." in template:
+            values["this"] = values["this"].removeprefix("DISTINCT ")
+            template = template.replace("(tidegate.", "(DISTINCT tidegate.", 1)
         return exp.Var(this=template.format(**values))
 
     def _within(self, parent: Any, child: Any) -> Any:
@@ -311,6 +344,13 @@ class _Conversion:
             f"{shown} of {self._dialect} cannot be translated",
             position=None if start is None else start + 1,
         )
+
+
+def _is_hint(node: Any) -> bool:
+    """Whether what stands behind a table's name says how it is read, and not what."""
+    words = {each.name.upper() for each in node.expressions}
+    kind = type(node).__name__
+    return kind == "IndexTableHint" or (kind == "WithTableHint" and words <= {"NOLOCK", "READUNCOMMITTED"})
 
 
 def _named(node: Any, exp: Any) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from planner.syntax.dialects.names import words
+from planner.syntax.dialects.names import sqlglot_module, words
 from planner.syntax.dialects.nodes import VOUCHED
 from planner.syntax.dialects.types import type_name
 
@@ -30,10 +30,6 @@ _LONG_UNITS = frozenset({"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
 _DATES_STAY = SPARK | {"mysql", "trino", "snowflake"}
 """Where a date and an interval of days make a date."""
 
-_FORMATS: Mapping[str, str] = {
-    "%Y": "YYYY", "%y": "YY", "%m": "MM", "%d": "DD", "%H": "HH24", "%I": "HH12", "%M": "MI", "%S": "SS", "%j": "DDD",
-    "%p": "AM", "%b": "Mon", "%B": "FMMonth", "%a": "Dy", "%A": "FMDay",
-}  # fmt: skip
 _UNITS_OF_SPARK: Mapping[str, str] = {
     "MM": "MONTH", "MON": "MONTH", "YYYY": "YEAR", "YY": "YEAR", "DD": "DAY",
 }  # fmt: skip
@@ -90,7 +86,13 @@ def _number(node: Any, dialect: str) -> Any:
 
 
 def _raw_string(node: Any, dialect: str) -> Any:
-    return f"'{node.this}'".replace("'", "''")[1:-1] if "'" in node.this else f"'{node.this}'"
+    """A text whose backslashes are themselves."""
+    return sqlglot_module().exp.Literal.string(node.this)
+
+
+def _national(node: Any, dialect: str) -> Any:
+    """N'...', a text like others."""
+    return sqlglot_module().exp.Literal.string(node.this) if dialect in ("tsql", "mysql") else None
 
 
 def _identifier(node: Any, dialect: str) -> Any:
@@ -284,16 +286,51 @@ def _matches(node: Any, dialect: str) -> Any:
         or dialect in ("mysql", "snowflake")
     ):
         return None
-    return f"({text(node.this)} ~ {text(node.expression)})"
+    return f"({text(node.this)} ~ {_regex(pattern)})"
+
+
+_OTHER_MATCH = re.compile(r"\||[*+?}]\?|\)[*+?{]")
+"""Where PostgreSQL's engine may find a longer match than those that try one way after the other: alternatives, lazy
+counts and groups that are repeated."""
+
+
+def _regex(pattern: str) -> str:
+    """A regular expression whose dots mean no newline, as those of other engines do."""
+    parts = re.findall(r"\\.|\[\^?[^\]]*\]|.", pattern, re.DOTALL)
+    return "'" + "".join(r"[^\n]" if part == "." else part for part in parts).replace("'", "''") + "'"
 
 
 def _replaced(node: Any, dialect: str) -> Any:
+    """REGEXP_REPLACE, of all matches but for DuckDB's without 'g'."""
     pattern, by = literal(node.expression), literal(node.args.get("replacement"))
-    if dialect not in SPARK or pattern is None or by is None or "\\" in by or "$" in by:
+    options = literal(node.args["modifiers"]) if node.args.get("modifiers") else ""
+    if dialect not in SPARK | {"trino", "bigquery", "duckdb"} or pattern is None or by is None:
         return None
-    if not _SAFE_REGEX.fullmatch(pattern):
+    if "\\" in by or "$" in by or not _SAFE_REGEX.fullmatch(pattern) or _OTHER_MATCH.search(pattern):
         return None
-    return f"regexp_replace({text(node.this)}, {text(node.expression)}, {text(node.args['replacement'])}, 'g')"
+    if options not in ("", "g") or (options and dialect != "duckdb"):
+        return None
+    every = ", 'g'" if options or dialect != "duckdb" else ""
+    return f"regexp_replace({text(node.this)}, {_regex(pattern)}, {text(node.args['replacement'])}{every})"
+
+
+def _decoded(node: Any, dialect: str) -> Any:
+    """DECODE with pairs of values and results: CASE where NULL is like NULL."""
+    value, *rest = map(text, node.expressions)
+    pairs = zip(rest[::2], rest[1::2], strict=False)
+    branches = " ".join(f"when {value} is not distinct from {wanted} then {result}" for wanted, result in pairs)
+    other = f" else {rest[-1]}" if len(rest) % 2 else ""
+    return f"(case {branches}{other} end)" if dialect in ("spark", "databricks", "snowflake") and branches else None
+
+
+def _within_group(node: Any, dialect: str) -> Any:
+    """PERCENTILE_CONT ... WITHIN GROUP of one order, as PostgreSQL has it."""
+    kind, order = type(node.this).__name__, node.expression
+    keys = order.expressions if type(order).__name__ == "Order" else []
+    if kind != "Var" or not str(node.this.this).startswith("percentile_") or len(keys) != 1:
+        return None
+    down = " desc" if keys[0].args.get("desc") else ""
+    return f"{node.this.this} within group (order by {text(keys[0].this)}{down})"
 
 
 def _logarithm(node: Any, dialect: str) -> Any:
@@ -312,23 +349,6 @@ def _hash(node: Any, dialect: str) -> Any:
     return f"encode(sha{bits}(convert_to({text(node.this)}, 'UTF8')), 'hex')"
 
 
-def _formatted(node: Any, dialect: str) -> Any:
-    """DATE_FORMAT and its like."""
-    return _formatted_text(text(node.this), literal(node.args.get("format")))
-
-
-def _formatted_text(value: str, pattern: str | None) -> str | None:
-    if pattern is None:
-        return None
-    parts: list[str] = []
-    for piece in re.findall(r"%[A-Za-z](?:strict)?|%.?|[^%]+", pattern):
-        known = _FORMATS.get(piece.removesuffix("strict"))
-        if known is None and (piece.startswith("%") or '"' in piece or "\\" in piece):
-            return None
-        parts.append(known or (f'"{piece}"' if re.search(r"[A-Za-z]", piece) else piece))
-    return f"to_char({value}::timestamp, '{''.join(parts).replace(chr(39), chr(39) * 2)}')"
-
-
 def _truncated(node: Any, dialect: str) -> Any:
     """DATE_TRUNC: `DateTrunc` is that of a date in the Spark family, and of what it is given elsewhere."""
     unit = node.args.get("unit")
@@ -336,6 +356,8 @@ def _truncated(node: Any, dialect: str) -> Any:
         return None  # What sqlglot reads there it also reads of Spark's, and not the other way round.
     name = "" if unit is None else str(unit.this).upper()
     name = _UNITS_OF_SPARK.get(name, name) if dialect in SPARK else name
+    if name == "ISOWEEK" and dialect == "bigquery":
+        return f"tidegate.date_trunc_alike('week', {text(node.this)})"
     if name not in _TRUNCATED or (name == "WEEK" and dialect in ("bigquery", "tsql", "snowflake")):
         return None
     value, kind = text(node.this), type(node).__name__
@@ -382,80 +404,37 @@ def _select(node: Any, dialect: str) -> Any:
     return node
 
 
-def _span(node: Any, dialect: str) -> Any:
-    """TIMESTAMPDIFF: whole units between two moments."""
-    unit = str(getattr(node.args.get("unit"), "this", "")).upper()
-    seconds = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}.get(unit)
-    if seconds is None or dialect not in ("spark", "databricks", "mysql"):
-        return None
-    later, earlier = text(node.this), text(node.expression)
-    return f"trunc(extract(epoch from {later}::timestamp - {earlier}::timestamp) / {seconds})::bigint"
-
-
-def _seconds(node: Any, dialect: str) -> Any:
-    """UNIX_TIMESTAMP of a moment, or of a text as a cast reads it."""
-    if dialect not in SPARK or literal(node.args.get("format")) != _SPARKS_OWN:
-        return None
-    return f"floor(extract(epoch from {text(node.this)}::timestamptz))::bigint"
-
-
-_SPARKS_OWN = "%Y-%mstrict-%dstrict %Hstrict:%Mstrict:%Sstrict"
-
-
-def _moment_of_seconds(node: Any, dialect: str) -> Any:
-    """FROM_UNIXTIME of the Spark family, a text."""
-    if dialect not in SPARK:
-        return None
-    return _formatted_text(f"to_timestamp({text(node.this)})", literal(node.args.get("format")))
-
-
-def _shown(node: Any, dialect: str) -> Any:
-    """Snowflake's TO_CHAR and TO_VARCHAR of a date or a moment."""
-    pattern = literal(node.args.get("format"))
-    if dialect != "snowflake" or (pattern is None and node.args.get("format") is not None):
-        return None
-    if pattern is None:
-        return f"tidegate.text_of({text(node.this)})"
-    parts = re.findall(r"[A-Za-z]+\d*|[^A-Za-z]+", pattern)
-    known = [_OF_SNOWFLAKE.get(part.upper()) if part[0].isalpha() else part for part in parts]
-    if None in known or re.search(r"[\"'\\\d]", "".join(part for part in parts if not part[0].isalpha())):
-        return None
-    return f"to_char({text(node.this)}::timestamp, '{''.join(map(str, known))}')"
-
-
-_OF_SNOWFLAKE: Mapping[str, str] = {
-    "YYYY": "YYYY", "YY": "YY", "MM": "MM", "DD": "DD", "HH24": "HH24", "HH12": "HH12", "MI": "MI", "SS": "SS",
-    "MON": "Mon", "MMMM": "FMMonth", "DY": "Dy", "AM": "AM", "PM": "AM", "YYYYMMDD": "YYYYMMDD", "YYYYMM": "YYYYMM",
-    "FF3": "MS", "FF6": "US",
-}  # fmt: skip
-
-
 def _safe_quotient(node: Any, dialect: str) -> Any:
     """SAFE_DIVIDE."""
     a, b = text(node.this), text(node.expression)
     return f"tidegate.quotient({a}, nullif({b}, 0))" if dialect == "bigquery" else None
 
 
+_TRUTHS = words("EQ NEQ GT GTE LT LTE Is Between In Exists Boolean Null And Or Not NullSafeEQ NullSafeNEQ")
+
+
+def _truth(node: Any) -> Any:
+    """MySQL's condition, which may be a number; a text is none that could be translated."""
+    inner = node.unnest()
+    if type(inner).__name__ in _TRUTHS:
+        return node
+    return sqlglot_module().exp.Var(this=f"tidegate.truth({text(node)})")
+
+
 def _either(node: Any, dialect: str) -> Any:
-    """OR and AND, of which MySQL's ``||`` is one: it takes texts for numbers."""
-    texts = any(literal(each) is not None for each in (node.this, node.expression))
-    return None if texts and dialect == "mysql" else node
+    """OR and AND, of which MySQL's ``||`` is one, NOT and conditions: MySQL takes numbers for them."""
+    if dialect == "mysql":
+        for key in ("this", "expression"):
+            if node.args.get(key) is not None:
+                node.set(key, _truth(node.args[key]))
+    return node
 
 
-_MOVED: Mapping[str, str] = {
-    "DAY": "days", "WEEK": "weeks", "MONTH": "months", "YEAR": "years", "HOUR": "hours", "MINUTE": "mins",
-}  # fmt: skip
-
-
-def _moved(node: Any, dialect: str) -> Any:
-    """DATE_ADD and DATE_SUB of a date or a moment; what a text is meant as, each dialect decides by itself."""
-    unit = _MOVED.get(str(getattr(node.args.get("unit"), "this", "")).upper())
-    if unit is None or literal(node.this) is not None or dialect in SPARK | {"duckdb"}:
+def _one_of_two(node: Any, dialect: str) -> Any:
+    """XOR."""
+    if dialect != "mysql":
         return None
-    sign = "-" if type(node).__name__ == "DateSub" else ""
-    interval = f"make_interval({unit} => {sign}({text(node.expression)})::int)"
-    moved = "moment_plus" if unit in ("hours", "mins") else "date_plus"
-    return f"tidegate.{moved}({text(node.this)}, {interval})"
+    return f"({text(_truth(node.this))} <> {text(_truth(node.expression))})"
 
 
 def _list(node: Any, dialect: str) -> Any:
@@ -525,6 +504,17 @@ _BY_NAME: Mapping[tuple[str, int], tuple[frozenset[str], str]] = {
     ("some", 1): (SPARK, "bool_or({0})"),
     ("make_date", 3): (SPARK | {"duckdb"}, "make_date({0}, {1}, {2})"),
     ("bigint", 1): (SPARK, "tidegate.truncated({0})::bigint"),
+    ("octet_length", 1): (frozenset({"spark", "databricks", "mysql", "duckdb"}), "octet_length({0})"),
+    ("zeroifnull", 1): (frozenset({"spark", "databricks"}), "coalesce({0}, 0)"),
+    ("nullifzero", 1): (frozenset({"spark", "databricks"}), "nullif({0}, 0)"),
+    ("mid", 3): (frozenset({"mysql"}), "tidegate.substring_from_end({0}, {1}, {2})"),
+    ("adddate", 2): (frozenset({"mysql"}), "tidegate.date_plus({0}, make_interval(days => ({1})::int))"),
+    ("subdate", 2): (frozenset({"mysql"}), "tidegate.date_plus({0}, make_interval(days => -({1})::int))"),
+    ("choose", 3): (frozenset({"tsql"}), "(case {0} when 1 then {1} when 2 then {2} end)"),
+    ("gcd", 2): (frozenset({"duckdb"}), "gcd({0}, {1})"),
+    ("lcm", 2): (frozenset({"duckdb"}), "lcm({0}, {1})"),
+    ("e", 0): (frozenset({"trino", "spark", "databricks", "hive"}), "exp(1::float8)"),
+    ("from_iso8601_date", 1): (frozenset({"trino"}), "{0}::date"),
     ("cardinality", 1): (SPARK | {"trino"}, "cardinality({0})"),
 }
 
@@ -549,14 +539,11 @@ LINES: tuple[tuple[str, str, Rule], ...] = (
     ("Left Right", "this expression", _ends),
     ("Greatest Least", "this expressions ignore_nulls", _most),
     ("RegexpLike", "this expression", _matches),
-    ("RegexpReplace", "this expression replacement modifiers", _replaced),
+    ("RegexpReplace", "this expression replacement modifiers single_replace", _replaced),
     ("Log", "this expression", _logarithm),
     ("SHA2", "this length", _hash),
-    ("TimeToStr", "this format", _formatted),
     ("DateTrunc TimestampTrunc", "this unit input_type_preserved", _truncated),
     ("Extract", "this expression", _field),
-    ("DateAdd DateSub", "this expression unit", _moved),
-    ("TimestampDiff", "this expression unit", _span),
     ("ArrayAgg", "this nulls_excluded", _list),
     ("Anonymous", "this expressions", _of_user),
     ("BitwiseAnd BitwiseOr BitwiseXor BitwiseNot", "this expression", _bits),
@@ -565,10 +552,11 @@ LINES: tuple[tuple[str, str, Rule], ...] = (
     ("Select", " ".join(VOUCHED["Select"]) + " hint laterals", _select),
     ("GroupConcat", "this separator", _concatenated),
     ("IgnoreNulls", "this", _without_nulls),
-    ("StrToUnix", "this format", _seconds),
-    ("UnixToStr", "this format", _moment_of_seconds),
-    ("ToChar", "this format", _shown),
     ("SafeDivide", "this expression", _safe_quotient),
-    ("And Or", "this expression", _either),
+    ("And Or Not Where Having", "this expression", _either),
+    ("Xor", "this expression", _one_of_two),
+    ("DecodeCase", "expressions", _decoded),
+    ("WithinGroup", "this expression", _within_group),
+    ("National", "this", _national),
 )
 """By node: the arguments that it may have, and its rule."""

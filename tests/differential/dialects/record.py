@@ -47,7 +47,12 @@ def main() -> None:
             file = STATEMENTS / f"{name}.txt"
             lines = [line for line in file.read_text().splitlines() if line.startswith("#")]
             for statement, answer in cases(name):
-                shown = answer if answer == "refused" else json.dumps(run(statement), ensure_ascii=False)
+                failed = isinstance(answer, str) and answer != "refused"
+                shown = (
+                    answer
+                    if answer == "refused"
+                    else json.dumps(answer if failed else run(statement), ensure_ascii=False)
+                )
                 lines.append(f"{statement} => {shown}")
             file.write_text("\n".join(lines) + "\n")
 

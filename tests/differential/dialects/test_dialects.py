@@ -1,8 +1,8 @@
 """Sessions with ``SET dialect``: statements of other dialects give what they give at home, or are refused.
 
 `statements/common.txt` holds for every dialect; the other files hold what one dialect's own engine, or its
-documentation, answers: ``statement => rows as JSON``, or ``=> refused``. A line more is a case more. Spark's answers
-and DuckDB's are their own (`record`).
+documentation, answers: ``statement => rows as JSON``, or ``=> refused``, or ``=> "SQLSTATE"`` of an error. A line more
+is a case more. Spark's answers and DuckDB's are their own (`record`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def differing(connection: psycopg.Connection[Any], wanted: list[tuple[str, Any]]
         except psycopg.errors.FeatureNotSupported:
             given = "refused"
         except psycopg.Error as error:
-            given = str(error)
+            given = error.sqlstate if isinstance(answer, str) else str(error)
         right = given == answer if isinstance(given, str) or isinstance(answer, str) else same(given, answer)
         if not right:
             found.append(f"{statement} -> {given}, not {answer}")
@@ -150,6 +150,18 @@ def test_changes_and_definitions(connection: psycopg.Connection[Any], dialect: s
     assert connection.execute("select count(*) from w").fetchone() == (3,)
     for statement in ("drop view wv", "drop table w2", "truncate table w", "drop table if exists w"):
         connection.execute(statement.encode())
+
+
+def test_views_of_chosen_columns(connection: psycopg.Connection[Any]) -> None:
+    """A view keeps the columns that a star with EXCEPT and REPLACE stood for when it was made."""
+    connection.execute("SET dialect = 'bigquery'")
+    connection.execute("create view chosen as select f.* except (n) replace (upper(g) as g), n + 1 as m from facts f")
+    try:
+        assert connection.execute("select * from chosen where m = 2").fetchall() == [("A", 2)]
+        shown = connection.execute("select pg_catalog.pg_get_viewdef('chosen'::regclass)").fetchone()
+        assert shown == (" SELECT upper(f.g) AS g,\n    (f.n + 1) AS m\n   FROM facts f;",)
+    finally:
+        connection.execute("drop view chosen")
 
 
 TABLES = [
