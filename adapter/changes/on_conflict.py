@@ -236,7 +236,7 @@ class ConflictResolution:
             now = await self._there(key, keys, columns, as_of=until)
             if _pairs(now) == _pairs(there):
                 return there
-            if transaction.isolation.keeps_snapshot or transaction.pending.updates:
+            if transaction.isolation.keeps_snapshot:
                 if self._may_begin_again and transaction.implicit and transaction.may_renew:
                     raise BeginAgain
                 # DO NOTHING may go on where a row has gone, since nobody can tell: but for the keys of rows that are

@@ -29,7 +29,8 @@ from adapter.queries.by_index.key_scan import rows_by_key_values
 from adapter.queries.locked_rows import LockedRows
 from adapter.results import RecordBatch
 from adapter.transactions.commit_request import TableRead
-from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from adapter.transactions.pending import UNREAD
+from adapter.transactions.transaction import NeedsSnapshot
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.off_loop import computed
 from storage.shards.indexes.reading.found import Found

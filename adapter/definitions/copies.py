@@ -31,7 +31,8 @@ from adapter.store_errors import CONCURRENT_DDL, serialization_failure, too_old
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
-from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from adapter.transactions.pending import UNREAD
+from adapter.transactions.transaction import NeedsSnapshot
 from planner.errors import (
     DuplicateTable,
     FeatureNotSupported,

@@ -35,9 +35,10 @@ from adapter.transactions.locks.between_workers import BetweenWorkers
 from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.locks.servers.between_servers import BetweenServers
 from adapter.transactions.locks.written_keys import WrittenKeys
+from adapter.transactions.pending import State
 from adapter.transactions.row_versions import RowVersions
 from adapter.transactions.temporary import TemporarySpace
-from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.transaction import Transaction
 from adapter.transactions.two_phase.prepared import PreparedTransactions
 from adapter.wall_clock import utc_now
 from adapter.workers.colleagues import Colleagues

@@ -39,9 +39,9 @@ from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.past.looking_back import look_ahead, look_back, past_snapshot
 from adapter.transactions.past.moments import moment
 from adapter.transactions.past.tables import found_table
-from adapter.transactions.pending import Pending, Snapshot
+from adapter.transactions.pending import Pending, Snapshot, State
 from adapter.transactions.temporary import TemporarySpace
-from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.transaction import Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
 from planner.errors import SqlError, StatementCompletionUnknown

@@ -299,10 +299,9 @@ def refuse_changed(transaction: Transaction, newest: Iterable[int], *, changes: 
         raise BeginAgain
     if transaction.isolation.keeps_snapshot:
         raise serialization_failure(CONCURRENT_DELETE if changes and newest[0] == DELETED else CONCURRENT_UPDATE)
-    if transaction.pending.updates:
-        # It keeps to the snapshot that its definitions began with.
-        raise serialization_failure(CONCURRENT_UPDATE)
     if UNKNOWN in newest:
+        if not transaction.may_renew:
+            raise serialization_failure(CONCURRENT_UPDATE)
         raise BeginAgain
 
 

@@ -17,7 +17,8 @@ from adapter.queries.by_index.key_scan import few_rows_in_range, rows_by_key_val
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.commit_request import TableRead
-from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from adapter.transactions.pending import UNREAD
+from adapter.transactions.transaction import NeedsSnapshot
 from planner.ir.nodes import Literal
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.errors import AsOfNotReadable, UnknownShard

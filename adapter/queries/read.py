@@ -49,8 +49,9 @@ from adapter.queries.session_functions import (
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.past.rows import past_rows
+from adapter.transactions.pending import UNREAD
 from adapter.transactions.snapshots import NO_TABLES, ResolvedTables, resolve
-from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from adapter.transactions.transaction import NeedsSnapshot
 from planner.common_errors import NanNotHeld
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, InternalError, ObjectNotInPrerequisiteState
 from planner.ir import nodes as ir

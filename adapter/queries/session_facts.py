@@ -41,7 +41,7 @@ from adapter.system_catalogs.pg_catalog.catalog_views import pg_sequences
 from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mappings
 from adapter.system_catalogs.relations import environment
 from adapter.system_catalogs.relations.extent_columns import INDEXES, TABLES
-from adapter.transactions.transaction import State
+from adapter.transactions.pending import State
 from adapter.wall_clock import utc_now
 from planner.errors import UndefinedObject
 from planner.ir import nodes as ir

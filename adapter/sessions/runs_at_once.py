@@ -11,7 +11,7 @@ from msgspec import Struct
 from adapter.execution.prepared import PreparedStatement
 from adapter.results import ColumnDescription, Command, Rows
 from adapter.sessions.statement_life import StatementLife
-from adapter.transactions.transaction import State
+from adapter.transactions.pending import State
 from planner.errors import InternalError, SqlError
 from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import Literal

@@ -27,7 +27,7 @@ from adapter.settings.values import REPORTED, SettingValues
 from adapter.statements import prepare as statement_preparation
 from adapter.statements.cursors import fetch_forward
 from adapter.statistics.statements import StatementStatistics
-from adapter.transactions.transaction import State
+from adapter.transactions.pending import State
 from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState, SqlError
 from planner.ir.nodes import Literal
 from planner.statements.records import Copy

@@ -36,7 +36,8 @@ from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch, run_rows
 from adapter.statements.nan.again import Begun, Columns, carried_out, carried_out_again, forget_mark, with_columns
 from adapter.statements.nan.columns import let_hold_nan
-from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.pending import State
+from adapter.transactions.transaction import Transaction
 from adapter.wall_clock import utc_now
 from planner.common_errors import NanNotHeld, canceled, too_deep
 from planner.errors import (

@@ -13,7 +13,7 @@ from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.transactions.past.looking_back import look_back, past_snapshot
 from adapter.transactions.past.moments import moment
-from adapter.transactions.transaction import State
+from adapter.transactions.pending import State
 from planner.syntax.parse import Parsed
 from storage.catalog.model import CatalogSnapshot
 from storage.timestamps.csn import Csn

@@ -34,7 +34,8 @@ from adapter.statements.subscribe import run_subscribe
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
 from adapter.subscriptions.view_changes import find_view_changes
-from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
+from adapter.transactions.pending import State
+from adapter.transactions.transaction import BeginAgain, NeedsSnapshot
 from planner.common_errors import missing_parameter
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, SqlError
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate

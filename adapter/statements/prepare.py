@@ -18,7 +18,7 @@ from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan
 from adapter.results import ColumnDescription, StatementDescription
 from adapter.statements.as_of import past_catalog
 from adapter.statements.explaining.formats import result_column
-from adapter.transactions.transaction import State
+from adapter.transactions.pending import State
 from adapter.wall_clock import utc_now
 from planner.errors import (
     DuplicateCursor,

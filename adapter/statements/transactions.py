@@ -12,8 +12,9 @@ from adapter.execution.statement import Running
 from adapter.results import Command
 from adapter.statements import two_phase
 from adapter.transactions.commit_request import Isolation
+from adapter.transactions.pending import State
 from adapter.transactions.snapshots import imported
-from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.transaction import Transaction
 from adapter.wall_clock import utc_now
 from planner.errors import (
     NoActiveSqlTransaction,

@@ -15,7 +15,7 @@ from adapter.execution.statement import Running
 from adapter.results import Command
 from adapter.store_errors import sql_error
 from adapter.transactions.commit_request import CommitRequest, Isolation
-from adapter.transactions.transaction import State
+from adapter.transactions.pending import State
 from adapter.transactions.two_phase.note import Note, note_of
 from adapter.wall_clock import utc_now
 from planner.errors import (

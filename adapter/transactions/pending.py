@@ -1,20 +1,26 @@
-"""What a transaction reads and what it will do when it commits, as values: its snapshot, its `Pending`, its savepoints.
+"""What a transaction reads and what it will do when it commits, as values: its state, its snapshot, its `Pending`, its
+savepoints.
 
 A `Pending` never changes, so that a savepoint is the old reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from immutables import Map
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from adapter.settings.values import SettingValues
+from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.claims import Claim
 from adapter.transactions.decided_rows import Replacement
+from adapter.transactions.locks.modes import Mode
+from adapter.transactions.locks.tags import Tag
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate
 from storage.catalog.store import net_updates
 from storage.catalog.temporary import TemporaryObjects
@@ -25,6 +31,40 @@ from storage.timestamps.csn import Csn
 if TYPE_CHECKING:
     from storage.transactions.txn import Savepoint as StorageSavepoint
     from storage.transactions.txn import Txn
+
+
+class State(StrEnum):
+    """Where a transaction is; the module's table says what each state allows."""
+
+    NEW = "new"
+    PROVISIONAL = "provisional"
+    READING = "reading"
+    DEFINING = "defining"
+    ASSUMING = "assuming"
+    FAILED = "failed"
+    COMMITTING = "committing"
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled back"
+    IN_DOUBT = "in doubt"
+
+
+class May:
+    """The states in which a transaction may do what."""
+
+    OPEN = frozenset({State.NEW, State.PROVISIONAL, State.READING, State.DEFINING, State.ASSUMING})
+    BEGIN = OPEN - {State.ASSUMING}
+    WRITE = OPEN - {State.NEW}
+    READ = frozenset({State.READING, State.DEFINING, State.ASSUMING})
+    END: ClassVar = {
+        State.COMMITTED: OPEN | {State.COMMITTING},
+        State.ROLLED_BACK: OPEN | {State.FAILED, State.COMMITTING},
+        State.IN_DOUBT: frozenset({State.COMMITTING}),
+    }
+    """The ends, and the states before each."""
+
+
+UNREAD = (State.PROVISIONAL, State.ASSUMING)
+"""The states whose snapshot is perhaps not the newest: a query has to have another one."""
 
 
 class DeferredKeys(Struct, frozen=True, kw_only=True):
@@ -85,6 +125,8 @@ class Pending(Struct, frozen=True, kw_only=True):
     updates: tuple[CatalogUpdate, ...] = ()
     catalog: CatalogSnapshot | None = None
     """The snapshot's catalog after `updates`, if there are any."""
+    base: CatalogSnapshot | None = None
+    """That catalog before them."""
     temporary: TemporaryObjects | None = None
     """The session's temporary objects as the transaction has made them; None when it has none."""
     notifications: PersistentList[tuple[str, str]] = PersistentList()
@@ -100,12 +142,20 @@ class Pending(Struct, frozen=True, kw_only=True):
 
     large_objects: LargeObjects = LargeObjects()
 
-    def net_updates(self, before: CatalogSnapshot) -> tuple[CatalogUpdate, ...]:
-        """What the `updates` of the catalog `before` come to: at most one retraction and one addition for each
-        object."""
-        if self.catalog is None:
+    def over(self, base: CatalogSnapshot) -> Pending:
+        """The same over another catalog. 40001 when the definitions do not fit that."""
+        if base is self.base or not self.updates:
+            return self
+        try:
+            return replace(self, catalog=base.apply(self.net_updates(), base.csn), base=base)
+        except ValueError as error:
+            raise serialization_failure(CONCURRENT_DDL) from error
+
+    def net_updates(self) -> tuple[CatalogUpdate, ...]:
+        """What the `updates` come to: at most one retraction and one addition for each object."""
+        before, after = self.base, self.catalog
+        if before is None or after is None:
             return ()
-        after = self.catalog
         # Objects of other databases are in neither.
         net = net_updates(
             u for u in self.updates if u.record.oid not in before.records and u.record.oid not in after.records
@@ -119,6 +169,20 @@ class Pending(Struct, frozen=True, kw_only=True):
             if new is not None:
                 net.append(CatalogUpdate(record=new, diff=1))
         return tuple(net)
+
+
+def differ(locked: Iterable[tuple[Tag, Mode]], before: CatalogSnapshot, now: CatalogSnapshot) -> bool:
+    """Whether something of what is `locked` is not defined in `now` as it was `before`; any name may be."""
+    for (kind, oid, _), _ in locked:
+        if kind == "name":
+            return True
+        if kind == "relation" and (
+            before.get(oid) != now.get(oid)
+            or before.constraint_oids.get(oid) != now.constraint_oids.get(oid)
+            or before.index_oids.get(oid) != now.index_oids.get(oid)
+        ):
+            return True
+    return False
 
 
 class Mark(Struct, frozen=True, kw_only=True):

@@ -23,8 +23,8 @@ from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure, too_old
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.parts_ahead import parts_ahead
-from adapter.transactions.pending import Snapshot
-from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.pending import Snapshot, State
+from adapter.transactions.transaction import Transaction
 from planner.errors import ActiveSqlTransaction, FeatureNotSupported, InternalError, InvalidParameterValue
 from planner.ir import nodes as ir
 from storage.catalog.model import CatalogSnapshot, Relation

@@ -24,9 +24,10 @@ What each state allows, and the state that it leads to ("yes": the same one). A 
     in doubt     .         .            .      .         .         .     .      .          .          .       .
 
 A statement begins *to read* or *to add* (`begin_statement`). At the levels that keep their snapshot
-(`Isolation.keeps_snapshot`) one that begins to add leaves *reading* as it is, as *defining* is left at every level; and
-only the statement that took the snapshot may begin again (`renew`). *Assuming* is a definition that was worked out from
-the newest catalog known here and commits only if that was the newest of all.
+(`Isolation.keeps_snapshot`) one that begins to add leaves *reading* as it is, and only the statement that took the
+snapshot may begin again (`renew`), at others any that has not defined anything. At these a statement of who is
+*defining* has a new snapshot too, over whose catalog go the definitions there are. *Assuming* is a definition that was
+worked out from the newest catalog known here and commits only if that was the newest of all.
 
 Each of the first five states and *committing* may end *committed* or *rolled back*, *failed* only *rolled back*. A
 commit of which nobody knows whether it happened ends *in doubt* (`end`); one that was answered early is *committed*
@@ -45,9 +46,9 @@ for the same reason. A savepoint takes neither back: the client has seen what wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -60,9 +61,15 @@ from adapter.transactions.decided_rows import Decided, Replacement, durable, nam
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
-from adapter.transactions.pending import DeferredKeys, Mark, Pending, Snapshot
+from adapter.transactions.pending import DeferredKeys, Mark, May, Pending, Snapshot, State, differ
 from adapter.transactions.temporary import TemporarySpace
-from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
+from planner.errors import (
+    ActiveSqlTransaction,
+    InternalError,
+    InvalidSavepointSpecification,
+    ReadOnlySqlTransaction,
+    SerializationFailure,
+)
 from planner.types.composites import with_forms
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.catalog.temporary import FIRST_TEMPORARY_OID, TemporaryObjects
@@ -72,41 +79,10 @@ from storage.shards.parts import Part
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
+    from storage.catalog.store import CatalogStore
     from storage.environment.environment import Environment
     from storage.membership.leases import ReadHold
     from storage.transactions.txn import Txn
-
-
-class State(StrEnum):
-    """Where a transaction is; the module's table says what each state allows."""
-
-    NEW = "new"
-    PROVISIONAL = "provisional"
-    READING = "reading"
-    DEFINING = "defining"
-    ASSUMING = "assuming"
-    FAILED = "failed"
-    COMMITTING = "committing"
-    COMMITTED = "committed"
-    ROLLED_BACK = "rolled back"
-    IN_DOUBT = "in doubt"
-
-
-_OPEN = frozenset({State.NEW, State.PROVISIONAL, State.READING, State.DEFINING, State.ASSUMING})
-_BEGIN = _OPEN - {State.ASSUMING}
-_WRITE = _OPEN - {State.NEW}
-_RENEW = frozenset({State.PROVISIONAL, State.READING, State.ASSUMING})
-_READ = frozenset({State.READING, State.DEFINING, State.ASSUMING})
-
-_ENDS = {
-    State.COMMITTED: _OPEN | {State.COMMITTING},
-    State.ROLLED_BACK: _OPEN | {State.FAILED, State.COMMITTING},
-    State.IN_DOUBT: frozenset({State.COMMITTING}),
-}
-"""The ends of a transaction, and the states before each."""
-
-UNREAD = (State.PROVISIONAL, State.ASSUMING)
-"""The states whose snapshot is perhaps not the newest: a query has to have another one."""
 
 
 class NeedsSnapshot(Exception):
@@ -165,6 +141,11 @@ class Transaction(Struct, kw_only=True):
     """How much of what was read was so by earlier statements."""
     _followed_before: int = 0
     """How many were followed by earlier statements."""
+    _relied_before: int = 0
+    _updates_before: Sequence[CatalogUpdate] = ()
+    """How many definitions earlier statements relied on, and what they have defined."""
+    _definitions: CatalogStore | None = None
+    _known: CatalogSnapshot | None = None
     _has_moved: bool = False
 
     def _not_now(self, what: str) -> InternalError:
@@ -174,7 +155,7 @@ class Transaction(Struct, kw_only=True):
 
     def set_isolation(self, isolation: Isolation) -> None:
         """SET TRANSACTION ISOLATION LEVEL. 25001 after the first query."""
-        if self.state not in _OPEN:
+        if self.state not in May.OPEN:
             raise self._not_now("change the isolation level")
         if isolation is self.isolation:
             return
@@ -208,15 +189,16 @@ class Transaction(Struct, kw_only=True):
         does read then takes a new one. One that reads also waits until those are durable whom earlier ones have
         followed; 40001 when they are lost.
         """
-        self.fresh = False
+        self.fresh, self._definitions = False, env.catalog
         if self.looks_back:
             return self.catalog
         self._reads_before = len(self.reads)
+        self._relied_before, self._updates_before = len(self.catalog_reads), self.pending.updates
         if reads and self.followed:
             await self.settled()
         self._followed_before = len(self.followed)
         state = self.state
-        if state not in _BEGIN:
+        if state not in May.BEGIN:
             raise self._not_now("begin a statement")
         if reads and self.after is not None:
             await asyncio.wait((self.after,))
@@ -224,17 +206,18 @@ class Transaction(Struct, kw_only=True):
         if (
             state is State.NEW
             or (state is State.PROVISIONAL and reads)
-            or (state is not State.DEFINING and not self.isolation.keeps_snapshot)
+            or (not self.isolation.keeps_snapshot and (reads or state is not State.DEFINING or self._is_outdated()))
         ):
+            reads = reads or state is State.DEFINING
             as_of = await env.oracle.read_ts("user") if reads else Csn(env.cache.upper - 1)
             catalog = env.catalog.current(self.locks.owner.database_oid)
-            csn = max(as_of, catalog.csn)
+            csn, self._known = max(as_of, catalog.csn), env.catalog.newest
             ahead: tuple[Txn, ...] = ()
             if self.isolation is Isolation.READ_UNCOMMITTED and reads and self.decided_after is not None:
                 ahead = self.decided_after(csn)
             self.snapshot = Snapshot(csn=csn, catalog=catalog, provisional=not reads, ahead=ahead)
             self.fresh = True
-            self.state = State.READING if reads else State.PROVISIONAL
+            self.state = state if state is State.DEFINING else State.READING if reads else State.PROVISIONAL
             if self.first_read_at is None and reads:
                 self.first_read_at = csn
             if self.hold is not None and not self.has_writes:
@@ -242,6 +225,8 @@ class Transaction(Struct, kw_only=True):
                 self.hold = None
             if self.hold is None:
                 self.hold = await env.leases.hold((), csn, self)
+        if self.pending.updates and (snapshot := self.snapshot) is not None:
+            self.pending = self.pending.over(snapshot.catalog)
         return self.catalog
 
     @property
@@ -258,7 +243,7 @@ class Transaction(Struct, kw_only=True):
     @property
     def may_renew(self) -> bool:
         """Whether the statement that runs may have another snapshot than the one that it has."""
-        if self.state not in _RENEW or self.pending.updates:
+        if self.state not in May.WRITE or self.pending.updates is not self._updates_before:
             return False
         return self.fresh or not self.isolation.keeps_snapshot
 
@@ -300,7 +285,11 @@ class Transaction(Struct, kw_only=True):
             self.reads.clear()
         del self.followed[self._followed_before :]
         self.seen.clear()
-        self.snapshot, self.state = None, State.NEW
+        # What has been relied on since was so before what the statement waited for.
+        for key in list(self.catalog_reads)[self._relied_before :]:
+            del self.catalog_reads[key]
+        if self.state is not State.DEFINING:
+            self.snapshot, self.state = None, State.NEW
 
     @property
     def follows_now(self) -> bool:
@@ -320,27 +309,37 @@ class Transaction(Struct, kw_only=True):
             replacements = settled(tuple(self.pending.replacements), names)
             self.pending = replace(self.pending, replacements=PersistentList.of(replacements))
 
-    async def lock(self, wanted: Iterable[tuple[Tag, Mode]], *, begin_again: bool = True) -> None:
-        """Take locks before the statement runs. With `begin_again`, raises BeginAgain when one had to be waited for and
-        the statement may have another snapshot; besides what waiting for a lock raises."""
+    async def lock(self, wanted: Collection[tuple[Tag, Mode]], *, begin_again: bool = True) -> None:
+        """Take locks before the statement runs. With `begin_again`, raises BeginAgain when one had to be waited for, or
+        is of what has changed since the snapshot, and there may be another; besides what waiting for a lock raises."""
         waited = False
         for tag, mode in wanted:
             waited |= await self.locks.lock(tag, mode)
-        if waited and begin_again and self.may_renew:
+        is_newer = self._definitions is not None and self._definitions.newest is not self._known
+        if begin_again and (waited or (is_newer and self._is_outdated(wanted))) and self.may_renew:
             raise BeginAgain
+
+    def _is_outdated(self, locked: Iterable[tuple[Tag, Mode]] | None = None) -> bool:
+        """Whether anything, or something of what is `locked`, has been defined since the snapshot."""
+        if self._definitions is None or (snapshot := self.snapshot) is None:
+            return False
+        newest = self._definitions.current(self.locks.owner.database_oid)
+        return newest is not snapshot.catalog and (locked is None or differ(locked, snapshot.catalog, newest))
 
     def planning_catalog(self, env: Environment) -> CatalogSnapshot:
         """The catalog to bind a statement against: the transaction's own, or the newest that this process knows."""
-        if self.snapshot is not None and (self.looks_back or self.isolation.keeps_snapshot or self.pending.updates):
+        if self.snapshot is not None and (self.looks_back or self.isolation.keeps_snapshot):
             return self.catalog
-        temporary = self.pending.temporary
-        newest = env.catalog.current(self.locks.owner.database_oid)
+        newest, temporary = env.catalog.current(self.locks.owner.database_oid), self.pending.temporary
+        if self.pending.updates:
+            with suppress(SerializationFailure):  # The statement's own snapshot will say so.
+                self.pending = self.pending.over(newest)
+            return self.catalog
         return newest if temporary is None else temporary.over(newest, with_forms)
 
     async def refresh_catalog(self, env: Environment) -> None:
         """Let `planning_catalog` be as new as anything acknowledged so far, by whatever process."""
-        snapshot = self.snapshot
-        if snapshot is None or snapshot.provisional or not (self.isolation.keeps_snapshot or self.pending.updates):
+        if self.snapshot is None or self.snapshot.provisional or not self.isolation.keeps_snapshot:
             await env.oracle.read_ts("catalog")
 
     def assume(self) -> None:
@@ -353,7 +352,7 @@ class Transaction(Struct, kw_only=True):
 
     def writable(self, env: Environment, shard: ShardId | None = None) -> Txn:
         """The storage transaction, begun when first needed; for a `shard` that is temporary the session's own."""
-        if self.state not in _WRITE:
+        if self.state not in May.WRITE:
             raise self._not_now("write")
         if shard is not None and shard[0] == "t":
             assert self.temporary is not None
@@ -370,7 +369,7 @@ class Transaction(Struct, kw_only=True):
 
     def record_read(self, read: TableRead, *, always: bool = False) -> None:
         """Remember what was read, for validation: when SERIALIZABLE, or at any level (`always`)."""
-        if self.state not in _READ:
+        if self.state not in May.READ:
             raise self._not_now("read")
         if (always or self.isolation is Isolation.SERIALIZABLE) and not self.looks_back:
             self.reads.append(read)
@@ -388,7 +387,7 @@ class Transaction(Struct, kw_only=True):
 
     def change_catalog(self, updates: Sequence[CatalogUpdate]) -> None:
         """Add definitions to the transaction; its later statements see them."""
-        if self.state not in _READ:
+        if self.state not in May.READ:
             raise self._not_now("define something")
         assert self.snapshot is not None
         temporary = [update for update in updates if update.record.oid >= FIRST_TEMPORARY_OID]
@@ -403,6 +402,7 @@ class Transaction(Struct, kw_only=True):
             self.pending,
             updates=(*self.pending.updates, *updates),
             catalog=catalog.apply(updates, catalog.csn),
+            base=self.pending.base or self.snapshot.catalog,
         )
         if self.state is State.READING:
             self.state = State.DEFINING
@@ -419,25 +419,25 @@ class Transaction(Struct, kw_only=True):
 
     def notify(self, channel: str, payload: str) -> None:
         """NOTIFY: who listens is told when the transaction has committed."""
-        if self.state not in _OPEN:
+        if self.state not in May.OPEN:
             raise self._not_now("notify")
         self.pending = replace(self.pending, notifications=self.pending.notifications.add((channel, payload)))
 
     def listen(self, action: str, channel: str | None) -> None:
         """LISTEN and UNLISTEN (of all channels: None), which the commit carries out."""
-        if self.state not in _OPEN:
+        if self.state not in May.OPEN:
             raise self._not_now("listen")
         self.pending = replace(self.pending, listens=(*self.pending.listens, (action, channel)))
 
     def claim(self, claim: Claim) -> None:
         """Let the commit hold `claim` against what others have written."""
-        if self.state not in _WRITE:
+        if self.state not in May.WRITE:
             raise self._not_now("claim a key")
         self.pending = replace(self.pending, claims=self.pending.claims.add(claim))
 
     def replace_rows(self, replacement: Replacement) -> None:
         """Note rows that have been replaced or deleted, for those who wait for them."""
-        if self.state not in _WRITE:
+        if self.state not in May.WRITE:
             raise self._not_now("replace rows")
         if is_temporary(replacement.shard):
             return
@@ -445,7 +445,7 @@ class Transaction(Struct, kw_only=True):
 
     def defer(self, keys: DeferredKeys) -> None:
         """Have `keys` checked later."""
-        if self.state not in _WRITE:
+        if self.state not in May.WRITE:
             raise self._not_now("defer a check")
         self.pending = replace(self.pending, deferred=self.pending.deferred.add(keys))
 
@@ -455,7 +455,7 @@ class Transaction(Struct, kw_only=True):
 
     def set_timings(self, timings: Mapping[int, bool]) -> None:
         """SET CONSTRAINTS: by oid of the constraint whether it is deferred, 0 for all others."""
-        if self.state not in _OPEN:
+        if self.state not in May.OPEN:
             raise self._not_now("set constraints")
         self.pending = replace(self.pending, timings=timings)
 
@@ -472,7 +472,7 @@ class Transaction(Struct, kw_only=True):
 
     def commit_request(self, env: Environment) -> CommitRequest:
         """What goes to the group committer. Nothing can be added any more."""
-        if self.state not in _OPEN or self.snapshot is None:
+        if self.state not in May.OPEN or self.snapshot is None:
             raise self._not_now("commit")
         if self.followed:
             self._settle_names()
@@ -485,7 +485,7 @@ class Transaction(Struct, kw_only=True):
             snapshot=self.snapshot.csn if self.first_read_at is None else self.first_read_at,
             reads=tuple(self.reads),
             claims=tuple(self.pending.claims) if self.pending.claims.length else (),
-            catalog_updates=self.pending.net_updates(self.snapshot.catalog) if self.pending.updates else (),
+            catalog_updates=self.pending.net_updates() if self.pending.updates else (),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
             replacements=tuple(self.pending.replacements) if self.pending.replacements.length else (),
@@ -499,7 +499,7 @@ class Transaction(Struct, kw_only=True):
     def fail(self) -> SettingValues:
         """A statement of a block has failed: nothing but its end, or the way back to a savepoint, is left to it. It
         lets go of its locks since its last savepoint, or its beginning; returns the settings as they were then."""
-        if self.state not in _OPEN and self.state is not State.FAILED:
+        if self.state not in May.OPEN and self.state is not State.FAILED:
             raise self._not_now("fail")
         self.state = State.FAILED
         self.locks.roll_back_to(self.savepoint_depth)
@@ -511,7 +511,7 @@ class Transaction(Struct, kw_only=True):
 
     def end(self, state: State) -> None:
         """Let go of what the transaction held: it is COMMITTED, ROLLED_BACK or IN_DOUBT."""
-        if self.state not in _ENDS[state]:
+        if self.state not in May.END[state]:
             raise self._not_now(f"make {state.value} what is done")
         self.state = state
         self.locks.end()
@@ -540,7 +540,7 @@ class Transaction(Struct, kw_only=True):
 
     def mark(self, settings: SettingValues, name: str = "") -> Mark:
         """Where the transaction is now, for `undo`."""
-        if self.state not in _OPEN:
+        if self.state not in May.OPEN:
             raise self._not_now("define a savepoint")
         return Mark(
             name=name,
@@ -574,7 +574,7 @@ class Transaction(Struct, kw_only=True):
 
     def undo(self, mark: Mark) -> None:
         """Take back what was done since `mark`; what failed has not."""
-        if self.state not in _OPEN and self.state is not State.FAILED:
+        if self.state not in May.OPEN and self.state is not State.FAILED:
             raise self._not_now("go back to a savepoint")
         if self.txn is not None:
             if mark.rows is None:
@@ -593,7 +593,7 @@ class Transaction(Struct, kw_only=True):
             self.state = State.PROVISIONAL if self.snapshot.provisional else State.READING
 
     def _find(self, name: str) -> int:
-        for index in range(len(self._savepoints) - 1, -1, -1):
+        for index in reversed(range(len(self._savepoints))):
             if self._savepoints[index].name == name:
                 return index
         raise InvalidSavepointSpecification(f'savepoint "{name}" does not exist')

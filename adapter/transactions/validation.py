@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from adapter.plans.predicates import Conjunction, any_row_matches
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES, serialization_failure
 from adapter.transactions.claims import broken
-from adapter.transactions.commit_request import CommitRequest, TableRead
+from adapter.transactions.commit_request import CommitRequest, Isolation, TableRead
 from adapter.transactions.decided_rows import names_landed, settled
 from adapter.transactions.group_changes import Accepted, shared_ids
 from planner.errors import SqlError
@@ -112,7 +112,7 @@ def catalog_conflict(catalog: CatalogSnapshot, request: CommitRequest) -> str | 
         return CONCURRENT_DDL
     for (oid, to_read), record in request.catalog_reads.items():
         now = catalog.get(oid)
-        if now != record and not (to_read and _has_only_more_constraints(now, record)):
+        if now is not record and not _fits(now, record, to_read=to_read, at=request.isolation):
             return CONCURRENT_DDL
     if not request.catalog_updates:
         return None
@@ -128,12 +128,29 @@ def fits_after(catalog: CatalogSnapshot, first: Sequence[CatalogUpdate], updates
     return _references_resolve(after, updates) and _references_resolve(after, first)
 
 
-def _has_only_more_constraints(now: CatalogRecord | None, record: CatalogRecord) -> bool:
-    """Whether all that has happened to a table is that its rows have to keep to more: who reads them finds no others
-    for that."""
+def _fits(now: CatalogRecord | None, record: CatalogRecord, *, to_read: bool, at: Isolation) -> bool:
+    """Whether what a transaction did with `record` stays right with what has become of that. At the lower levels what
+    was only read need not be what it was: its locks have kept it so while that mattered, as PostgreSQL's do."""
+    if now == record or (to_read and not at.keeps_snapshot):
+        return True
+    if isinstance(record, Schema):
+        return isinstance(now, Schema)
     if not isinstance(now, Relation) or not isinstance(record, Relation):
         return False
-    return set(now.constraints).issuperset(record.constraints) and now == replace(record, constraints=now.constraints)
+    if to_read and not set(now.constraints).issuperset(record.constraints):
+        return False
+    constraints = now.constraints if to_read else record.constraints
+    return replace(_of_rows(now), constraints=constraints) == _of_rows(record)
+
+
+def _of_rows(relation: Relation) -> Relation:
+    """The record without what does not matter to who reads or writes rows: targets of ANALYZE, how much of the past is
+    kept, in which order the next CLUSTER puts the rows."""
+    columns = tuple(
+        column if column.statistics == -1 and not column.options else replace(column, statistics=-1, options=())
+        for column in relation.columns
+    )
+    return replace(relation, columns=columns, retain_ms=None, marks=replace(relation.marks, clustered=0))
 
 
 def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]) -> bool:

@@ -83,7 +83,7 @@ class CatalogStore:
         self._moved = asyncio.Event()
         self._deltas: list[CatalogDelta] = []
         self._base = CatalogSnapshot.empty()
-        self._current = self._base
+        self.newest = self._base
         self._rows: dict[int, tuple[int, bytes]] = {}
         self._past: BoundedMap[Csn, CatalogSnapshot] = BoundedMap(max_entries=KEPT_PAST)
 
@@ -91,9 +91,9 @@ class CatalogStore:
         """The newest catalog, from memory: the whole, or what sessions of a database see. Raises
         `UnknownDatabase` once that has been dropped."""
         if database == WHOLE:
-            return self._current
+            return self.newest
         # NOTE: each statement comes by here.
-        found = self._current.databases.get(database)
+        found = self.newest.databases.get(database)
         if found is None:
             raise UnknownDatabase(f"there is no database with oid {database}")
         return found
@@ -101,30 +101,30 @@ class CatalogStore:
     @property
     def is_behind(self) -> bool:
         """Whether this process has seen a definition committed that `current` lacks."""
-        return self._reader.last_write(CATALOG_SHARD) > self._current.csn
+        return self._reader.last_write(CATALOG_SHARD) > self.newest.csn
 
     async def load(self, as_of: Csn, last_write: Csn) -> None:
         """Read the whole catalog at `as_of`; its latest write up to there is at `last_write`."""
         async with self._lock:
             self._base, self._rows = await self._read(as_of, last_write)
-            self._current = self._base
+            self.newest = self._base
             self._deltas = []
 
     async def catch_up(self) -> CatalogSnapshot:
         """Bring `current` up to everything that this process had seen committed when this was called."""
         last_write = self._reader.last_write(CATALOG_SHARD)
         async with self._lock:
-            if last_write > self._current.csn:
+            if last_write > self.newest.csn:
                 await self._advance(last_write)
-            return self._current
+            return self.newest
 
     async def snapshot_at(self, ts: Csn) -> CatalogSnapshot:
         """The catalog as of `ts`. Raises `AsOfNotReadable` when its history there has been folded away."""
-        if ts > self._current.csn and self.is_behind:
+        if ts > self.newest.csn and self.is_behind:
             # Another process's definition that this one has seen committed, and not read yet.
             await self.catch_up()
-        if ts >= self._current.csn:
-            return self._current
+        if ts >= self.newest.csn:
+            return self.newest
         if ts >= self._base.csn:
             at = bisect.bisect_right(self._deltas, ts, key=lambda delta: delta.csn)
             return self._base if at == 0 else self._deltas[at - 1].snapshot
@@ -156,7 +156,7 @@ class CatalogStore:
             for delta in missed:
                 seen = delta.snapshot
                 yield delta
-            if seen.csn >= self._current.csn:
+            if seen.csn >= self.newest.csn:
                 await moved.wait()
 
     async def _missed(self, seen: CatalogSnapshot, until: CatalogSnapshot) -> list[CatalogDelta]:
@@ -179,15 +179,15 @@ class CatalogStore:
         Raises CatalogConflict when the catalog has moved past `expected`, or when an update does not fit.
         """
         async with self._lock:
-            if self._current.csn > expected:
-                raise CatalogConflict(f"the catalog changed at {self._current.csn}")
+            if self.newest.csn > expected:
+                raise CatalogConflict(f"the catalog changed at {self.newest.csn}")
             try:
-                after = self._current.apply(updates, self._current.csn)
+                after = self.newest.apply(updates, self.newest.csn)
             except ValueError as error:
                 raise CatalogConflict(str(error)) from error
             gone = [update.record.oid for update in updates if update.diff == -1]
             added = [(u.record.oid, _encoder.encode(u.record)) for u in updates if u.diff == 1]
-            if after.next_oid != self._current.next_oid or not self._rows:
+            if after.next_oid != self.newest.next_oid or not self._rows:
                 if NEXT_OID_ROW in self._rows:
                     gone.append(NEXT_OID_ROW)
                 added.append((NEXT_OID_ROW, _encoder.encode(after.next_oid)))
@@ -224,11 +224,11 @@ class CatalogStore:
 
     async def _advance(self, last_write: Csn) -> None:
         try:
-            changes = await self._reader.changes(CATALOG_SHARD, self._current.csn, last_write)
+            changes = await self._reader.changes(CATALOG_SHARD, self.newest.csn, last_write)
         except AsOfNotReadable:
             # The history between was folded while we did not look; the difference is one delta.
             snapshot, self._rows = await self._read(last_write, last_write)
-            self._publish(snapshot, _difference(self._current, snapshot))
+            self._publish(snapshot, _difference(self.newest, snapshot))
             return
         for csn, rows in await self._rows_by_csn(changes):
             for diff, row_id, oid, data in rows:
@@ -237,7 +237,7 @@ class CatalogStore:
                 elif oid in self._rows and self._rows[oid][0] == row_id:
                     del self._rows[oid]
             updates = _updates(rows)
-            self._publish(_with_next_oid(_applied(self._current, updates, csn), self._rows), updates)
+            self._publish(_with_next_oid(_applied(self.newest, updates, csn), self._rows), updates)
 
     async def _rows_by_csn(self, changes: ShardChanges) -> list[tuple[Csn, list[_Row]]]:
         """The rows that went and came at each CSN, in this order."""
@@ -254,7 +254,7 @@ class CatalogStore:
         return found
 
     def _publish(self, snapshot: CatalogSnapshot, updates: tuple[CatalogUpdate, ...]) -> None:
-        self._current = snapshot
+        self.newest = snapshot
         self._deltas.append(CatalogDelta(csn=snapshot.csn, updates=updates, snapshot=snapshot))
         if len(self._deltas) > KEPT_VERSIONS:
             self._base = self._deltas[0].snapshot

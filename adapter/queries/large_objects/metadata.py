@@ -21,8 +21,8 @@ from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.claims import Absent
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.decided_rows import DELETED, Replacement
-from adapter.transactions.pending import Touched
-from adapter.transactions.transaction import UNREAD, NeedsSnapshot
+from adapter.transactions.pending import UNREAD, Touched
+from adapter.transactions.transaction import NeedsSnapshot
 from planner.errors import InsufficientPrivilege, UndefinedObject, UniqueViolation
 from storage.catalog.acl import AclEntry
 from storage.catalog.model import WHOLE, CatalogSnapshot, Comment

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from adapter.store_errors import too_old
-from adapter.transactions.pending import Snapshot
-from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.pending import Snapshot, State
+from adapter.transactions.transaction import Transaction
 from planner.errors import ActiveSqlTransaction, InvalidCatalogName, InvalidParameterValue
 from storage.errors import AsOfNotReadable
 from storage.timestamps.csn import Csn, csn_ms

@@ -11,7 +11,7 @@ import pytest
 
 from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
-from adapter.transactions.transaction import State
+from adapter.transactions.pending import State
 from planner.errors import SqlError
 from storage.environment.named_stores import StoreNames
 from tests.adapter.harness import Client, connect

@@ -14,7 +14,7 @@ from adapter.sessions.server import Server
 from adapter.transactions import decided_rows, group_commit
 from adapter.transactions.commit_request import CommitRequest
 from adapter.transactions.group_commit import GroupCommitter
-from adapter.transactions.transaction import State
+from adapter.transactions.pending import State
 from planner.errors import SqlError
 from storage.catalog.model import PUBLIC_SCHEMA_OID
 from storage.timestamps.csn import Csn

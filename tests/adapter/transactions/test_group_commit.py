@@ -17,7 +17,8 @@ from adapter.transactions.commit_request import Isolation, TableRead
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.lock import Owner, Patience
 from adapter.transactions.locks.lock_table import LockTable, SessionLocks
-from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.pending import State
+from adapter.transactions.transaction import Transaction
 from planner.errors import SqlError
 from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogUpdate, Column, Relation
 from storage.clock import SystemClock

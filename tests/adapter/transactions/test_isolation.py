@@ -230,3 +230,94 @@ async def test_a_block_that_has_read_what_changed_fails(pair: tuple[Client, Clie
     assert await two.rows("select k, v from t order by k") == [(1, 7), (2, 0)]
     await one.run("insert into t values (5, 5)")
     assert (await two.error("commit")).sqlstate == "40001"
+
+
+AFTER_A_DEFINITION = [
+    ("alter table u alter b set statistics 100", "alter table u alter b set statistics 200", "ALTER TABLE", None),
+    ("insert into u values (2, 2)", "select count(*) from u", "[(2,)]", None),
+    ("create table v (a int)", "select count(*) from v", "[(0,)]", None),
+    ("update u set b = 5", "update u set b = b + 1", "UPDATE 1", [(1, 6)]),
+    ("update u set b = 5", "select b from u for update", "[(5,)]", None),
+    (
+        "insert into u values (2, 2)",
+        "insert into u values (2, 3) on conflict (a) do update set b = 9",
+        "INSERT 0 1",
+        None,
+    ),
+    ("alter table u add c int default 3", "alter table u add d int", "ALTER TABLE", [(1, 1, 3, None)]),
+    ("alter table u add c int default 3", "insert into u values (2, 2)", "INSERT 0 1", [(1, 1, 3), (2, 2, 3)]),
+    ("insert into u values (3, 3)", "truncate u", "TRUNCATE TABLE", []),
+    ("insert into u values (3, 3)", "alter table t add foreign key (k) references u", "23503", None),
+    ("insert into u values (3, 1)", "create unique index on u (b)", "23505", None),
+    ("create view w as select * from u", "drop table u", "2BP01", None),
+    ("drop table u", "select * from u", "42P01", None),
+]
+"""What another session does beside a block that has defined something, what the block does then, and what PostgreSQL
+answers; what is in the table in the end, where that tells more."""
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["before", "waiting"])
+@pytest.mark.parametrize(("theirs", "text", "wanted", "left"), AFTER_A_DEFINITION)
+async def test_read_committed_sees_each_commit_after_definitions_of_its_own(
+    pair: tuple[Client, Client], theirs: str, text: str, wanted: str, left: list[object] | None, waits: bool
+) -> None:
+    one, two = pair
+    await one.run("create table u (a int primary key, b int); insert into u values (1, 1)")
+    await one.run("begin isolation level read committed; alter table t add w int; savepoint s; create table x ()")
+    if waits:
+        await two.run(f"begin isolation level read committed; {theirs}")
+    else:
+        await two.run(theirs)
+    await one.run("rollback to s")
+
+    async def outcome() -> str:
+        try:
+            return str((await one.run(text))[0])
+        except SqlError as error:
+            return error.sqlstate
+
+    waiting = asyncio.ensure_future(outcome())
+    if waits:
+        await asyncio.sleep(0.05)
+        if waiting.done() and theirs.startswith(("insert", "create")):
+            # Rows and tables of who has not committed are not there, and are not waited for.
+            await two.run("rollback")
+            await one.run("rollback")
+            return
+        await two.run("commit")
+    assert await waiting == wanted
+    if one.status == "T":
+        await one.run("commit")
+        if left is not None:
+            assert await one.rows("select * from u order by a") == left
+    assert one.status == ("E" if wanted[0].isdigit() else "I")
+
+
+async def test_definitions_of_a_block_that_begins_again_are_those_of_now(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await two.run("begin; alter table t add w int default 7")
+    await one.run("begin isolation level read committed")
+    waiting = asyncio.ensure_future(one.run("lock table t in share mode"))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    await two.run("commit")
+    await waiting
+    await one.run("insert into t values (3, 30); commit")
+    assert await one.rows("select w from t") == [(7,)] * 3
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "alter table t alter v set statistics 100",
+        "alter table t alter v set (n_distinct = 5)",
+        "alter schema public owner to current_user",
+    ],
+)
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+async def test_what_does_not_matter_to_rows_fails_nobody(pair: tuple[Client, Client], level: str, theirs: str) -> None:
+    one, two = pair
+    await one.run(f"begin isolation level {level}; select 1 from pg_class; create type shade as enum ('dark')")
+    await two.run(theirs)
+    await one.run("update t set v = 0 where k = 1; select * from t; commit")
+    assert await two.value("select sum(v) from t") == 20

@@ -15,8 +15,8 @@ from adapter.transactions.claims import Absent
 from adapter.transactions.commit_request import Isolation, TableRead
 from adapter.transactions.locks.lock import Owner, Patience
 from adapter.transactions.locks.lock_table import LockTable, SessionLocks
-from adapter.transactions.pending import DeferredKeys
-from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.pending import DeferredKeys, State
+from adapter.transactions.transaction import Transaction
 from planner.errors import ActiveSqlTransaction, InternalError, UniqueViolation
 from storage.catalog.model import CatalogUpdate, Schema
 from storage.clock import SystemClock
@@ -245,7 +245,7 @@ async def test_whose_snapshot_stays(env: Environment, isolation: Isolation) -> N
         transaction = await brought_to(state, env, isolation)
         before = transaction.snapshot
         await begin_to_read(transaction, env)
-        assert (transaction.snapshot is before) == (isolation.keeps_snapshot or state is State.DEFINING)
+        assert (transaction.snapshot is before) == isolation.keeps_snapshot
         await begin_to_add(transaction, env)
         kept = isolation.keeps_snapshot or state is State.DEFINING
         assert transaction.state is (state if kept else State.PROVISIONAL)
@@ -260,6 +260,14 @@ async def test_who_may_begin_again(env: Environment, isolation: Isolation) -> No
     assert (transaction.state, transaction.snapshot) == (State.NEW, None)
     assert bool(transaction.reads) != isolation.keeps_snapshot
     await begin_to_read(transaction, env)
+    await begin_to_read(transaction, env)
+    assert transaction.may_renew != isolation.keeps_snapshot
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+async def test_who_has_defined_may_begin_later_statements_again(env: Environment, isolation: Isolation) -> None:
+    transaction = await brought_to(State.DEFINING, env, isolation)
+    assert not transaction.may_renew
     await begin_to_read(transaction, env)
     assert transaction.may_renew != isolation.keeps_snapshot
 
