@@ -58,6 +58,11 @@ class FileFormat(Struct, frozen=True, kw_only=True):
         return self.name in ("parquet", "orc", "avro")
 
     @property
+    def quoted(self) -> bool:
+        """Whether it has values that may end only after the end of a line (`storage.lake.quotes`)."""
+        return self.name == "csv" and self.quote is not None and self.escape in (None, self.quote)
+
+    @property
     def streamed(self) -> bool:
         """Whether Arrow has no datasets of such files: they are read from beginning to end."""
         return self.name == "avro"
@@ -91,7 +96,7 @@ class FileFormat(Struct, frozen=True, kw_only=True):
         import pyarrow.csv as pc
 
         try:
-            schema = pc.open_csv(stream, self._csv_read(), self._csv_parse(), self._csv_convert(None)).schema
+            schema = pc.open_csv(stream, self.csv_read(), self.csv_parse(), self._csv_convert(None)).schema
         except pa.ArrowInvalid as error:
             if "Empty CSV file" in str(error):
                 return None
@@ -110,8 +115,8 @@ class FileFormat(Struct, frozen=True, kw_only=True):
         if self.name == "orc":
             return ds.OrcFileFormat()
         if self.name == "csv":
-            options = ds.CsvFragmentScanOptions(self._csv_convert(schema), self._csv_read())
-            return ds.CsvFileFormat(self._csv_parse(), options)
+            options = ds.CsvFragmentScanOptions(self._csv_convert(schema), self.csv_read())
+            return ds.CsvFileFormat(self.csv_parse(), options)
         import pyarrow.json as pj
 
         return ds.JsonFileFormat(
@@ -119,12 +124,14 @@ class FileFormat(Struct, frozen=True, kw_only=True):
             read_options=pj.ReadOptions(block_size=BLOCK_BYTES),
         )
 
-    def _csv_read(self) -> Any:
+    def csv_read(self) -> Any:
+        """How a CSV file is read in blocks."""
         import pyarrow.csv as pc
 
         return pc.ReadOptions(block_size=BLOCK_BYTES, autogenerate_column_names=not self.header)
 
-    def _csv_parse(self) -> Any:
+    def csv_parse(self) -> Any:
+        """How the rows of a CSV file are written."""
         import pyarrow.csv as pc
 
         doubled = self.escape is None or self.escape == self.quote
@@ -164,13 +171,19 @@ def is_for_arrow(schema: pa.Schema) -> bool:
     return _FOR_ARROW in (schema.metadata or {})
 
 
+UNPACKED = ".unpacked"
+"""What a dataset finds at the end of the name of a file that is unpacked for it."""
+
+
 def arrow_name(path: str) -> str:
     """`path` as a dataset knows it, so that it unpacks the file: see `real_path`."""
     return path + _ARROW_NAMES.get("." + path.rpartition(".")[2].lower(), "")
 
 
 def real_path(name: str) -> str:
-    """The path that `arrow_name` made `name` of."""
+    """The path that `arrow_name` made `name` of, or that `UNPACKED` was added to."""
+    if name.endswith(UNPACKED):
+        return name[: -len(UNPACKED)]
     for ending, added in _ARROW_NAMES.items():
         if name.lower().endswith(ending + added):
             return name[: -len(added)]

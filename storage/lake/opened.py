@@ -12,21 +12,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
-from storage.lake.formats import real_path
+from storage.lake.formats import UNPACKED, FileFormat, real_path, unpacked
 from storage.lake.places import LakeFile, Places, is_url
+from storage.lake.quotes import QuotedFile
 from storage.lake.troubles import FileTrouble, trouble_of, trouble_of_store
 
 
 class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
     """The file system of `files`, by path. Thread-safe."""
 
-    def __init__(self, places: Places, files: Mapping[str, LakeFile]) -> None:
+    def __init__(self, places: Places, files: Mapping[str, LakeFile], quoted: FileFormat | None = None) -> None:
         self._places = places
+        self._quoted = quoted
         self._files = files
         self.opened: set[str] = set()
         """The paths of the files that have been opened."""
@@ -70,16 +73,27 @@ class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> Any:
         """See FileSystemHandler. Raises nothing: see `trouble`."""
+        real, format = real_path(path), self._quoted
         try:
             with self.noted():
-                return self._open(real_path(path), ends_in_trouble=True)
+                if format is None or not path.endswith(UNPACKED):
+                    return self._open(real, ends_in_trouble=True)
+                again = partial(self._unpacked, real)
+                return pa.PythonFile(QuotedFile(real, format, again, self.note), mode="r")
         except FileTrouble:
             return pa.BufferReader(b"")
+
+    def _unpacked(self, path: str) -> Any:
+        return unpacked(path, self._open(path, ends_in_trouble=True))
 
     def open(self, path: str) -> Any:
         """A file to be read by who is asked for it. Raises FileTrouble, as its reads do."""
         with self.noted():
             return self._open(path, ends_in_trouble=False)
+
+    def note(self, trouble: FileTrouble) -> None:
+        """Remembers a FileTrouble."""
+        self.trouble = self.trouble or trouble
 
     def check(self) -> None:
         """Raises the FileTrouble that a read has run into."""

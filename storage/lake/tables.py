@@ -30,6 +30,7 @@ from storage.lake.formats import (
     BLOCK_BYTES,
     HIVE_NULL,
     SUFFIXES,
+    UNPACKED,
     FileFormat,
     arrow_name,
     is_for_arrow,
@@ -87,7 +88,7 @@ class LakeTable:
         self.listed = len(files) if listed is None else listed
         """How many files there are, with those that need not be read."""
         self._values = values
-        self.opened = OpenedFiles(places, {file.path: file for file in files})
+        self.opened = OpenedFiles(places, {file.path: file for file in files}, format if format.quoted else None)
 
     @property
     def bytes(self) -> int:
@@ -144,7 +145,8 @@ class LakeTable:
                 value = _value(text, types[name])
                 one = here.is_null() if value is None else here == pa.scalar(value, types[name])
                 condition = one if condition is None else condition & one
-            yield file.path, format.make_fragment(arrow_name(file.path), system, partition_expression=condition)
+            name = file.path + UNPACKED if self.format.quoted else arrow_name(file.path)
+            yield file.path, format.make_fragment(name, system, partition_expression=condition)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows."""

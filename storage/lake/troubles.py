@@ -48,7 +48,8 @@ def trouble_of(path: str, error: OSError) -> FileTrouble:
 
 def malformed(path: str, error: Exception) -> FileTrouble:
     """The content of the file at `path` is not what its format asks for, as `error` says."""
-    what = re.sub(r"\s+", " ", str(error)).strip().rstrip(".")
+    said = re.sub(r"^Could not open CSV input source '[^']*': (?:Invalid: )?", "", str(error))
+    what = re.sub(r"\s+", " ", said).strip().rstrip(".")
     return FileTrouble("malformed", f'could not read file "{path}": {what}')
 
 

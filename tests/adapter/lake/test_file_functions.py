@@ -104,6 +104,9 @@ async def test_a_prepared_statement_reads_the_files_of_each_execution(lake: Path
         ("read_parquet('LAKE/mixed/*')", "42804", 'column "id" of file "LAKE/mixed/b.parquet" has type string'),
         ("read_parquet('LAKE/case/*')", "42804", 'column "ID" of file "LAKE/case/b.parquet" differs only in case'),
         ("read_csv('LAKE/latin.csv')", "22P04", 'could not read file "LAKE/latin.csv": column "v" is not in UTF-8'),
+        ("read_csv('LAKE/open.csv')", "22P04", 'could not read file "LAKE/open.csv": unterminated quoted value'),
+        ("read_csv('LAKE/open.csv.gz')", "22P04", 'could not read file "LAKE/open.csv.gz": unterminated quoted value'),
+        ("read_csv('LAKE/cut.csv.gz')", "22P04", 'could not read file "LAKE/cut.csv.gz": Truncated compressed stream'),
         ("read_parquet('LAKE/../other.parquet')", "42501", "permission denied for path"),
         ("read_parquet('LAKE/link.parquet')", "42501", "permission denied for path"),
         ("read_parquet('/etc/passwd')", "42501", 'permission denied for path "/etc/passwd"'),
@@ -121,6 +124,10 @@ async def test_what_cannot_be_read_is_named(lake: Path, reader: Client, call: st
     pq.write_table(ROWS, lake / "whole.parquet")
     (lake / "text.parquet").write_text("not Parquet at all")
     (lake / "latin.csv").write_bytes(b"id,v\n1,caf\xe9\n")
+    unterminated = b'id,v\n1,"a""b"\n2,"abc\n3,d\n'
+    (lake / "open.csv").write_bytes(unterminated)
+    (lake / "open.csv.gz").write_bytes(gzip.compress(unterminated))
+    (lake / "cut.csv.gz").write_bytes(gzip.compress(unterminated + bytes(range(256)))[:-100])
     (lake / "cut.parquet").write_bytes((lake / "whole.parquet").read_bytes()[:200])
     (lake / "link.parquet").symlink_to("/etc/passwd")
     for name, column in (("mixed", "id"), ("case", "ID")):
@@ -130,6 +137,13 @@ async def test_what_cannot_be_read_is_named(lake: Path, reader: Client, call: st
     error = await reader.error(f"SELECT * FROM {call.replace('LAKE', str(lake))}")
     assert error.sqlstate == sqlstate
     assert said.replace("LAKE", str(lake)) in error.message
+
+
+async def test_quotes_inside_of_csv_values_are_themselves(lake: Path, reader: Client) -> None:
+    """An odd number of quotes is no value that does not end; one that ends the file is closed."""
+    (lake / "inches.csv").write_bytes(b'id,v\n1,5" pipe\n2,"a""b"\n3,"c"')
+    found = f"read_csv('{lake}/inches.csv')"
+    assert await reader.rows(f"SELECT v FROM {found} ORDER BY id") == [('5" pipe',), ('a"b',), ("c",)]
 
 
 async def test_only_roles_that_may_read_files_do(lake: Path, reader: Client) -> None:
