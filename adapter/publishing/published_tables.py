@@ -17,7 +17,7 @@ from planner.ir.physical import element_type
 from planner.syntax.options import boolean_value
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
-from planner.types.types import INTERVAL, SqlType, type_of_column
+from planner.types.types import INT2VECTOR, INTERVAL, OIDVECTOR, SqlType, type_of_column
 from planner.types.user_types import attributes, enum_of
 from storage.catalog.model import CatalogSnapshot, Column, Database, Relation, Schema
 from storage.catalog.temporary import is_temporary
@@ -75,7 +75,9 @@ def type_held(catalog: CatalogSnapshot, relation: Relation, type_: SqlType) -> S
 
 def of_any_dimensions(type_: SqlType) -> SqlType:
     """An array type as one that holds arrays of any dimensions; any other type as it is."""
-    return type_ if element_type(type_) is None or type_.domain else replace(type_, dimensioned=True)
+    if element_type(type_) is None or type_.domain or type_.oid in (INT2VECTOR, OIDVECTOR):
+        return type_
+    return replace(type_, dimensioned=True)
 
 
 def check_publishable(relation: Relation) -> None:

@@ -168,8 +168,9 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
             return statement.written_as(statement.at(folded, statement.location(expr)), form)
     final = cast_type(source, target.oid)
     if element_of(target.oid) and target.oid not in (INT2VECTOR, OIDVECTOR):
-        # Only the value says what dimensions a text has.
-        final = replace(final, dimensioned=source.dimensioned or not subscript_element(source.oid))
+        # Only the value says what dimensions a text has; the subscripts of a vector begin at 0.
+        dimensioned = source.dimensioned or source.oid in (INT2VECTOR, OIDVECTOR) or not subscript_element(source.oid)
+        final = replace(final, dimensioned=dimensioned)
     if element_of(target.oid) == NUMERIC:
         inner_type = SqlType(element_of(source.oid)) if element_of(source.oid) else source
         final = replace(final, shape=cast_type(inner_type, NUMERIC).shape)

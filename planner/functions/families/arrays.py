@@ -136,7 +136,8 @@ def _by_value(template: Template) -> Callable[[CallSite], str]:
 def _dims(site: CallSite) -> str:
     size = "len({0})" if site.engine == "local" else "size({0})"
     text = "VARCHAR" if site.engine == "local" else "STRING"
-    return f"CASE WHEN {size} > 0 THEN '[1:' || CAST({size} AS {text}) || ']' END"
+    first, less = ("0", " - 1") if site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR) else ("1", "")
+    return f"CASE WHEN {size} > 0 THEN '[{first}:' || CAST({size}{less} AS {text}) || ']' END"
 
 
 def _bucket(site: CallSite) -> str:

@@ -206,7 +206,6 @@ def forms() -> Mapping[str, Form]:
             given[f"~{symbol}~(bpchar,bpchar)"] = both(keyed(symbol))
         given[f"{symbol}(oidvector,oidvector)"] = Form(local=f"({{0}} {symbol} {{1}})")
         given[f"{symbol}(record,record)"] = plain if symbol in _EQUALITY else Form()
-    given["=(xid,xid)"] = given["<>(xid,xid)"] = both("({0} = {1})")
-    given["<>(xid,xid)"] = both("({0} <> {1})")
-    given["=(xid,int4)"] = both("({0} = {1})")
+    for symbol in ("=", "<>"):
+        given[f"{symbol}(xid,xid)"] = given[f"{symbol}(xid,int4)"] = both(f"({{0}} {symbol} {{1}})")
     return {key: form for key, form in given.items() if form != Form()}

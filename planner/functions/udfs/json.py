@@ -276,7 +276,9 @@ def delete_index(text: str, index: int) -> str:
 
 
 def delete_path(text: str, steps: list[str | None]) -> str:
-    """jsonb #- text[]."""
+    """jsonb #- text[]. Nothing is looked up in an empty object or array."""
+    if text == "[]":
+        return text
     return _changed(text, steps, None, create=False, insert=False, after=False)
 
 

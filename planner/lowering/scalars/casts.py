@@ -160,6 +160,9 @@ def _between_arrays(ctx: Context, source: SqlType, target: SqlType) -> str | Non
         return None
     items = cast_template(ctx, listed(source), listed(target))
     dims = "NULL"
+    if source.oid in (types.INT2VECTOR, types.OIDVECTOR):
+        size = f"CAST({dialect.length('{0}')} AS {dialect.scalar_types[types.INT4]})"
+        dims = f"CASE WHEN {size} > 0 THEN {dialect.array(['1', size, '0'])} END"
     if source.dimensioned:
         if items == "{0}":
             return "{0}"

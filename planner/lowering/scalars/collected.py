@@ -23,7 +23,7 @@ from planner.lowering.scalars.arrays import joined_arrays
 from planner.lowering.scalars.casts import cast
 from planner.lowering.scalars.rows import json_text
 from planner.lowering.scalars.scalars import Scalars
-from planner.lowering.scalars.texts import json_template, output_template
+from planner.lowering.scalars.texts import json_key_template, json_template
 from planner.types import types
 from planner.types.types import SqlType
 from planner.types.user_types import attributes
@@ -130,7 +130,7 @@ class Collected:
     def _entry(self) -> Fragment:
         """One member of a json object."""
         key, value = self.call.args
-        text = fill(self.ctx, output_template(self.ctx, key.type), [self.scalars.lower(key)])
+        text = fill(self.ctx, json_key_template(self.ctx, key.type), [self.scalars.lower(key)])
         name = fill(self.ctx, json_template(self.ctx, SqlType(types.TEXT)), [text])
         fault = self.ctx.dialect.raise_sql("22023", "field name must not be null")
         missing, given = "{0} IS NULL", [name]

@@ -23,7 +23,13 @@ from planner.lowering.fragments.templates import fill
 from planner.lowering.scalars.rows import json_text
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import compared_with_held
-from planner.lowering.scalars.texts import iso_template, json_template, output_template, text_template
+from planner.lowering.scalars.texts import (
+    iso_template,
+    json_key_template,
+    json_template,
+    output_template,
+    text_template,
+)
 from planner.types import types
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.ranges import range_or_multirange
@@ -31,7 +37,7 @@ from planner.types.signature import COMPARISONS, Kind, Signature, Volatility
 from planner.types.type_names import array_of
 from planner.types.types import SqlType
 
-_CONVERSION = re.compile(r"\{(text|stored|cast|iso|json|pretty|element_text):(\d+)\}")
+_CONVERSION = re.compile(r"\{(text|stored|cast|iso|key|json|pretty|element_text):(\d+)\}")
 
 
 def _stored_template(ctx: Context, source: SqlType) -> str:
@@ -44,7 +50,10 @@ def _stored_template(ctx: Context, source: SqlType) -> str:
         ctx.settings = given
 
 
-_TEXT_TEMPLATES = {"text": output_template, "stored": _stored_template, "cast": text_template, "iso": iso_template}
+_TEXT_TEMPLATES = {
+    "text": output_template, "stored": _stored_template, "cast": text_template, "iso": iso_template,
+    "key": json_key_template,
+}  # fmt: skip
 
 
 def _call(scalars: Scalars, expr: ir.Call) -> Fragment:
@@ -172,9 +181,9 @@ def expand(
     exprs: Sequence[ir.Scalar] = (),
 ) -> tuple[str, list[Fragment]]:  # fmt: skip
     """Resolves the marks that convert an argument: ``{text:i}`` by its output function, ``{stored:i}`` by it under no
-    settings, ``{iso:i}`` by it in DateStyle ISO, ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON, ``{pretty:i}``
-    to JSON with line breaks, ``{element_text:i}`` (the element ``e`` of array i as text). `exprs` are the arguments,
-    where they are known: the members of a row have their names from there."""
+    settings, ``{iso:i}`` by it in DateStyle ISO, ``{cast:i}`` by a cast to text, ``{key:i}`` to the text of a JSON key,
+    ``{json:i}`` to JSON, ``{pretty:i}`` to JSON with line breaks, ``{element_text:i}`` (the element ``e`` of array i as
+    text). `exprs` are the arguments, where they are known: the members of a row have their names from there."""
     ctx = scalars.ctx
     extended = list(args)
 

@@ -187,6 +187,16 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
     return fill(ctx, ctx.dialect.json_string, [Fragment(text)]).sql
 
 
+def json_key_template(ctx: Context, source: SqlType) -> str:
+    """A template that gives a value of type `source` as the text of a JSON object's key; an array, a row or what is
+    JSON itself is none (22023)."""
+    structured = source.oid in (types.RECORD, types.JSON, types.JSONB) or kind_of(source.oid) == HSTORE
+    if not structured and element_type(source) is None and attributes(source.oid) is None:
+        return output_template(ctx, source)
+    fault = ctx.dialect.raise_sql("22023", "key value must be scalar, not array, composite, or json")
+    return f"CASE WHEN {{0}} IS NOT NULL THEN {fault} END"
+
+
 def _of_list_or(ctx: Context, lists: str, otherwise: str) -> str:
     """`lists` of the elements of an array that is an ordinary list, `otherwise` of any other."""
     return f"CASE WHEN ({{0}}).dims IS NULL THEN {lists.replace('{0}', '({0}).items')} ELSE {otherwise} END"

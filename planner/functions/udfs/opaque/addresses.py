@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 
 from planner.functions.udfs.table import Udf
 from planner.values.opaque.address_text import (
@@ -59,7 +58,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_mac_set7bit": Udf((_T,), _T, set7bit),
     "tg_lsn_at": Udf((_T,), _T, lsn_at),
     "tg_lsn_moved": Udf((_T, _T, _T), _T, lsn_moved),
-    "tg_lsn_difference": Udf((_T, _T), "DECIMAL(38,0)", lambda one, other: Decimal(lsn_of(one) - lsn_of(other))),
+    "tg_lsn_difference": Udf((_T, _T), _T, lambda one, other: str(lsn_of(one) - lsn_of(other))),
     "tg_tid_in": Udf((_T,), _T, parse_tid),
     "tg_lsn_in": Udf((_T,), _T, parse_lsn),
 }
