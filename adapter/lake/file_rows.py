@@ -216,9 +216,9 @@ def _without_zeros(dialect: Dialect, read: str, type: pa.DataType) -> str:
     error = _nul(())
     refused = dialect.raise_sql(error.sqlstate, error.message)
     if type == pa.string():
-        return f"CASE WHEN instr({read}, chr(0)) > 0 THEN {refused} ELSE {read} END"
+        return f"CASE WHEN contains({read}, chr(0)) THEN {refused} ELSE {read} END"
     if pa.types.is_list(type) and type.value_type == pa.string():
-        return f"CASE WHEN exists({read}, text -> instr(text, chr(0)) > 0) THEN {refused} ELSE {read} END"
+        return f"CASE WHEN exists({read}, text -> contains(text, chr(0))) THEN {refused} ELSE {read} END"
     return read
 
 

@@ -292,7 +292,7 @@ def _united(
                     )
                 types[field.name] = both
                 various.add(field.name)
-            if field.type != type:
+            if field.type != type and format.name != "parquet":  # There it is Arrow's reader alone that lays it out so.
                 various.add(field.name)
     return tuple(
         _json_column(name)

@@ -10,6 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from adapter.lake.file_rows import FileRows
+from adapter.lake.file_tables import file_table
+from storage.lake.formats import FileFormat
+from storage.lake.places import Places
+from storage.lake.tables import LakeTables
 from tests.adapter.harness import Client
 
 ROWS = pa.table(
@@ -176,3 +181,22 @@ async def test_copy_from_a_folder_of_another_format_says_which(lake: Path, reade
     pq.write_table(pa.table({"id": [1]}), _folder(lake, "rows") / "a.parquet")
     error = await reader.error(f"COPY t FROM '{lake}/rows'")
     assert (error.sqlstate, error.hint) == ("58P01", "There are Parquet files: say (FORMAT parquet).")
+
+
+def test_spark_reads_parquet_files_itself_however_arrow_lays_out_their_texts(lake: Path) -> None:
+    """Nothing is copied for it, which would take as long as the load."""
+    texts = pa.array(["a", "b", "a", None])
+    for name, laid_out in (
+        ("plain", texts),
+        ("view", texts.cast(pa.string_view())),
+        ("large", texts.cast(pa.large_string())),
+        ("dictionary", texts.dictionary_encode()),
+        ("bytes", pa.array([b"a", None, b"", b"b"]).cast(pa.binary_view())),
+        ("list", pa.array([["a"], None, [], ["b"]], pa.large_list(pa.string()))),
+    ):
+        pq.write_table(pa.table({"id": [1, 2, 3, 4], "v": laid_out}), lake / f"{name}.parquet")
+        table = LakeTables(Places((lake,))).table((f"{lake}/{name}.parquet",), FileFormat(name="parquet"))
+        assert FileRows(file_table(table)).native, name
+    pq.write_table(pa.table({"at": pa.array([1], pa.timestamp("ns"))}), lake / "ns.parquet")
+    table = LakeTables(Places((lake,))).table((f"{lake}/ns.parquet",), FileFormat(name="parquet"))
+    assert not FileRows(file_table(table)).native
