@@ -192,6 +192,8 @@ def test_tables_of_catalogs_are_foreign_tables(url: str, folder: Path, client: C
     for table in ("public.hidden", "shop.none"):
         with pytest.raises(psycopg.errors.UndefinedFile, match="has no table"):
             client.execute(f"CREATE FOREIGN TABLE theirs.none () SERVER others OPTIONS (table '{table}')")
+    with pytest.raises(psycopg.Error, match='has no namespace "nowhere"'):
+        client.execute("IMPORT FOREIGN SCHEMA nowhere FROM SERVER others INTO theirs")
 
 
 @pytest.mark.parametrize(

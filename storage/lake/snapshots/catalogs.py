@@ -60,26 +60,37 @@ def metadata_location(catalog: IcebergCatalog, namespace: str, table: str) -> st
         )
         location = rows[0][0] if rows else None
     if not location:
-        raise FileTrouble("missing", f'Iceberg catalog "{catalog.uri}" has no table "{namespace}.{table}"')
+        name = f"{namespace}.{table}" if namespace else table
+        raise FileTrouble("missing", f'Iceberg catalog "{catalog.uri}" has no table "{name}"')
     return str(location)
 
 
 def table_names(catalog: IcebergCatalog, namespace: str) -> list[str]:
     """The tables of a namespace. Raises FileTrouble."""
     if catalog.kind == "postgresql":
-        text = "SELECT table_name FROM iceberg_tables WHERE table_namespace = $1"
-        return sorted(str(row[0]) for row in _asked(catalog, lambda: _select(catalog, text, namespace)))
+        # Views are among them in catalogs that know any; others have no column for the kind.
+        kind = "to_jsonb(iceberg_tables) ->> 'iceberg_type'"
+        text = f"SELECT table_name FROM iceberg_tables WHERE table_namespace = $1 AND ({kind}) IS DISTINCT FROM 'VIEW'"
+        rows = _asked(catalog, lambda: _select(catalog, text, namespace))
+        text = "SELECT namespace FROM iceberg_namespace_properties WHERE namespace = $1"
+        if not rows and not _asked(catalog, lambda: _select(catalog, text, namespace)):
+            raise _no_namespace(catalog, namespace)
+        return sorted(str(row[0]) for row in rows)
     names: list[str] = []
     page: Mapping[str, str] = {}
     while True:
         asked = dict(page)
         found = _asked(catalog, lambda: _rest(catalog, f"namespaces/{_path(namespace)}/tables", asked))  # noqa: B023
         if found is None:
-            raise FileTrouble("missing", f'Iceberg catalog "{catalog.uri}" has no namespace "{namespace}"')
+            raise _no_namespace(catalog, namespace)
         names += [each["name"] for each in found["identifiers"]]
         if not found.get("next-page-token"):
             return sorted(names)
         page = {"pageToken": found["next-page-token"]}
+
+
+def _no_namespace(catalog: IcebergCatalog, namespace: str) -> FileTrouble:
+    return FileTrouble("missing", f'Iceberg catalog "{catalog.uri}" has no namespace "{namespace}"')
 
 
 def _path(namespace: str) -> str:
