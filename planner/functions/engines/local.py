@@ -15,7 +15,7 @@ from planner.errors import SqlError
 from planner.functions.udfs import arrays, dialects, formatting, json, json_populated, regex, samples, temporal, text
 from planner.functions.udfs.extensions import fuzzy, hstore, pgcrypto, tablefunc, trigrams, uuids
 from planner.functions.udfs.geometry import table as geometry
-from planner.functions.udfs.numbers import floats, hashes, numeric
+from planner.functions.udfs.numbers import floats, hashes, lists, numeric
 from planner.functions.udfs.opaque import addresses, bits, jsonpath, money, network, ranges, timetz
 from planner.functions.udfs.table import Udf
 
@@ -25,7 +25,7 @@ UDFS: Mapping[str, Udf] = {
     **numeric.UDFS, **floats.UDFS, **text.UDFS, **temporal.UDFS, **regex.UDFS, **json.UDFS, **formatting.UDFS,
     **network.UDFS, **addresses.UDFS, **dialects.UDFS, **arrays.UDFS, **ranges.UDFS, **bits.UDFS, **jsonpath.UDFS,
     **money.UDFS, **timetz.UDFS, **geometry.UDFS, **samples.UDFS, **hashes.UDFS, **json_populated.UDFS,
-    **pgcrypto.UDFS, **uuids.UDFS, **trigrams.UDFS, **fuzzy.UDFS, **hstore.UDFS, **tablefunc.UDFS,
+    **pgcrypto.UDFS, **uuids.UDFS, **trigrams.UDFS, **fuzzy.UDFS, **hstore.UDFS, **tablefunc.UDFS, **lists.UDFS,
 }  # fmt: skip
 
 

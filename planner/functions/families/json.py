@@ -51,6 +51,35 @@ def _build_object(kind: str) -> Form:
     return _anywhere(template)
 
 
+def _object(kind: str, *, pair: bool) -> Form:
+    """json_object() of an array, or of one of keys and one of values."""
+
+    def template(site: CallSite) -> str:
+        made = "tg_json_object_pair({0}, {1})" if pair else "tg_json_object({0})"
+        for place, type in enumerate(site.arg_types):
+            if type.dimensioned:
+                made = made.replace(f"{{{place}}}", f"({{{place}}}).items")
+        return made if kind == "json" else f"tg_jsonb_in({made})"
+
+    def chosen(site: CallSite) -> str:
+        made = template(site)
+        dimensioned = [place for place, type in enumerate(site.arg_types) if type.dimensioned]
+        if dimensioned and pair:
+            many = [
+                f"({{{place}}}).dims IS NOT NULL AND {site.dialect.nth(f'({{{place}}}).dims', '1')} > 1"
+                for place in dimensioned
+            ]
+            fault = site.dialect.raise_sql("2202E", "wrong number of array subscripts")
+            return f"CASE WHEN {' OR '.join(many)} THEN {fault} ELSE {made} END"
+        if dimensioned:
+            of_dims = "tg_json_object_dims(({0}).items, ({0}).dims)"
+            shown = of_dims if kind == "json" else f"tg_jsonb_in({of_dims})"
+            return f"CASE WHEN ({{0}}).dims IS NULL THEN {made} ELSE {shown} END"
+        return made
+
+    return _anywhere(chosen)
+
+
 def _pretty(site: CallSite) -> str | None:
     wanted = site.constants[1]
     if isinstance(wanted, bool):
@@ -81,10 +110,6 @@ def forms() -> Mapping[str, Form]:
         "jsonb_set(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_set({0}, {1}, {2}, {3})"),
         "jsonb_set_lax(jsonb,text[],jsonb,bool,text)": local_only("tg_jsonb_set_lax({0}, {1}, {2}, {3}, {4})"),
         "jsonb_insert(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_insert({0}, {1}, {2}, {3})"),
-        "json_object(text[])": local_only("tg_json_object({0})"),
-        "json_object(text[],text[])": local_only("tg_json_object_pair({0}, {1})"),
-        "jsonb_object(text[],text[])": local_only("tg_jsonb_in(tg_json_object_pair({0}, {1}))"),
-        "jsonb_object(text[])": local_only("tg_jsonb_in(tg_json_object({0}))"),
     }
     for kind in ("json", "jsonb"):
         given[f"->({kind},text)"] = local_only(f"tg_json_get({{0}}, {{1}}, '{kind}')")
@@ -102,6 +127,8 @@ def forms() -> Mapping[str, Form]:
         given[f"{kind}_strip_nulls({kind})"] = local_only(f"tg_json_strip_nulls({{0}}, '{kind}')")
         given[f"{kind}_build_array(any)"] = _build_array(kind)
         given[f"{kind}_build_object(any)"] = _build_object(kind)
+        given[f"{kind}_object(text[])"] = _object(kind, pair=False)
+        given[f"{kind}_object(text[],text[])"] = _object(kind, pair=True)
         given[f"{kind}_build_array()"] = both("'[]'")
         given[f"{kind}_build_object()"] = both("'{}'")
         for name, form in ((f"{kind}_array_elements", kind), (f"{kind}_array_elements_text", "text")):

@@ -471,10 +471,22 @@ def exists(text: str, keys: list[str | None], mode: str) -> bool:
 def object_from_pair(keys: list[str | None], values: list[str | None]) -> str:
     """json_object(text[], text[])."""
     if bool(keys) != bool(values):
-        raise ArraySubscriptError("wrong number of array subscripts")
+        raise ArraySubscriptError(_WRONG_SUBSCRIPTS)
     if len(keys) != len(values):
         raise ArraySubscriptError("mismatched array dimensions")
     return object_from_array([item for pair in zip(keys, values, strict=True) for item in pair])
+
+
+_WRONG_SUBSCRIPTS = "wrong number of array subscripts"
+
+
+def object_from_dimensions(items: list[str | None], dims: list[int]) -> str:
+    """json_object(text[]) of an array that is no ordinary list, with its dimensions (`planner.ir.array_value`)."""
+    if dims[0] > 2:
+        raise ArraySubscriptError(_WRONG_SUBSCRIPTS)
+    if dims[0] == 2 and dims[2] != 2:
+        raise ArraySubscriptError("array must have two columns")
+    return object_from_array(items)
 
 
 def object_from_array(items: list[str | None]) -> str:
@@ -567,4 +579,5 @@ UDFS: Mapping[str, Udf] = {
     "tg_jsonb_set_lax": Udf((_T, _L, _T, "BOOLEAN", _T), _T, set_path_lax, nulls=True),
     "tg_jsonb_insert": Udf((_T, _L, _T, "BOOLEAN"), _T, insert_path),
     "tg_jsonb_key": Udf((_T,), "BLOB", key),
+    "tg_json_object_dims": Udf((_L, "INTEGER[]"), _T, object_from_dimensions),
 }

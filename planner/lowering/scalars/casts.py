@@ -130,6 +130,8 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         return ctx.python("tg_multirange_of({0})")
     source_element, target_element = element_type(source), element_type(target)
     if source_element is not None and target_element is not None:
+        if target_element.oid == types.NUMERIC and not ctx.dialect.python_in_lambdas:
+            return _to_numerics(ctx, source_element, target_element)
         template = cast_template(ctx, source_element, target_element)
         return "{0}" if template == "{0}" else _for_each(ctx, "{0}", template)
     raise FeatureNotSupported(
@@ -171,8 +173,9 @@ def _between_arrays(ctx: Context, source: SqlType, target: SqlType) -> str | Non
 
 
 def _is_narrower(source: SqlType, target: SqlType) -> bool:
-    """Whether both are numerics that are held as text, of which the target has a precision that the source has not."""
-    return is_wide(target) and target.typmod >= 0 and target.typmod != source.typmod
+    """Whether both are numerics that are held as text, or arrays of such, of which the target has a precision that the
+    source has not."""
+    return is_wide(element_type(target) or target) and target.typmod >= 0 and target.typmod != source.typmod
 
 
 _PLAIN_NUMBER = "(0|-?[1-9][0-9]*|-?0[.][0-9]*[1-9][0-9]*|-?[1-9][0-9]*[.][0-9]+|0[.]0+)"
@@ -204,13 +207,27 @@ def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
         raise FeatureNotSupported(f"cast from {format_type(source.oid)} to numeric is not supported")
     if is_wide(target):
         return wide if target.typmod < 0 else ctx.dialect.python("tg_numeric_fit", wide, str(target.typmod))
-    assert target.shape is not None
-    # What the engine cannot make a decimal is refused with PostgreSQL's words.
-    precise = target.typmod if target.typmod >= 0 else numeric_typmod(target.shape.precision, target.shape.scale)
-    fitted = ctx.dialect.cast(ctx.dialect.python("tg_numeric_fit_decimal", wide, str(precise)), target)
+    fitted = ctx.dialect.cast(ctx.dialect.python("tg_numeric_fit_decimal", wide, str(_precise(target))), target)
     if ctx.engine == "spark":
         return fitted
     return f"coalesce(try_cast({wide} AS {ctx.dialect.type_name(target)}), {fitted})"
+
+
+def _to_numerics(ctx: Context, source: SqlType, target: SqlType) -> str:
+    """`_to_numeric` of the elements of a list where functions in Python are called for whole lists alone."""
+    template = _to_numeric(ctx, source, target)
+    if not is_wide(source) or not calls_python(template, ctx.dialect):
+        return "{0}" if template == "{0}" else _for_each(ctx, "{0}", template)
+    if is_wide(target):
+        return ctx.dialect.python("tg_numerics_fit", "{0}", str(target.typmod), "FALSE")
+    fitted = ctx.dialect.python("tg_numerics_fit", "{0}", str(_precise(target)), "TRUE")
+    return _for_each(ctx, fitted, ctx.dialect.cast("{0}", target))
+
+
+def _precise(target: SqlType) -> int:
+    """The modifier of a decimal: what the engine cannot make one is refused with PostgreSQL's words."""
+    assert target.shape is not None
+    return target.typmod if target.typmod >= 0 else numeric_typmod(target.shape.precision, target.shape.scale)
 
 
 def _to_money(ctx: Context, source: SqlType) -> str:

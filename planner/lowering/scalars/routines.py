@@ -106,8 +106,8 @@ def apply(
 
 _OF_DIMENSIONS = OF_DIMENSIONS | frozenset(COMPARISONS) | frozenset({
     "to_json", "to_jsonb", "array_to_json", "row_to_json", "json_build_array", "json_build_object", "jsonb_build_array",
-    "jsonb_build_object", "concat", "concat_ws", "format", "quote_literal", "quote_nullable", "pg_typeof", "num_nulls",
-    "num_nonnulls", "pg_column_size", "pg_collation_for",
+    "jsonb_build_object", "json_object", "jsonb_object", "concat", "concat_ws", "format", "quote_literal",
+    "quote_nullable", "pg_typeof", "num_nulls", "num_nonnulls", "pg_column_size", "pg_collation_for",
 })  # fmt: skip
 """Routines that look at the dimensions of arrays, or take values of any type. The others see elements alone."""
 
