@@ -17,6 +17,7 @@ from planner.errors import (
     TooManyArguments,
     WrongObjectType,
 )
+from planner.expressions.alike import has_own, is_alike
 from planner.expressions.bind import bind, bind_clause
 from planner.functions import registry
 from planner.ir.nodes import AggregateCall, Call, Cast, ColumnRef, RowConstructor, Scalar, SortKey
@@ -122,7 +123,11 @@ def aggregate_call(
 def _argument_for(expr: Scalar, args: Sequence[Scalar]) -> Scalar:
     """The argument that is `expr` as the aggregate takes it, which PostgreSQL sorts by then (a varchar as text, say);
     `expr` where there is none."""
-    return next((arg for arg in args if isinstance(arg, Cast) and not arg.explicit and arg.arg == expr), expr)
+    for arg in args:
+        given = arg.arg if isinstance(arg, Cast) and not arg.explicit and arg.arg.type == expr.type else arg
+        if given == expr or (has_own(expr) and is_alike(given, expr)):
+            return arg
+    return expr
 
 
 def rows_as_json(level: Level, arg: Scalar) -> Scalar:

@@ -6,7 +6,7 @@ there. `order_key` sorts as PostgreSQL sorts, `equality_key` only tells equal fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from planner.dialects.dialect import Dialect
 from planner.dialects.engine_name import EngineName
@@ -15,6 +15,7 @@ from planner.types import types
 from planner.types.base_types import CITEXT, HSTORE, kind_of
 from planner.types.ranges import range_or_multirange
 from planner.types.types import SqlType, is_wide
+from planner.types.user_types import Attribute
 
 AS_IT_IS = "{0}"
 """The key of a value that an engine compares as PostgreSQL does."""
@@ -85,6 +86,16 @@ def order_key(type: SqlType, dialect: Dialect) -> str:
         return _with_dimensions(order_key(listed(type), dialect), dialect)
     key = dialect.element_key("e", _in_a_lambda(order_key(element, dialect)))
     return AS_IT_IS if key == "e" else dialect.transform("{0}", "e", key)
+
+
+def row_order_key(fields: Sequence[Attribute], dialect: Dialect) -> str:
+    """What rows with these fields are ordered by: field by field, where NULL is larger than anything else."""
+    members = []
+    for number, attribute in enumerate(fields):
+        field = f"({{0}}).{attribute.physical}"
+        members.append((f"n{number}", f"{field} IS NULL"))
+        members.append((f"v{number}", order_key(attribute.type, dialect).replace("{0}", field)))
+    return f"CASE WHEN {{0}} IS NOT NULL THEN {dialect.struct(members)} END"
 
 
 def equality_key(type: SqlType, dialect: Dialect) -> str:

@@ -30,7 +30,7 @@ from planner.ir.nodes import (
 from planner.ir.rewrite import column_ids, transform
 from planner.ir.written import InArray, NullIf
 from planner.resolution.casting import coerce, unify
-from planner.resolution.coercion import Context, common_type
+from planner.resolution.coercion import Context, category, common_type
 from planner.resolution.operators import (
     BOOLEAN,
     array_operator,
@@ -132,9 +132,12 @@ def _nullif(level: Level, tree: Tree) -> Scalar:
     signature = find_operator(level, "=", left.type.oid, right.type.oid, tree.location)
     subject, whole = statement.once(left)
     call = build_call(level, signature, [subject, right], tree.location)
-    # The result is the left argument as the = operator takes it.
-    kept = call.args[0]
-    result = whole(Case(whens=((call, Literal(value=None, type=kept.type)),), otherwise=kept, type=kept.type))
+    # The result is the left argument as the = operator takes it; rows stay of their type and are compared by fields.
+    is_row = category(left.type.oid) == "C" and left.type.oid != RECORD
+    kept = subject if is_row else call.args[0]
+    type = kept.type.without_domain()
+    equal = make_operator(level, ("=",), subject, right, tree.location) if is_row else call
+    result = whole(Case(whens=((equal, Literal(value=None, type=type)),), otherwise=kept, type=type))
     statement.written_as(result, NullIf(args=transform(call.args, lambda node: left if node is subject else None)))
     return statement.at(result, _leftmost(level, left, tree.location))
 

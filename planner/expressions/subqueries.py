@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,12 +14,16 @@ from planner.ir.nodes import (
     ArraySubquery,
     ColumnRef,
     Exists,
+    Field,
+    Literal,
+    Project,
     QuantifiedSubquery,
     Rel,
     RowConstructor,
     Scalar,
     ScalarSubquery,
 )
+from planner.ir.rewrite import is_volatile
 from planner.ir.written import RowOfQuery
 from planner.resolution.operators import (
     BOOLEAN,
@@ -76,6 +80,9 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
     args = test.items if isinstance(test, RowConstructor) and tree.testexpr.HasField("row_expr") else (test,)
     _check_width(level, rel, len(args), location)
     is_of_rows = len(args) > 1 or (attributes(test.type.oid) is not None and len(rel.fields) == 1)
+    is_fixed = statement.written is None and not any(is_volatile(arg) for arg in args)
+    if len(args) > 1 and symbol in ("<", "<=", ">", ">=") and is_fixed:
+        return _ordered_rows(level, tree, symbol, args, rel)
     if is_of_rows and symbol not in ("=", "<>"):
         raise FeatureNotSupported(
             f"row comparison {symbol} with a subquery is not supported", position=statement.position(location)
@@ -105,6 +112,29 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
     )
     first = statement.location(args[0]) if args else -1
     return statement.at(result, first if first >= 0 else location)
+
+
+def _ordered_rows(level: Level, tree: Tree, symbol: str, args: Sequence[Scalar], rel: Rel) -> Scalar:
+    """`(a, b) < ANY (SELECT x, y ...)`: whether TRUE is among what the rows' comparisons give; for ALL, among nothing
+    but TRUE."""
+    statement, location = level.statement, tree.location
+    any_ = tree.sub_link_type == pb.ANY_SUBLINK
+    fields = tuple(f"f{number}" for number in range(1, len(args) + 1))
+    left = RowConstructor(items=tuple(args), names=fields, type=SqlType(RECORD))
+    columns = tuple(ColumnRef(id=field.id, type=field.type) for field in rel.fields)
+    right = RowConstructor(items=columns, names=fields, type=SqlType(RECORD))
+    test = make_operator(level, (symbol,), left, right, location)
+    field = Field(id=statement.new_id(), name="compared", type=BOOLEAN)
+    compared = Project(input=rel, exprs=(test,), fields=(field,))
+    signature = find_operator(level, "=", BOOL, BOOL, location)
+    result = QuantifiedSubquery(
+        args=(Literal(value=True, type=BOOLEAN),),
+        operators=(signature,),
+        quantifier="any" if any_ else "all",
+        rel=compared,
+        type=BOOLEAN,
+    )
+    return statement.at(result, location)
 
 
 def compare_row_with_subquery(level: Level, names: tuple[str, ...], tree: Tree, link: Tree) -> Scalar:

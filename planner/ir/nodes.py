@@ -241,13 +241,13 @@ class SubscriptAssignment(Struct, frozen=True, kw_only=True):
 
 
 class RowConstructor(Struct, frozen=True, kw_only=True):
-    """ROW(...). `names` are f1, f2, ... unless it comes from a whole-row reference. With `nullable` it is a row that an
-    outer join may lack: NULL when all items are."""
+    """ROW(...), its `names` f1, f2, ... or a whole row's. With `nullable` NULL when all items are, or when `value` is."""
 
     items: tuple[Scalar, ...]
     names: tuple[str, ...]
     type: SqlType
     nullable: bool = False
+    value: Scalar | None = None
 
 
 class FieldSelect(Struct, frozen=True, kw_only=True):

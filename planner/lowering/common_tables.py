@@ -46,6 +46,9 @@ def _without_free(node: Any, found: list[ir.CommonTable], known: set[int]) -> An
             return None
         left = []
         for table in part.tables:
+            if table.id in known:
+                # A subquery that is compared with a row stands there once for each of its columns.
+                continue
             inside = _without_free(table.rel, found, known)
             step = None if table.step is None else _without_free(table.step, found, known)
             whole = replace(table, rel=inside, step=step)

@@ -9,7 +9,7 @@ from planner.expressions.bind import bind_clause
 from planner.ir.nodes import ColumnRef, Limit, Rel, Scalar, Sort, SortKey
 from planner.ir.rewrite import walk
 from planner.resolution.casting import to_specific
-from planner.resolution.records import ordered_by
+from planner.resolution.records import lack_of, ordered_by
 from planner.resolution.scope import find_column, missing_column
 from planner.resolution.sorting import sort_direction
 from planner.resolution.statement import Level
@@ -53,6 +53,9 @@ class QueryTail:
         """A key for each item, and for a record one for each field of it, where NULL is larger than anything else."""
         for index, descending, nulls_first in self.order:
             column = ColumnRef(id=rel.fields[index].id, type=rel.fields[index].type)
+            lack = lack_of(column)
+            if lack is not None:
+                yield SortKey(expr=lack, descending=nulls_first, nulls_first=nulls_first)
             for key in ordered_by(self.level, column):
                 first = nulls_first if key is column else descending
                 yield SortKey(expr=key, descending=descending, nulls_first=first)

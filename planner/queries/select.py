@@ -55,6 +55,7 @@ from planner.resolution.operators import check_groupable
 from planner.resolution.records import (
     fields_of,
     is_record,
+    lack_of,
     may_look_different,
     ordered_by,
     record_fields,
@@ -226,6 +227,10 @@ class SelectQuery:
         if keys == [expr]:
             return [SortItem(index, descending, nulls_first)]
         items = []
+        lack = lack_of(expr)
+        if lack is not None:
+            items.append(SortItem(len(self.targets), nulls_first, nulls_first, index, expr))
+            self.targets.append(Target(expr=lack, name="?column?", junk=True))
         for key in keys:
             # NULL in a record is larger than anything else in its place, wherever records that are NULL come.
             items.append(SortItem(len(self.targets), descending, descending, index, expr))

@@ -174,7 +174,7 @@ def _bound(level: Level, tree: Tree, order: tuple[SortKey, ...], mode: str, opti
 
 _RANGE_OFFSETS = {
     INT2: INT8, INT4: INT8, INT8: INT8, FLOAT4: FLOAT8, FLOAT8: FLOAT8, NUMERIC: NUMERIC, DATE: INTERVAL,
-    TIMESTAMP: INTERVAL, TIMESTAMPTZ: INTERVAL, TIME: INTERVAL,
+    TIMESTAMP: INTERVAL, TIMESTAMPTZ: INTERVAL, TIME: INTERVAL, INTERVAL: INTERVAL,
 }  # fmt: skip
 """The type of a RANGE offset by the type of the ORDER BY column (btree's in_range support functions)."""
 

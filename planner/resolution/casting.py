@@ -201,7 +201,7 @@ def _as_record(statement: Statement, expr: Scalar) -> Scalar:
         FieldSelect(arg=expr, name=field.name, type=field.type, index=index) for index, field in enumerate(fields)
     )
     names = tuple(field.name for field in fields)
-    row = RowConstructor(items=items, names=names, type=SqlType(RECORD), nullable=True)
+    row = RowConstructor(items=items, names=names, type=SqlType(RECORD), nullable=True, value=expr)
     return statement.at(statement.written_as(row, expr), statement.location(expr))
 
 

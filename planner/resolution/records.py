@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from planner.errors import FeatureNotSupported
-from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
+from planner.ir.nodes import ColumnRef, FieldSelect, IsNull, RowConstructor, Scalar, ScalarSubquery
 from planner.resolution.scope import note_references
 from planner.resolution.statement import Level
 from planner.types.type_names import element_of
-from planner.types.types import BPCHAR, FLOAT4, FLOAT8, INTERVAL, JSONB, NUMERIC, RECORD, SqlType
+from planner.types.types import BOOL, BPCHAR, FLOAT4, FLOAT8, INTERVAL, JSONB, NUMERIC, RECORD, SqlType
 from planner.types.user_types import attributes
 
 
@@ -72,7 +72,8 @@ def as_row(level: Level, scalar: Scalar) -> Scalar:
     names, fields = record_fields(level, scalar) or (), fields_of(level, scalar) or ()
     if scalar.type.oid != RECORD or isinstance(scalar, RowConstructor) or not may_look_different(fields):
         return scalar
-    return RowConstructor(items=fields, names=tuple(name for name, _ in names), type=scalar.type, nullable=True)
+    named = tuple(name for name, _ in names)
+    return RowConstructor(items=fields, names=named, type=scalar.type, nullable=True, value=scalar)
 
 
 def compared_by(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
@@ -86,6 +87,14 @@ def compared_by(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:
 def may_look_different(fields: Sequence[Scalar]) -> bool:
     """Whether equal values of some of them may look different."""
     return any(field.type.oid in LOOKS or element_of(field.type.oid) in LOOKS for field in fields)
+
+
+def lack_of(record: Scalar) -> Scalar | None:
+    """Whether a record is NULL, which a row of NULLs is not; None for what is no record or is written out."""
+    value = record.value if isinstance(record, RowConstructor) else record
+    if value is None or not is_record(record.type.oid):
+        return None
+    return IsNull(arg=value, negated=False, type=SqlType(BOOL))
 
 
 def ordered_by(level: Level, scalar: Scalar) -> Iterator[Scalar]:

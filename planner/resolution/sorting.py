@@ -6,7 +6,7 @@ from planner.errors import FeatureNotSupported
 from planner.ir.nodes import Scalar, SortKey
 from planner.resolution.casting import resolve_unknown
 from planner.resolution.operators import check_sortable
-from planner.resolution.records import ordered_by
+from planner.resolution.records import lack_of, ordered_by
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -43,7 +43,11 @@ def sort_keys(level: Level, tree: Tree, expr: Scalar) -> tuple[SortKey, ...]:
     fields = tuple(ordered_by(level, key.expr))
     if fields == (key.expr,):
         return (key,)
-    return tuple(
+    keys = [
         SortKey(expr=resolve_unknown(level.statement, field), descending=key.descending, nulls_first=key.descending)
         for field in fields
-    )
+    ]
+    lack = lack_of(key.expr)
+    if lack is not None:
+        keys.insert(0, SortKey(expr=lack, descending=key.nulls_first, nulls_first=key.nulls_first))
+    return tuple(keys)

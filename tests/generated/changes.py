@@ -7,7 +7,7 @@ from tests.generated.queries import Queries, Query, columns, listed, renamed
 from tests.generated.tables import TARGET
 from tests.generated.trials import Trial
 
-VIEWED = {"k": "id", "i": "i", "words": "t", "num": "num", "dt": "dt", "ia": "ia"}
+VIEWED = {"k": "id", "i": "i", "words": "t", "num": "num", "dt": "dt", "ia": "ia", "mo": "mo", "pa": "pa"}
 """The columns of the views over the target, and what they are of it."""
 AFTERWARDS = "select * from target"
 

@@ -11,6 +11,8 @@ from psycopg.pq import ExecStatus
 
 FLOATS = frozenset({700, 701})
 FLOAT_ARRAYS = frozenset({1021, 1022})
+OWN_TYPES = 16384
+"""From here on OIDs are those of users' types, which differ."""
 DIGITS = 9
 """Digits of floating-point results that are compared: sums depend on the order of rows."""
 
@@ -35,7 +37,7 @@ def ask(connection: psycopg.Connection, text: str) -> Result:
             raise psycopg.OperationalError(connection.pgconn.error_message.decode(errors="replace"))
         return Result(sqlstate=state.decode(), message=(message or b"").decode(errors="replace"))
     oids = [answer.ftype(number) for number in range(answer.nfields)]
-    columns = tuple(((answer.fname(number) or b"").decode(), oid) for number, oid in enumerate(oids))
+    columns = tuple(((answer.fname(number) or b"").decode(), min(oid, OWN_TYPES)) for number, oid in enumerate(oids))
     rows = tuple(
         tuple(_text(answer.get_value(row, number), oid) for number, oid in enumerate(oids))
         for row in range(answer.ntuples)

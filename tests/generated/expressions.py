@@ -60,8 +60,10 @@ class Expressions:
 
         def expression(place: re.Match[str]) -> str:
             nonlocal last
+            if place[1] is None:
+                return place[0][0]
             if place[1] != "same":
                 last = self.of(place[1], depth)
             return last
 
-        return PLACE.sub(expression, template).replace("{{", "{").replace("}}", "}")
+        return PLACE.sub(expression, template)

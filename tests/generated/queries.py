@@ -26,6 +26,60 @@ FRAMES = (
 )
 
 
+RANGES = (
+    ("int", "2"),
+    ("numeric", "1.5"),
+    ("float", "0.5::float8"),
+    ("date", "interval '1 year'"),
+    ("timestamp", "interval '1 month'"),
+    ("timestamptz", "interval '10 days'"),
+    ("interval", "interval '1 day'"),
+    ("time", "interval '2 hours'"),
+)
+"""What RANGE with an offset may be ordered by, and an offset."""
+
+ROW_FUNCTIONS = (
+    ("unnest({text[]})", ("text",)),
+    ("unnest({matrix})", ("int",)),
+    ("unnest({multirange})", ("range",)),
+    ("unnest({int[]}, {text[]})", ("int", "text")),
+    ("unnest({text[]}, {matrix}) with ordinality", ("text", "int", "bigint")),
+    ("rows from (unnest({int[]}), generate_series(1, 2), unnest({text[]}))", ("int", "int", "text")),
+    ("generate_series(timestamp '2020-01-01', '2020-03-01', '13 days 05:00')", ("timestamp",)),
+    ("generate_series(3, -4, -2) with ordinality", ("int", "bigint")),
+    ("generate_series(0.5, 2, 0.75)", ("numeric",)),
+    ("generate_subscripts({matrix}, 1)", ("int",)),
+    ('jsonb_each(\'{{"a": 1, "b": [2], "c": null}}\')', ("text", "jsonb")),
+    ("jsonb_array_elements_text('[1, \"two\", null, {{}}]') with ordinality", ("text", "bigint")),
+    ("jsonb_path_query({jsonb}, '$.b[*]')", ("jsonb",)),
+    ("jsonb_path_query({jsonb}, '$.**') with ordinality", ("jsonb", "bigint")),
+    ("string_to_table({text}, 'l')", ("text",)),
+    ("regexp_split_to_table({text}, '[lo]')", ("text",)),
+    ("regexp_matches({text}, '([a-l])(.)', 'g')", ("text[]",)),
+)
+"""Functions that give rows, and the types of their columns."""
+
+FOLLOWS = (
+    (" search depth first by n, p set o", ()),
+    (" search breadth first by n set o", ()),
+    (" cycle n set c using way", (("c", "bool"),)),
+    (" cycle n, p set c to 'y' default 'n' using way", (("c", "text"),)),
+    (" search depth first by n set o cycle p set c using way", (("c", "bool"),)),
+)
+"""SEARCH and CYCLE, and columns that they bring."""
+
+SAMPLES = (
+    " tablesample bernoulli (100)",
+    " tablesample system (100) repeatable (3)",
+    " tablesample bernoulli (0)",
+)
+LOCKS = ("for update", "for no key update", "for share", "for key share", "for update skip locked", "for share nowait")
+
+
+OVER = "@over@"
+"""Where in a window function's call its window stands, when not at the end."""
+
+
 class Query(Struct, frozen=True):
     """A query's text, its columns (names and types), and whether its rows' order is fixed."""
 
@@ -73,7 +127,7 @@ class Queries:
     def source(self, depth: int, outer: tuple[Item, ...]) -> Source:
         """One relation or several joined."""
         random = self.random
-        left = self._relation(depth, outer)
+        left = self._using() if random.random() < 0.06 else self._relation(depth, outer)
         while random.random() < 0.35:
             right = self._relation(depth - 1, outer)
             both = left.items + right.items
@@ -93,6 +147,21 @@ class Queries:
                 on = self._join_condition(left, right, outer, full=join == "full join")
                 left = Source(f"{left.text} {join} {right.text} on {on}", both)
         return left
+
+    def _using(self) -> Source:
+        """Two tables joined by USING or NATURAL; the merged column stands first."""
+        random = self.random
+        one, two = random.sample(["n", "s", "d", "j", "k", "emp", "nothing", "staff"], 2)
+        a, b, merged = self._name("t"), self._name("t"), self._name("u")
+        items = tuple(
+            Item(f"{alias}.{column}", kind)
+            for alias, table in ((a, one), (b, two))
+            for column, kind in COLUMNS[table].items()
+            if column != "id"
+        )
+        join = random.choice(["join", "left join", "right join", "full join"])
+        text = f"{one} {a} {join} {two} {b} using (id) as {merged}"
+        return Source(text, (Item(f"{merged}.id", "int"), *items))
 
     def _join_condition(self, left: Source, right: Source, outer: tuple[Item, ...], *, full: bool) -> str:
         random = self.random
@@ -126,9 +195,15 @@ class Queries:
         if roll < 0.42:
             text = f"unnest({make.of('int[]', 1)}) with ordinality {name}(e, o)"
             return Source(text, (Item(f"{name}.e", "int"), Item(f"{name}.o", "bigint")))
+        if roll < 0.47:
+            template, given = random.choice(ROW_FUNCTIONS)
+            listing = ", ".join(f"c{number}" for number in range(len(given)))
+            text = f"{make.filled(template, 1)} {name}({listing})"
+            return Source(text, tuple(Item(f"{name}.c{number}", kind) for number, kind in enumerate(given)))
         table = random.choice(list(COLUMNS))
         items = tuple(Item(f"{name}.{column}", kind) for column, kind in COLUMNS[table].items())
-        return Source(f"{table} {name}", items)
+        sample = random.choice(SAMPLES) if table != "staff" and random.random() < 0.06 else ""
+        return Source(f"{table} {name}{sample}", items)
 
     # Conditions
 
@@ -158,8 +233,24 @@ class Queries:
                 f"({side} in ({one})) is not true",
                 f"{side} is not distinct from ({one} order by 1 limit 1)",
                 f"(select count(*) from ({inner.text}) {name}) > 1",
+                *self._row_conditions(make, inner, name),
             ]
         )
+
+    def _row_conditions(self, make: Expressions, inner: Query, name: str) -> list[str]:
+        """Conditions on rows of several columns, where the query has several."""
+        if len(inner.items) < 2:
+            return []
+        two = f"select {name}.c0, {name}.c1 from ({inner.text}) {name}{columns(renamed(inner.items, name))}"
+        row = f"({make.of(inner.items[0].kind, 1)}, {make.of(inner.items[1].kind, 1)})"
+        return [
+            f"{row} in ({two})",
+            f"{row} not in ({two})",
+            f"{row} <= all ({two})",
+            f"{row} > any ({two})",
+            f"{row} = ({two} order by 1, 2 limit 1)",
+            f"{row} < ({two} order by 1 desc, 2 limit 1)",
+        ]
 
     def _where(self, items: tuple[Item, ...], depth: int) -> str:
         return f" where {self.condition(items, depth)}" if self.random.random() < 0.6 else ""
@@ -172,7 +263,18 @@ class Queries:
         scope = source.items + outer
         make = self.expressions(scope)
         targets = self._targets(lambda kind: self._scalar(make, kind, scope, depth))
+        if random.random() < 0.05:
+            call = random.choice(["unnest({int[]})", "generate_series(1, abs({int} % 3))", "unnest({matrix})"])
+            targets.append((make.filled(call, 1), f"c{len(targets)}", "int"))
+        if source.items and random.random() < 0.05:
+            # The whole row of a relation.
+            alias = random.choice(source.items).text.split(".")[0]
+            whole = random.choice([f"{alias}::text", f"to_jsonb({alias})::text", f"({alias} is null)::text"])
+            targets.append((whole, f"c{len(targets)}", "text"))
         text = f"select {listed(targets)} from {source.text}{self._where(scope, depth)}"
+        if not outer and random.random() < 0.06:
+            # What cannot be locked is refused by both.
+            return Query(f"{text} {random.choice(LOCKS)}", targets_items(targets))
         return self._limited(text, targets) if random.random() < 0.25 else Query(text, targets_items(targets))
 
     def _scalar(self, make: Expressions, kind: str, scope: tuple[Item, ...], depth: int) -> str:
@@ -260,8 +362,12 @@ class Queries:
                     f"rollup ({listing})",
                     f"cube ({listing})",
                     f"grouping sets (({listing}), ())",
+                    f"distinct rollup ({listing}), cube ({groups[0].text})",
+                    f"{groups[0].text}, grouping sets ({groups[-1].text}, (), ({listing}))",
                 ]
             )
+            if random.random() < 0.3:
+                targets.append((f"grouping({listing})", f"c{len(targets)}", "int"))
         having = f" having {rows.aggregate('bool', 1)}" if random.random() < 0.25 else ""
         return Query(f"select {listed(targets)} from {table}{clause}{having}", targets_items(targets))
 
@@ -269,6 +375,8 @@ class Queries:
         random = self.random
         source = self.source(depth, outer)
         make = self.expressions(source.items)
+        if random.random() < 0.25:
+            return self._ranged(source, make, self._where(source.items + outer, depth))
         every = ", ".join(item.text for item in source.items)
         targets = []
         first = None
@@ -303,13 +411,53 @@ class Queries:
                     (f"array_agg({make.of('int', 1)})", "int[]"),
                     (f"bool_or({make.of('bool', 1)})", "bool"),
                     (f"sum({make.of('int', 1)} % 100) filter (where {make.of('bool', 1)})", "bigint"),
+                    (f"lag({make.of(kind, 1)}, {make.of('int', 0)} % 3)", kind),
+                    (f"(lead({source.items[0].text.split('.')[0]}){OVER})::text", "text"),
+                    (f"first_value({make.of('pair', 1)})", "pair"),
+                    (f"max({make.of('mood', 1)})", "mood"),
+                    (f"min({make.of('int[]', 1)})", "int[]"),
+                    (f"array_agg({make.of('text', 1)}) filter (where {make.of('bool', 1)})", "text[]"),
+                    (f"jsonb_agg({make.of('int', 1)})", "jsonb"),
+                    (f"range_agg({make.of('range', 1)})", "multirange"),
+                    (f"sum({make.of('interval', 1)})", "interval"),
+                    (f"round(avg({make.of('int', 1)} % 1000){OVER}, 6)", "numeric"),
+                    (f"bit_xor({make.of('int', 1)})", "int"),
                 ]
             )
-            targets.append((f"{call} over ({parts}{order} {random.choice(FRAMES)})", f"c{number}", kind))
+            call = call if OVER in call else call + OVER
+            over = f" over ({parts}{order} {random.choice(FRAMES)})"
+            targets.append((call.replace(OVER, over), f"c{number}", kind))
         return Query(
             f"select {listed(targets)} from {source.text}{self._where(source.items + outer, depth)}",
             targets_items(targets),
         )
+
+    def _ranged(self, source: Source, make: Expressions, where: str) -> Query:
+        """Aggregates, which do not depend on the order of equal rows, over a named window."""
+        random = self.random
+        kind, offset = random.choice(RANGES)
+        start = random.choice([f"{offset} preceding", "current row", "unbounded preceding", f"{offset} following"])
+        end = f"{offset} following" if "following" in start else random.choice(["current row", f"{offset} following"])
+        exclude = random.choice(["", "", " exclude group"])
+        order = f"order by {make.of(kind, 1)}{random.choice(['', ' desc', ' nulls first'])}"
+        parts = f"partition by {make.of(make.any_kind(), 1)} " if random.random() < 0.4 else ""
+        calls = random.sample(
+            [
+                ("count(*)", "bigint"),
+                (f"sum({make.of('int', 1)} % 1000)", "bigint"),
+                (f"max({make.of('text', 1)})", "text"),
+                (f"min({make.of('date', 1)})", "date"),
+                (f"bool_and({make.of('bool', 1)})", "bool"),
+                (f"sum(round({make.of('numeric', 1)} % 1000, 2))", "numeric"),
+                (f"count({make.of('int[]', 1)})", "bigint"),
+                ("rank()", "bigint"),
+                ("cume_dist()", "float"),
+            ],
+            random.randint(1, 3),
+        )
+        targets = [(f"{call} over w", f"c{number}", kind) for number, (call, kind) in enumerate(calls)]
+        window = f"window v as ({parts}), w as (v {order} range between {start} and {end}{exclude})"
+        return Query(f"select {listed(targets)} from {source.text}{where} {window}", targets_items(targets))
 
     def _set_operation(self, depth: int, outer: tuple[Item, ...]) -> Query:
         random = self.random
@@ -359,14 +507,17 @@ class Queries:
                 f"select e.id, left({name}.p || '/' || e.name, 40) from emp e join {name} on e.boss = {name}.n",
             ]
         )
-        items = (Item(f"{name}.n", "int"), Item(f"{name}.p", "text"))
+        items: tuple[Item, ...] = (Item(f"{name}.n", "int"), Item(f"{name}.p", "text"))
+        follow = ""
+        if random.random() < 0.4:
+            follow, more = random.choice(FOLLOWS)
+            items += tuple(Item(f"{name}.{column}", kind) for column, kind in more)
         make = self.expressions(items + outer)
         targets = self._targets(lambda kind: make.of(kind, 1), 3)
         where = self._where(items + outer, depth - 1)
-        return Query(
-            f"with recursive {name}(n, p) as ({seed} {word} {step}) select {listed(targets)} from {name}{where}",
-            targets_items(targets),
-        )
+        body = f"select {listed(targets)} from {name}{where}"
+        text = f"with recursive {name}(n, p) as ({seed} {word} {step}){follow} {body}"
+        return Query(text, targets_items(targets))
 
 
 def listed(targets: list[tuple[str, str, str]]) -> str:

@@ -29,6 +29,17 @@ insert into j values
     (4, '{1,NULL,3}', '{a,NULL,"x y"}', '[1, "two", null, true]', '(,3)', B'1111'),
     (5, '{5}', '{"NULL","q\"q","b\\s",""}', '"str"', '[7,)', B'0001'),
     (6, '{3,1,2,2}', '{b,a}', '{"k": {"n": 1.5}}', '[2,3)', B'1010');
+create type mood as enum ('sad', 'ok', 'happy');
+create domain modest as int check (value between -1000000 and 1000000);
+create type pair as (x int, y text);
+create table k (id int, tt timetz, mr int4multirange, dr daterange, nr numrange, mo mood, md modest, pa pair, mx int[][], ip inet);
+insert into k values
+    (1, '12:34:56.789+02', '{[1,5),[8,9)}', '[2016-01-01,2020-02-29)', '[1.5,7.25)', 'sad', 5, '(1,a)', '{{1,2},{3,4}}', '10.1.2.3/8'),
+    (2, '00:00:00-05', '{}', 'empty', 'empty', 'ok', -7, '(,)', '[0:1][2:3]={{5,NULL},{7,8}}', '192.168.0.1'),
+    (3, null, null, null, null, null, null, null, null, null),
+    (4, '23:59:59.999999+00', '{(,3),[7,)}', '(,2000-01-01]', '(,0]', 'happy', 0, '(2,"b ""q")', '{{{1},{2}}}', '::1/64'),
+    (5, '12:34:56.789+02', '{[2,3)}', '[2020-01-01,2020-01-01]', '[0.50,0.5]', 'sad', 1000000, '(1,a)', '{}', '10.1.2.3'),
+    (6, '06:00:00.000001+14', '{(,)}', '(,)', '(,)', 'ok', 5, '(,eng)', '[3:4]={9,8}', '10.255.0.0/16');
 create table emp (id int primary key, dept text, name text, salary numeric(10,2), hired date, boss int);
 insert into emp values
     (1, 'eng', 'ann', 120.50, '2015-01-10', null), (2, 'eng', 'bob', 100.00, '2016-03-01', 1),
@@ -38,10 +49,13 @@ create table nothing (id int, x text, y numeric(6,1));
 create view staff as select e.id, e.name, b.name as chief, e.salary from emp e left join emp b on b.id = e.boss;
 create table target (id int primary key, i int, b bigint, num numeric, f8 float8, t text default 'given', o bool default true,
     dt date default '2001-02-03', ts timestamp, tz timestamptz, iv interval, tm time, jb jsonb default '{}', ia int[],
-    ta text[], u uuid, bt bytea, r int4range, bi bit(4), g int generated always as (coalesce(i, 0) % 10) stored);
-insert into target (id, i, b, num, f8, t, o, dt, ts, tz, iv, tm, jb, ia, ta, u, bt, r, bi)
-    select n.id, i4, i8, num, f8, t, b, dt, ts, tz, iv, tm, jb, ia, ta, u, bt, r, bi
-    from n left join s on s.id = n.id left join d on d.id = n.id left join j on j.id = n.id;
-create view target_view as select id as k, i, t as words, num, dt, ia from target where i is distinct from 7;
-create view checked_view as select id as k, i, t as words, num, dt, ia from target where i > -100 or i is null
+    ta text[], u uuid, bt bytea, r int4range, bi bit(4), tt timetz, mr int4multirange,
+    dr daterange, nr numrange, mo mood default 'ok', md modest default 3, pa pair, mx int[], ip inet, g int generated always as (coalesce(i, 0) % 10) stored);
+insert into target (id, i, b, num, f8, t, o, dt, ts, tz, iv, tm, jb, ia, ta, u, bt, r, bi,
+        tt, mr, dr, nr, mo, md, pa, mx, ip)
+    select n.id, i4, i8, num, f8, t, b, dt, ts, tz, iv, tm, jb, ia, ta, u, bt, r, bi,
+        tt, mr, dr, nr, mo, md, pa, mx, ip
+    from n left join s on s.id = n.id left join d on d.id = n.id left join j on j.id = n.id left join k on k.id = n.id;
+create view target_view as select id as k, i, t as words, num, dt, ia, mo, pa from target where i is distinct from 7;
+create view checked_view as select id as k, i, t as words, num, dt, ia, mo, pa from target where i > -100 or i is null
     with check option;

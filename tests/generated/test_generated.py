@@ -38,7 +38,7 @@ def schema(postgres: PostgresServer, server: TidegateServer) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("schema")
-@pytest.mark.parametrize(("engine", "seed", "count"), [("local", 1, 250), ("local", 4, 250), ("spark", 3, 15)])
+@pytest.mark.parametrize(("engine", "seed", "count"), [("local", 33, 200), ("local", 34, 90), ("spark", 33, 12)])
 def test_generated_queries_give_postgresqls_rows(
     postgres: PostgresServer, server: TidegateServer, engine: str, seed: int, count: int
 ) -> None:
@@ -49,15 +49,15 @@ def test_generated_queries_give_postgresqls_rows(
 @pytest.mark.usefixtures("schema")
 def test_generated_pairs_agree(server: TidegateServer) -> None:
     with connected(own_database(server), engine="local") as ours:
-        assert not list(broken_pairs(ours, 1, 200))
+        assert not list(broken_pairs(ours, 1, 120))
 
 
 @pytest.mark.usefixtures("schema")
 @pytest.mark.parametrize(
     ("kind", "engine", "seed", "count"),
     [
-        ("changes", "local", 1, 150),
-        ("functions", "local", 2, 150),
+        ("changes", "local", 1, 100),
+        ("functions", "local", 2, 100),
         ("definitions", "local", 3, 96),
     ],
 )

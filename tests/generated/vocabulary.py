@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-PLACE = re.compile(r"(?<!\{)\{([a-z]+(?:\[\])?)\}(?!\})")
-"""A place in a template."""
+PLACE = re.compile(r"\{\{|\}\}|\{([a-z]+(?:\[\])?)\}")
+"""A place in a template, or two braces that stand for one."""
 
 _HEAD = re.compile(r"\[(\w+) (\S+)\]")
 

@@ -69,12 +69,38 @@ def declared_keys(
     """
     catalog = own_catalog(running)
     keys: list[Constraint] = []
-    for definition in sorted(definitions, key=lambda definition: definition.kind == "f"):
+    for definition in _without_repeated(definitions):
         if definition.kind == "f":
             keys.append(_foreign_key(running, relation, definition, (*known, *keys)))
         elif definition.kind in "pu":
             keys.append(_unique_key(running, catalog, relation, definition, (*known, *keys)))
     return keys
+
+
+_ORDER = {"p": 0, "u": 1, "f": 3}
+
+
+def _without_repeated(definitions: Iterable[st.ConstraintDefinition]) -> list[st.ConstraintDefinition]:
+    """The primary key, the unique ones and then all others, without those that another one is already: it gets the name
+    of one that it is, where it has none (transformIndexConstraints)."""
+    kept: list[st.ConstraintDefinition] = []
+    for definition in sorted(definitions, key=lambda definition: _ORDER.get(definition.kind, 2)):
+        if definition.kind != "u":
+            kept.append(definition)
+            continue
+        same = next((number for number, other in enumerate(kept) if _is_same_index(other, definition)), None)
+        if same is None:
+            kept.append(definition)
+        elif kept[same].name is None:
+            kept[same] = replace(kept[same], name=definition.name)
+    return kept
+
+
+def _is_same_index(one: st.ConstraintDefinition, other: st.ConstraintDefinition) -> bool:
+    return one.kind in "pu" and all(
+        getattr(one, name) == getattr(other, name)
+        for name in ("columns", "include", "nulls_not_distinct", "deferrable", "deferred")
+    )
 
 
 def _unique_key(

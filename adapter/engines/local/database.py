@@ -166,6 +166,8 @@ class LocalDatabase:
         register: Sequence[Callable[[Connection], None]] = (),
     ) -> None:
         self._root = duckdb.connect(":memory:")
+        self.is_broken = False
+        """Whether it runs nothing any more and another one has to take its place."""
         self._lock = threading.Lock()
         self._idle: list[Cursor] = []
         scratch.mkdir(parents=True, exist_ok=True)
@@ -219,6 +221,16 @@ class LocalDatabase:
                 self._idle.append(cursor)
                 return
         cursor.close()
+
+    def check(self) -> None:
+        """Finds out, after an error that is a bug, whether it has taken the whole database with it: the engine runs
+        nothing in one of which it does not know whether it is whole."""
+        with self._lock:
+            try:
+                self._root.execute("SELECT 1").fetchall()
+            except duckdb.FatalException as error:
+                log.error("a database of the local engine is given up", error=str(error)[:MAX_ERROR_CHARS])
+                self.is_broken = True
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs one statement of the engine itself (never a client's) and returns its rows."""

@@ -80,6 +80,8 @@ class Held(Struct, eq=False):
     executions: int = 0
     limit_kb: int = -1
     """The memory of a role's database."""
+    is_left: bool = False
+    """Whether no further execution gets a cursor of it."""
 
 
 class Databases:
@@ -150,13 +152,14 @@ class Databases:
     def release(self, held: Held) -> None:
         """An execution that had `acquire`d a database does not use it any more."""
         held.executions -= 1
-        if held.limit_kb >= 0 and not held.executions and held not in self._of_roles.values():
+        is_left = held.is_left or (held.limit_kb >= 0 and held not in self._of_roles.values())
+        if is_left and not held.executions:
             held.opening.add_done_callback(_close_unused)
 
     def _of_role(self, user: str, limit_kb: int) -> Held:
         """The database of a role; another one once its limit is another. What works in the one before ends there."""
         found = self._of_roles.get(user)
-        if found is not None and found.limit_kb == limit_kb and not _has_failed(found.opening):
+        if found is not None and found.limit_kb == limit_kb and not _is_unusable(found.opening):
             return found
         memory = max(limit_kb, LEAST_MEMORY_KB) << 10
         folder = f"role{next(self._numbers)}"
@@ -209,8 +212,13 @@ class Databases:
 
     def _pick(self, name: WorkloadClass) -> Held:
         limit, several = self._limits[name], self._held[name]
+        for held in [held for held in several if _is_broken(held.opening)]:
+            several.remove(held)
+            held.is_left = True
+            if not held.executions:
+                held.opening.add_done_callback(_close_unused)
         if not several or (len(several) < limit.databases and all(held.executions for held in several)):
-            folder = f"{name}{len(several)}"
+            folder = f"{name}{next(self._numbers)}"
             opening = self._workers[name].run(lambda: self._open(folder, name, limit.memory))
             several.append(Held(opening))
             return several[-1]
@@ -254,6 +262,15 @@ def role_limit_kb(settings: Mapping[str, str]) -> int:
 def _has_failed(opening: asyncio.Future[Opened]) -> bool:
     """Whether a database could not be opened."""
     return opening.done() and (opening.cancelled() or opening.exception() is not None)
+
+
+def _is_broken(opening: asyncio.Future[Opened]) -> bool:
+    """Whether a database runs nothing any more."""
+    return opening.done() and not _has_failed(opening) and opening.result().database.is_broken
+
+
+def _is_unusable(opening: asyncio.Future[Opened]) -> bool:
+    return _has_failed(opening) or _is_broken(opening)
 
 
 def _close_unused(opening: asyncio.Future[Opened]) -> None:

@@ -55,7 +55,7 @@ from adapter.system_catalogs.local_engine import Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
 from adapter.threads import Workers
 from planner.common_errors import canceled
-from planner.errors import ConfigurationLimitExceeded, DiskFull, OutOfMemory
+from planner.errors import ConfigurationLimitExceeded, DiskFull, InternalError, OutOfMemory
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.ir.nodes import SystemScan
@@ -274,7 +274,7 @@ class LocalEngine:
                 )
                 if context.settings.get("temp_file_limit", "-1") != "-1":
                     opened = await self._databases.limited(klass, context.settings)
-                elif small and self._at_once is not None:
+                elif small and self._at_once is not None and not self._at_once.database.is_broken:
                     opened = self._at_once
                 else:
                     asked = None if small else context.settings
@@ -557,6 +557,8 @@ class LocalEngine:
                 if trouble is not None:
                     raise trouble from error
             translated = translate("local", str(error))
+            if isinstance(translated, InternalError):
+                execution.opened.database.check()
             limit_kb = execution.opened.limit_kb
             if limit_kb is not None and isinstance(translated, DiskFull):
                 raise ConfigurationLimitExceeded(

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from adapter.engines.common.lowered_queries import KnownQuery
 from adapter.execution_context import ExecutionContext
+from planner.errors import InternalError
 from planner.functions.engines import local as local_udfs
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import RETURNING_ROWS
@@ -70,6 +71,9 @@ class RowValues:
 
     def _opened(self) -> LocalDatabase:
         with self._lock:
+            if self._database is not None and self._database.is_broken:
+                self._database.close()
+                self._database = None
             if self._database is None:
                 from adapter.engines.local import database
 
@@ -95,7 +99,10 @@ class RowValues:
             text = known.text({RETURNING_ROWS: ScanSource(name)}, (), _NOBODY)
             batches = [known.shape.conform(batch) for batch in cursor.stream(text.sql, BATCH_ROWS, text.values)]
         except (Error, pa.ArrowException) as error:
-            raise translate("local", str(error)) from error
+            translated = translate("local", str(error))
+            if isinstance(translated, InternalError):
+                database.check()
+            raise translated from error
         finally:
             cursor.withdraw(name)
             database.release(cursor)

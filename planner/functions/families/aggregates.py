@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.dialects.comparison_keys import order_key
+from planner.dialects.comparison_keys import AS_IT_IS, order_key
 from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import CallSite, Form, both, local_only
@@ -131,8 +131,9 @@ def extreme(name: str) -> Callable[[CallSite], str]:
                 return f"arg_{name}({{0}}, tg_inet_key({{0}})){{f}}"
             return f"{name}_by({{0}}, {portable('tg_inet_key({0})')}){{f}}"
         wide = site.type.oid == NUMERIC and not shape_of(site.type).exact_scale
-        if wide or kind_of(site.arg_types[0].oid) is not None:
-            key = order_key(site.arg_types[0], site.dialect)
+        key = order_key(site.arg_types[0], site.dialect)
+        arrays = element_type(site.arg_types[0]) is not None and key != AS_IT_IS
+        if wide or arrays or kind_of(site.arg_types[0].oid) is not None:
             if site.engine == "local":
                 return f"arg_{name}({{0}}, {key}){{f}}"
             return f"{name}_by({{0}}, {key}){{f}}"
@@ -265,7 +266,12 @@ def _of_pairs(name: str) -> Callable[[CallSite], str | None]:
     def template(site: CallSite) -> str | None:
         if site.distinct and site.engine == "spark" and name in _SINGLE_ON_SPARK:
             return None
-        return f"{name}({{d}}{{0}}, {{1}}){{f}}"
+        form = f"{name}({{d}}{{0}}, {{1}}){{f}}"
+        if site.engine == "spark" or name not in ("regr_slope", "corr"):
+            return form
+        # Without a spread there is no value, where DuckDB says NaN.
+        flat = [f"regr_{of}({{d}}{{0}}, {{1}}){{f}} = 0" for of in (["sxx", "syy"] if name == "corr" else ["sxx"])]
+        return f"CASE WHEN {' OR '.join(flat)} THEN NULL ELSE {form} END"
 
     return template
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import is_volatile, walk
+from planner.ir.rewrite import is_correlated, is_volatile, walk
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
@@ -70,11 +70,13 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     for field, grouping in zip(rel.fields[len(keys) + len(rel.calls) :], rel.groupings, strict=True):
         told = [compared[index] for index in grouping]
         # Without grouping sets a key is in every group.
-        columns[field.id] = (
-            made(ctx.dialect.grouping([key.sql for key in told]), *told)
-            if rel.grouping_sets
-            else scalars.literal(0, SqlType(INT4))
-        )
+        columns[field.id] = scalars.literal(0, SqlType(INT4))
+        if rel.grouping_sets:
+            bits = ctx.dialect.grouping([key.sql for key in told])
+            if totals and is_correlated(rel.input):
+                # DuckDB says NULL of the total of no rows.
+                bits = f"coalesce({bits}, {(1 << len(told)) - 1})"
+            columns[field.id] = made(bits, *told)
     if rel.grouping_sets is not None:
         select.group_by = _grouping_sets(rel.grouping_sets, compared)
         select.tells_grouping = bool(rel.groupings) or compared != keys

@@ -4,15 +4,16 @@ values that engines tell apart where PostgreSQL does not."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 
 from msgspec.structs import replace
 
-from planner.errors import InvalidParameterValue
+from planner.errors import DataException, NullValueNotAllowed
 from planner.functions import registry
 from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
-from planner.ir.rewrite import walk
-from planner.lowering.fragments.fragment import Fragment, column, listed, made
+from planner.ir.rewrite import outermost_relations, walk
+from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made
 from planner.lowering.relations.exclusion import Places, excluding
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.protocols import RelationLowering
@@ -22,6 +23,7 @@ from planner.lowering.scalars.scalars import Scalars
 from planner.types import types
 from planner.types.signature import Kind
 from planner.types.types import SqlType, is_wide
+from planner.values.datetimes.calendar_days import DAY_MICROS
 
 _INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 _FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
@@ -31,15 +33,25 @@ _BOUNDS = {
     "unbounded_following": "UNBOUNDED FOLLOWING",
 }  # fmt: skip
 
+MONTH_DAYS = 30
+
 _WHOLE = ir.Frame(
     mode="range", start=ir.FrameBound(kind="unbounded_preceding"), end=ir.FrameBound(kind="unbounded_following")
 )
+
+
+class InvalidPrecedingOrFollowingSize(DataException):
+    """An offset of a frame that is negative."""
+
+    sqlstate = "22013"
 
 
 def windowed(relations: RelationLowering, rel: ir.Window) -> Select:
     """The input's columns and those of window calls."""
     if rel.in_order and not relations.ctx.dialect.unordered_ranks:
         raise relations.ctx.unsupported("numbering rows as they come")
+    for frame in {call.frame: None for call in rel.calls}:
+        _check_offsets(relations.scalars, frame)
     places: Sequence[Places | None] = [None] * len(rel.calls)
     if not relations.ctx.dialect.frame_exclusion:
         rel, places = _with_numbered_rows(relations, rel)
@@ -133,13 +145,22 @@ def _with_stable_keys(
     relations: RelationLowering, select: Select, calls: tuple[ir.WindowCall, ...]
 ) -> tuple[Select, tuple[ir.WindowCall, ...]]:
     """DuckDB partitions and orders by nothing that it takes for volatile, which includes whatever may raise an error of
-    ours, nor by subqueries with ordered aggregates: such keys become columns first."""
+    ours, nor by subqueries with ordered aggregates: such keys become columns first. So do subqueries in arguments,
+    which it cannot copy where the window stands in a subquery that depends on the rows outside."""
     columns: dict[int, Fragment] = {}
 
     def stable(expr: ir.Scalar) -> ir.Scalar:
         key = relations.scalars.lower(expr)
         if not key.may_raise and not key.volatile and not key.subquery:
             return expr
+        return placed(expr, key)
+
+    def outside(expr: ir.Scalar) -> ir.Scalar:
+        if next(outermost_relations(expr), None) is None:
+            return expr
+        return placed(expr, relations.scalars.lower(expr))
+
+    def placed(expr: ir.Scalar, key: Fragment) -> ir.Scalar:
         id = relations.ctx.new_id()
         columns[id] = key
         return ir.ColumnRef(id=id, type=expr.type)
@@ -147,6 +168,8 @@ def _with_stable_keys(
     stabilized = tuple([
         replace(
             call,
+            args=tuple([outside(arg) for arg in call.args]),
+            filter=None if call.filter is None else outside(call.filter),
             partition_by=tuple([stable(expr) for expr in call.partition_by]),
             order_by=tuple([replace(key, expr=stable(key.expr)) for key in call.order_by]),
         )
@@ -172,6 +195,11 @@ def _window_call(scalars: Scalars, call: ir.WindowCall, places: Places | None) -
         words.append(f"PARTITION BY {listed(keys)}")
         parts += keys
     order = scalars.relations.order_keys(call.order_by)
+    if not order and call.frame.mode == "range" and _offsets(call.frame):
+        # A frame is measured from a constant, too.
+        (only,) = call.order_by
+        key = scalars.key(scalars.lower(only.expr), only.expr.type)
+        order = [OrderKey(key, only.descending, only.nulls_first)]
     if order:
         keys = [key.key for key in order]
         as_moments = call.frame.mode == "range" and _offsets(call.frame) and _counts_time_of_dates(scalars, call)
@@ -184,7 +212,7 @@ def _window_call(scalars: Scalars, call: ir.WindowCall, places: Places | None) -
     elif call.signature.name in _FRAMELESS and not dialect.unordered_ranks:
         words.append("ORDER BY 0")
     if not _is_frameless(call):
-        frame = _frame(scalars, call.frame, ordered=bool(order))
+        frame = _frame(scalars, call, ordered=bool(order))
         if frame.sql:
             words.append(frame.sql)
             parts.append(frame)
@@ -247,9 +275,9 @@ def _counts_time_of_dates(scalars: Scalars, call: ir.WindowCall) -> bool:
     )
 
 
-def _frame(scalars: Scalars, frame: ir.Frame, *, ordered: bool) -> Fragment:
+def _frame(scalars: Scalars, call: ir.WindowCall, *, ordered: bool) -> Fragment:
     """The frame's clause, or nothing for what is the default."""
-    dialect = scalars.ctx.dialect
+    dialect, frame = scalars.ctx.dialect, call.frame
     default = frame.mode == "range" and frame.start.kind == "unbounded_preceding" and frame.end.kind == "current_row"
     if default and (frame.exclude == "no_others" or not dialect.frame_exclusion):
         return Fragment("")
@@ -257,20 +285,23 @@ def _frame(scalars: Scalars, frame: ir.Frame, *, ordered: bool) -> Fragment:
         return Fragment("ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
     kept = frame.exclude == "no_others" or not dialect.frame_exclusion
     exclude = "" if kept else f" EXCLUDE {frame.exclude.upper().replace('_', ' ')}"
-    start, end = _bound(scalars, frame.start), _bound(scalars, frame.end)
+    # Intervals are ordered by how long they are (`Dialect.interval_key`).
+    as_lengths = frame.mode == "range" and any(key.expr.type.oid == types.INTERVAL for key in call.order_by)
+    start = _bound(scalars, frame.start, as_lengths=as_lengths)
+    end = _bound(scalars, frame.end, as_lengths=as_lengths)
     return made(f"{frame.mode.upper()} BETWEEN {start} AND {end}{exclude}", start, end)
 
 
-def _bound(scalars: Scalars, bound: ir.FrameBound) -> Fragment:
+def _bound(scalars: Scalars, bound: ir.FrameBound, *, as_lengths: bool) -> Fragment:
     fixed = _BOUNDS.get(bound.kind)
     if fixed is not None:
         return Fragment(fixed)
     assert bound.offset is not None
-    offset = _offset(scalars, bound.offset)
+    offset = _offset(scalars, bound.offset, as_lengths=as_lengths)
     return made(f"{offset} {'PRECEDING' if bound.kind == 'offset_preceding' else 'FOLLOWING'}", offset)
 
 
-def _offset(scalars: Scalars, offset: ir.Scalar) -> Fragment:
+def _offset(scalars: Scalars, offset: ir.Scalar, *, as_lengths: bool) -> Fragment:
     ctx = scalars.ctx
     if isinstance(offset, ir.Cast) and {offset.type.oid, offset.arg.type.oid} <= _INTEGERS:
         offset = offset.arg
@@ -279,8 +310,6 @@ def _offset(scalars: Scalars, offset: ir.Scalar) -> Fragment:
         return Fragment("0")
     constant = scalars.constant(offset)
     if offset.type.oid != types.INTERVAL:
-        if isinstance(constant, int) and constant < 0:
-            raise InvalidParameterValue("frame starting offset must not be negative")
         if isinstance(constant, int) and not isinstance(constant, bool):
             return Fragment(str(constant))
         if constant is NOT_CONSTANT and not ctx.dialect.computed_frame_offsets:
@@ -288,10 +317,35 @@ def _offset(scalars: Scalars, offset: ir.Scalar) -> Fragment:
         return scalars.lower(offset)
     if not isinstance(constant, ir.Interval):
         raise ctx.unsupported("a window frame whose interval is not constant")
+    if as_lengths:
+        return Fragment(str(_length(constant)))
     interval = ctx.dialect.frame_interval(constant)
     if interval is None:
         raise ctx.unsupported("a window frame with a mixed interval")
     return Fragment(interval)
+
+
+def _check_offsets(scalars: Scalars, frame: ir.Frame) -> None:
+    """Raises 22004 for offsets that are NULL and 22013 for negative ones, where they are constant."""
+    for word, bound in (("starting", frame.start), ("ending", frame.end)):
+        constant = NOT_CONSTANT if bound.offset is None else scalars.constant(bound.offset)
+        if constant is None:
+            raise NullValueNotAllowed(f"frame {word} offset must not be null")
+        if _is_negative(constant):
+            size = "invalid preceding or following size in window function"
+            text = size if frame.mode == "range" else f"frame {word} offset must not be negative"
+            raise InvalidPrecedingOrFollowingSize(text)
+
+
+def _is_negative(constant: object) -> bool:
+    if isinstance(constant, ir.Interval):
+        return _length(constant) < 0
+    return isinstance(constant, (int, float, Decimal)) and constant < 0
+
+
+def _length(interval: ir.Interval) -> int:
+    """The microseconds by which PostgreSQL compares an interval."""
+    return (interval.months * MONTH_DAYS + interval.days) * DAY_MICROS + interval.micros
 
 
 # ---------------------------------------------------------------- row numbers

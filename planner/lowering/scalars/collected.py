@@ -91,17 +91,28 @@ class Collected:
         """The values as a list, NULL without any."""
         dialect = self.ctx.dialect
         if dialect.ordered_aggregates and not self._compares_by_key():
-            arrays = self.call.distinct and element_type(self.call.args[0].type) is not None
-            ordering = self._by_value(value) if arrays else self._ordering()
+            if self._orders_itself() and _is_never_alike(value):
+                rows = f"{dialect.list_function}(DISTINCT {value}){self.suffix}"
+                return made(self._sorted_values(rows), value, self.suffix)
+            ordering = self._by_value(value) if self._orders_itself() else self._ordering()
             sql = f"{dialect.list_function}({self._distinct()}{value}{ordering}){self.suffix}"
             return made(sql, value, ordering, self.suffix)
         item = self.ctx.variable()
         values = dialect.transform("{0}", item, f"{item}.v")
         return fill(self.ctx, f"CASE WHEN {dialect.length('{0}')} > 0 THEN {values} END", [self._list([value])])
 
+    def _orders_itself(self) -> bool:
+        """Whether distinct values are ordered by themselves, as the engine compares them."""
+        given = self.call.args[0]
+        if not self.call.distinct or not self._keys():
+            return False
+        return element_type(given.type) is not None or (
+            self._keys()[0].expr == given and self.scalars.orders_as_is(given.type)
+        )
+
     def _by_value(self, value: Fragment) -> Fragment:
-        """The order of distinct arrays: DuckDB orders them by nothing but what it collects, which begins with their
-        elements, as PostgreSQL compares them."""
+        """The order of distinct values: DuckDB orders them by nothing but what it collects, written in the same way. Of
+        arrays it begins with their elements, as PostgreSQL compares them."""
         key = self._keys()[0]
         direction, nulls = "DESC" if key.descending else "ASC", "FIRST" if key.nulls_first else "LAST"
         return made(f" ORDER BY {value} {direction} NULLS {nulls}", value)
@@ -115,8 +126,9 @@ class Collected:
 
     def _strung(self, value: Fragment, delimiter: Fragment) -> Fragment:
         dialect = self.ctx.dialect
-        if dialect.ordered_aggregates and isinstance(self.scalars.constant(self.call.args[1]), str):
-            ordering = self._ordering()
+        alike = not (self._orders_itself() and _is_never_alike(value))
+        if alike and dialect.ordered_aggregates and isinstance(self.scalars.constant(self.call.args[1]), str):
+            ordering = self._by_value(value) if self._orders_itself() else self._ordering()
             sql = f"string_agg({self._distinct()}{value}, {delimiter}{ordering}){self.suffix}"
             return made(sql, value, delimiter, ordering, self.suffix)
         # What stands before each value but the first is the delimiter of its own row.
@@ -270,3 +282,8 @@ class Collected:
             return Fragment("")
         ordering, parts = self.scalars.ordering(keys)
         return made(f" ORDER BY {ordering}" if ordering else "", *parts)
+
+
+def _is_never_alike(value: Fragment) -> bool:
+    """Whether DuckDB takes `value` for another one when it is written once more."""
+    return value.may_raise or value.volatile or value.subquery

@@ -19,6 +19,7 @@ from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import held_beside
 from planner.types.types import BOOL, SqlType
+from planner.types.user_types import attributes
 from planner.values.geometry.shapes import EQUALS
 
 BOOLEAN = SqlType(BOOL)
@@ -133,11 +134,13 @@ def _min_max(scalars: Scalars, expr: ir.MinMax) -> Fragment:
     args = [scalars.typed(arg, expr.type) for arg in expr.args]
     if len(args) == 1:
         return args[0]
-    if scalars.orders_as_is(expr.type):
+    is_row = attributes(expr.type.oid) is not None
+    if not is_row and scalars.orders_as_is(expr.type):
         return made(f"{expr.op}({listed(args)})", *args)
     result = args[0]
     sign = ">=" if expr.op == "greatest" else "<="
-    left, right = scalars.key(simple("{0}"), expr.type), scalars.key(simple("{1}"), expr.type)
+    key = scalars.row_key if is_row else scalars.key
+    left, right = key(simple("{0}"), expr.type), key(simple("{1}"), expr.type)
     for arg in args[1:]:
         body = f"CASE WHEN {{1}} IS NULL OR {left} {sign} {right} THEN {{0}} ELSE {{1}} END"
         result = fill(scalars.ctx, body, [result, arg])

@@ -28,7 +28,7 @@ def unless_absent(scalars: Scalars, expr: ir.RowConstructor, text: Fragment) -> 
     """`text`, something of the row, or NULL where the row is what an outer join puts in place of a missing one."""
     if not expr.nullable or not expr.items:
         return text
-    items = [scalars.lower(item) for item in expr.items]
+    items = [scalars.lower(item) for item in (expr.items if expr.value is None else (expr.value,))]
     present = " OR ".join([f"{item} IS NOT NULL" for item in items])
     return made(f"CASE WHEN {present} THEN {text} END", text, *items)
 

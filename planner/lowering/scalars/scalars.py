@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from planner.dialects.comparison_keys import AS_IT_IS, equality_key, order_key
+from planner.dialects.comparison_keys import AS_IT_IS, equality_key, order_key, row_order_key
 from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
 from planner.lowering.fragments.context import Context
@@ -19,6 +19,7 @@ from planner.lowering.fragments.templates import calls_python, fill
 from planner.lowering.scalars.comparison_runs import as_lists
 from planner.types import types
 from planner.types.types import SqlType, is_wide
+from planner.types.user_types import attributes
 
 
 class Subqueries(Protocol):
@@ -102,6 +103,10 @@ class Scalars:
     def key(self, value: Fragment, type: SqlType) -> Fragment:
         """What PostgreSQL orders values of `type` by: bpchar without trailing blanks, interval as a duration."""
         return self._keyed(order_key(type, self.ctx.dialect), value)
+
+    def row_key(self, value: Fragment, type: SqlType) -> Fragment:
+        """What PostgreSQL orders rows of the composite `type` by."""
+        return self._keyed(row_order_key(attributes(type.oid) or (), self.ctx.dialect), value)
 
     def same(self, value: Fragment, type: SqlType) -> Fragment:
         """What equal values of exactly `type` have in common."""

@@ -113,6 +113,11 @@ def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> 
     ]
     if dialect.quantified_subqueries and _loses_false(expr, inner, args):
         return _counted(scalars, expr, source, alias)
+    if dialect.quantified_subqueries and len(args) > 1 and is_correlated(expr.rel):
+        # DuckDB compares several columns with the rows of no subquery that depends on the row outside.
+        if any(arg.volatile for arg in args):
+            raise scalars.ctx.unsupported("a volatile expression compared with the rows of a subquery")
+        return _counted(scalars, expr, source, alias, exact=exact)
     parts = [*args, *columns, source]
     left = args[0].sql if len(args) == 1 else f"({listed(args)})"
     membership = (expr.quantifier == "any" and all(name == "=" for name in names)) or (
@@ -134,8 +139,11 @@ def _loses_false(expr: ir.QuantifiedSubquery, inner: Fragment, args: list[Fragme
     return is_correlated(expr.rel)
 
 
-def _counted(scalars: Scalars, expr: ir.QuantifiedSubquery, source: Fragment, alias: str) -> Fragment:
-    """The three-valued answer from whether a row decides it and whether one leaves it unknown."""
+def _counted(
+    scalars: Scalars, expr: ir.QuantifiedSubquery, source: Fragment, alias: str, *, exact: bool = True
+) -> Fragment:
+    """The three-valued answer from whether a row decides it and whether one leaves it unknown; unless `exact` only
+    whether it is true."""
     tests = [
         call(
             scalars, operator, [scalars.lower(arg), column(alias, f"c{field.id}")], [arg.type, field.type], BOOLEAN
@@ -146,7 +154,9 @@ def _counted(scalars: Scalars, expr: ir.QuantifiedSubquery, source: Fragment, al
     row_joiner = " OR " if len(tests) > 1 and all(operator.name == "<>" for operator in expr.operators) else " AND "
     test = f"({listed(tests, row_joiner)})"
     decisive, other = ("TRUE", "FALSE") if any_ else ("FALSE", "TRUE")
-    if scalars.ctx.dialect.quantified_subqueries:
+    if any_ and not exact:
+        sql = f"EXISTS (SELECT 1 FROM {source} WHERE {test})"
+    elif scalars.ctx.dialect.quantified_subqueries:
         sql = (
             f"(SELECT CASE WHEN coalesce(bool_or({test} IS {decisive}), FALSE) THEN {decisive} "
             f"WHEN coalesce(bool_or({test} IS NULL), FALSE) THEN NULL ELSE {other} END FROM {source})"

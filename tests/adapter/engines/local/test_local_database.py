@@ -11,6 +11,8 @@ import pytest
 
 from adapter.engines.local import database as local_database
 from adapter.engines.local.database import Cursor, LocalDatabase
+from adapter.sessions.server import Server
+from tests.adapter.harness import connect
 
 
 @pytest.fixture
@@ -100,3 +102,38 @@ def test_what_the_optimizer_fails_on_is_run_without_it(cursor: Cursor) -> None:
         cursor.connection.execute(LOST_COLUMN)
     assert rows(cursor, LOST_COLUMN) == 0
     assert cursor.spent
+
+
+class GivenUp:
+    """A connection to a database that the engine has given up."""
+
+    def execute(self, sql: str) -> None:
+        raise duckdb.FatalException(f"FATAL Error: Failed: database has been invalidated ({sql})")
+
+
+def test_a_database_that_the_engine_gives_up_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = LocalDatabase(directories=(), scratch=tmp_path, memory_limit="256MB")
+    database.check()
+    found = [database.is_broken]
+    with monkeypatch.context() as broken:
+        broken.setattr(database, "_root", GivenUp())
+        database.check()
+    found.append(database.is_broken)
+    database.close()
+    assert found == [False, True]
+
+
+async def test_another_database_takes_the_place_of_one_that_is_given_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(server)
+    await client.run("set engine = local")
+    query = "select count(*) from generate_series(1, 10) g order by random()"
+    assert await client.value(query) == 10
+    before = set(server._scratch.path.glob("local/*"))
+    with monkeypatch.context() as broken:
+        broken.setattr(Cursor, "_submit", lambda *_: GivenUp().execute("SELECT 1"))
+        broken.setattr(LocalDatabase, "check", lambda database: setattr(database, "is_broken", True))
+        assert (await client.error(query)).sqlstate == "XX000"
+    assert await client.value(query) == 10
+    assert set(server._scratch.path.glob("local/*")) - before
