@@ -241,7 +241,7 @@ class SubscriptAssignment(Struct, frozen=True, kw_only=True):
 
 
 class RowConstructor(Struct, frozen=True, kw_only=True):
-    """ROW(...), its `names` f1, f2, ... or a whole row's. With `nullable` NULL when all items are, or when `value` is."""
+    """ROW(...), `names` f1, f2, ... or a whole row's. With `nullable` NULL when all items are or when `value` is."""
 
     items: tuple[Scalar, ...]
     names: tuple[str, ...]
