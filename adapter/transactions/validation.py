@@ -139,7 +139,7 @@ def _fits(now: CatalogRecord | None, record: CatalogRecord, *, to_read: bool, at
         return False
     if to_read and not set(now.constraints).issuperset(record.constraints):
         return False
-    constraints = now.constraints if to_read else record.constraints
+    constraints = record.constraints if to_read else now.constraints
     return replace(_of_rows(now), constraints=constraints) == _of_rows(record)
 
 
