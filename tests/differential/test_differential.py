@@ -44,9 +44,3 @@ def test_spark_plans_a_subquery_once(sql: str, scans: int, engines: Engines) -> 
     shown = engines.spark.sql(text)._jdf.queryExecution().optimizedPlan().toString()
     assert shown.count("Relation [") + shown.count("LocalRelation") == scans, shown
     assert "Reused" not in shown
-
-
-def test_spark_multiplies_averages_by_itself(engines: Engines) -> None:
-    """Nothing of it passes a process of Python."""
-    sql = "select id from n where num < (select 0.2 * avg(o.salary) from emp o where o.id = n.id)"
-    assert "tg_" not in engines.lower(engines.bind(sql), "spark")[0]

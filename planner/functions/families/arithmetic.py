@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.functions.forms.numeric_division import quotient
-from planner.functions.forms.wide_numerics import ABSOLUTE, OPPOSITE, computed, product, rounded, wide
+from planner.functions.forms.wide_numerics import ABSOLUTE, OPPOSITE, computed, rounded, wide
 from planner.types.numeric_shapes import shape_of
 from planner.types.types import INT2, INT8
 
@@ -43,7 +43,7 @@ def _decimal(symbol: str) -> Callable[[CallSite], str | None]:
 def _product(site: CallSite) -> str | None:
     left, right = shape_of(site.arg_types[0]), shape_of(site.arg_types[1])
     if not shape_of(site.type).exact_scale:
-        return product(site)
+        return computed(site, "mul", 2)
     if site.engine == "local":
         if max(left.precision, right.precision) <= 18 < left.precision + right.precision:
             return f"CAST(CAST({{0}} AS DECIMAL(19,{left.scale})) * {{1}} AS {{t}})"

@@ -43,8 +43,6 @@ class CallSite(Struct, frozen=True, kw_only=True):
     """Whether an argument contains a subquery."""
     spread: bool = False
     """Whether the last argument is an array whose elements are the last arguments (VARIADIC)."""
-    digits: tuple[int, ...] = ()
-    """Of each argument that is a numeric held as text, how many digits it has at most; 0 where that is not known."""
 
     @property
     def dialect(self) -> Dialect:

@@ -56,13 +56,6 @@ def quotient(engine: EngineName, left: NumericShape, right: NumericShape, *, sub
     )
 
 
-def average_digits(shape: NumericShape) -> int:
-    """How many digits an average of decimals of `shape` has at most: it is no larger than the largest of them, and a
-    quotient whose first group of four digits is known has 24 or, where the operands have more fraction digits, these.
-    """
-    return max(24, shape.precision)
-
-
 _HUGE_DIGITS = 38
 """An integer of 128 bits holds all numbers of so many digits."""
 

@@ -27,8 +27,6 @@ class Fragment(Struct, frozen=True, gc=False):
     """It holds an error of ours, raised where a CASE comes to it."""
     python: bool = False
     """It calls a function in Python."""
-    digits: int = 0
-    """Of a numeric held as text: it is finite, and has no more digits than these; 0 where that is not known."""
 
     def __str__(self) -> str:
         return self.sql
@@ -45,9 +43,9 @@ def made(sql: str, *parts: Fragment) -> Fragment:
     return Fragment(sql, volatile=volatile, subquery=subquery, may_raise=may_raise, python=python)
 
 
-def column(alias: str, name: str, digits: int = 0) -> Fragment:
-    """A column of a FROM item, with no more than these `digits` where that is known."""
-    return Fragment(f"{alias}.{name}", simple=True, alias=alias, digits=digits)
+def column(alias: str, name: str) -> Fragment:
+    """A column of a FROM item."""
+    return Fragment(f"{alias}.{name}", simple=True, alias=alias)
 
 
 def simple(sql: str) -> Fragment:

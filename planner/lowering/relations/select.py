@@ -109,8 +109,7 @@ class Select(Struct):
         """A new SELECT that reads this one as a derived table."""
         alias = self.ctx.alias()
         inner = self.render()
-        columns = {id: column(alias, f"c{id}", each.digits) for id, each in self.columns.items()}
-        return Select(self.ctx, columns, derived(inner, alias))
+        return Select(self.ctx, {id: column(alias, f"c{id}") for id in self.columns}, derived(inner, alias))
 
     def as_source(self) -> Fragment:
         """This SELECT as an item of a FROM clause; afterwards `columns` refers to that item."""

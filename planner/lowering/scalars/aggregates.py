@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
 from planner.functions.forms.form import CallSite
-from planner.functions.forms.numeric_division import average_digits
 from planner.ir import nodes as ir
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.scalars.collected import COLLECTED, Collected
 from planner.lowering.scalars.routines import expand, template_of
 from planner.lowering.scalars.rows import unless_absent
 from planner.lowering.scalars.scalars import Scalars
-from planner.types.numeric_shapes import shape_of
-from planner.types.types import WIDE
 
 _ORDER_INSENSITIVE = frozenset(
     {"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or", "bit_xor", "stddev",
@@ -70,9 +65,7 @@ def apply_aggregate(scalars: Scalars, call: ir.AggregateCall, suffix: Fragment) 
         "w": ordering,
         "f": suffix.sql,
     }
-    filled = made(_filled(template, args, marks), *args, *ordered, suffix)
-    narrow = shape_of(call.args[0].type) if call.signature.name == "avg" else WIDE
-    return replace(filled, digits=average_digits(narrow)) if narrow.exact_scale else filled
+    return made(_filled(template, args, marks), *args, *ordered, suffix)
 
 
 def _told_apart(scalars: Scalars, value: Fragment, arg: ir.Scalar) -> Fragment:

@@ -69,7 +69,6 @@ def _call(scalars: Scalars, expr: ir.Call) -> Fragment:
     site = CallSite(
         engine=ctx.engine, arg_types=tuple([arg.type for arg in expr.args]), type=expr.type, constants=constants,
         settings=ctx.settings, subquery=any(arg.subquery for arg in args), spread=expr.signature.spread,
-        digits=tuple([arg.digits for arg in args]),
     )  # fmt: skip
     return apply(scalars, expr.signature, args, site, expr.args)
 
