@@ -37,13 +37,13 @@ def _time(answer: Answer) -> str:
 def run(postgres: psycopg.Connection, ours: dict[str, psycopg.Connection], number: int, text: str) -> Line:
     """Asks everybody. Raises nothing that a server reports.
 
-    Where PostgreSQL was stopped by its timeout, the first engine's answer is the measure.
+    Where PostgreSQL was stopped by its timeout, the answer of the first engine that has one is the measure.
     """
     theirs = ask(postgres, text)
     answers = {engine: ask(connection, text) for engine, connection in ours.items()}
     measure = (postgres, theirs)
     if theirs.sqlstate == TIMED_OUT:
-        first = next(iter(ours))
+        first = next((engine for engine, answer in answers.items() if not answer.error), next(iter(ours)))
         measure = (ours[first], answers[first])
     problems = {engine: difference(text, (ours[engine], answers[engine]), measure) for engine in ours}
     return Line(number=number, postgres=theirs, engines=answers, problems=problems)

@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bench.tpcds.answers import ask, difference, with_total_order
+from bench.tpcds.answers import Answer, ask, difference, with_total_order
 from bench.tpcds.load import PYTHON, generated, load, queries, spark_queries
 from bench.tpcds.packaged import __file__ as packaged
 from bench.tpcds.packaged import plain
@@ -68,6 +68,11 @@ def test_answers_are_postgresqls(
                 found[number] = problem
     ours.execute("RESET engine")
     assert found == {}
+
+
+def test_being_out_of_time_is_no_answer(connections: tuple[psycopg.Connection[Any], psycopg.Connection[Any]]) -> None:
+    both = [(connection, Answer(seconds=1, error="57014: out of time", sqlstate="57014")) for connection in connections]
+    assert difference("", both[0], both[1]) == "57014: out of time"
 
 
 OLD_NAMES = {"c_last_review_date,": "c_last_review_date_sk,", "c_last_review_date\n": "c_last_review_date_sk\n"}
