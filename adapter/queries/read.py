@@ -472,18 +472,33 @@ async def run_query(
     )
 
 
+HELD_FOR_NAN = 8 << 20
+"""Bytes of rows that are held back while a query may still meet its first NaN: what has been sent cannot be taken back,
+and in which order the rows of two runs come is open."""
+
+
 async def _with_nan(running: Running, plan: Plan, batches: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBatch]:
-    """The rows of a query as `batches` has them; when they meet a NaN before there are any, those of the query with
-    numerics held as texts. Raises NanNotHeld later on."""
-    given, first = False, cast(Any, batches)
+    """The rows of a query as `batches` has them; when they meet a NaN within the first `HELD_FOR_NAN` bytes, those of
+    the query with numerics held as texts. Raises NanNotHeld later on."""
+    held: list[RecordBatch] | None = []
+    size, first = 0, cast(Any, batches)
     try:
         async with aclosing(first) as stream:
             async for batch in stream:
-                given = given or batch.num_rows > 0
-                yield batch
+                if held is None:
+                    yield batch
+                    continue
+                held.append(batch)
+                size += batch.nbytes
+                if size > HELD_FOR_NAN:
+                    sent, held = held, None
+                    for each in sent:
+                        yield each
+        for each in held or ():
+            yield each
         return
     except NanNotHeld:
-        if given:
+        if held is None:
             raise
     session = running.session
     session.holds_nan = True
