@@ -289,7 +289,8 @@ def _converted(array: pa.Array, type: pa.DataType) -> pa.Array:
     if isinstance(array.type, pa.UuidType):
         import uuid
 
-        return pa.array([None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()])
+        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
+        return pa.array(texts, type)
     if pa.types.is_timestamp(type) and array.type.unit == "ns":
         return _microseconds(array).cast(type)
     return array.cast(type, safe=pa.types.is_decimal(type))

@@ -60,7 +60,12 @@ class FileFormat(Struct, frozen=True, kw_only=True):
     @property
     def quoted(self) -> bool:
         """Whether it has values that may end only after the end of a line (`storage.lake.quotes`)."""
-        return self.name == "csv" and self.quote is not None and self.escape in (None, self.quote)
+        return self.name == "csv" and self.quote is not None
+
+    @property
+    def is_doubled(self) -> bool:
+        """Whether a quote within a value in quotes is written twice."""
+        return self.escape is None or self.escape == self.quote
 
     @property
     def streamed(self) -> bool:
@@ -134,12 +139,11 @@ class FileFormat(Struct, frozen=True, kw_only=True):
         """How the rows of a CSV file are written."""
         import pyarrow.csv as pc
 
-        doubled = self.escape is None or self.escape == self.quote
         return pc.ParseOptions(
             delimiter=self.delimiter,
             quote_char=self.quote if self.quote is not None else False,
-            double_quote=doubled,
-            escape_char=False if doubled else self.escape,
+            double_quote=self.is_doubled,
+            escape_char=False if self.is_doubled else self.escape,
             newlines_in_values=True,
         )
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -78,13 +77,10 @@ class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
             with self.noted():
                 if format is None or not path.endswith(UNPACKED):
                     return self._open(real, ends_in_trouble=True)
-                again = partial(self._unpacked, real)
-                return pa.PythonFile(QuotedFile(real, format, again, self.note), mode="r")
+                stream = unpacked(real, self._open(real, ends_in_trouble=True))
+                return pa.PythonFile(QuotedFile(real, format, stream, self.note), mode="r")
         except FileTrouble:
             return pa.BufferReader(b"")
-
-    def _unpacked(self, path: str) -> Any:
-        return unpacked(path, self._open(path, ends_in_trouble=True))
 
     def open(self, path: str) -> Any:
         """A file to be read by who is asked for it. Raises FileTrouble, as its reads do."""

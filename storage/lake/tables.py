@@ -266,7 +266,9 @@ def _united(
         seen: set[str] = set()
         if is_for_arrow(schema):
             various.update(schema.names)
-        for field in schema:
+        for place, field in enumerate(schema, 1):
+            if not field.name:
+                raise FileTrouble("malformed", f'column {place} of file "{file.path}" has no name')
             if field.name in seen:
                 raise FileTrouble("mismatch", f'file "{file.path}" has two columns "{field.name}"')
             seen.add(field.name)
@@ -292,7 +294,8 @@ def _united(
                     )
                 types[field.name] = both
                 various.add(field.name)
-            if field.type != type and format.name != "parquet":  # There it is Arrow's reader alone that lays it out so.
+            # Of Parquet it is Arrow's reader alone that lays values out so, but for floats of 16 bits.
+            if field.type != type and (format.name != "parquet" or _is_of(field.type, pa.types.is_float16)):
                 various.add(field.name)
     return tuple(
         _json_column(name)
@@ -428,18 +431,22 @@ def _is_value(text: str, type: pa.DataType) -> bool:
 
 
 def plain_type(type: pa.DataType) -> pa.DataType:
-    """`type` without what only says how values are laid out."""
+    """`type` without what only says how values are laid out. Floats of 16 bits, which the local engine has not, are
+    those of 32."""
     if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
         return plain_type(type.value_type)
     if pa.types.is_large_string(type) or type == pa.string_view():
         return pa.string()
-    if pa.types.is_large_binary(type) or type == pa.binary_view():
+    if pa.types.is_large_binary(type) or pa.types.is_fixed_size_binary(type) or type == pa.binary_view():
         return pa.binary()
-    if pa.types.is_large_list(type):
+    if pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type):
         return pa.list_(plain_type(type.value_type))
-    if pa.types.is_list(type):
-        return pa.list_(plain_type(type.value_type))
-    return type
+    return pa.float32() if pa.types.is_float16(type) else type
+
+
+def _is_of(type: pa.DataType, kind: Callable[[pa.DataType], bool]) -> bool:
+    """Whether `type` is of the `kind`, or a list of such."""
+    return kind(type) or (hasattr(type, "value_type") and _is_of(type.value_type, kind))
 
 
 _INTEGERS = (

@@ -2,10 +2,10 @@
 
 A table that the catalog lacks is registered with our metadata. One that it has is changed by the commits of the
 specification (apache/iceberg, open-api/rest-catalog-open-api.yaml: `CommitTableRequest`), which every such catalog
-takes: schemas, snapshots and properties that it lacks are added, and snapshots that are listed no longer are removed,
-so that what readers find there has all its files. What is there is looked at each time and nothing is remembered: a
-push after any failure brings the catalog up to date. Tables are known by their UUID; another's table of the same name
-is left alone.
+takes: what it lacks of schemas, partition specs, sort orders, snapshots and properties is added, and snapshots that are
+listed no longer are removed, so that what readers find there has all its files. What is there is looked at each time
+and nothing is remembered: a push after any failure brings the catalog up to date. Tables are known by their UUID;
+another's table of the same name is left alone.
 
 All of it blocks, and is for threads.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
@@ -28,15 +28,21 @@ from pyiceberg.exceptions import (
     ServerError,
     TableAlreadyExistsError,
 )
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.sorting import SortOrder
 from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSnapshotUpdate,
+    AddSortOrderUpdate,
     AssertRefSnapshotId,
     AssertTableUUID,
     RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
     SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     TableUpdate,
@@ -171,11 +177,32 @@ def _follows(there: TableMetadata, ours: TableMetadataV2) -> TypeGuard[TableMeta
     """Whether what is published can be committed upon what is there."""
     newest = ours.current_snapshot()
     known = {schema.schema_id: schema.fields for schema in ours.schemas}
+    columns = ours.schema().field_ids
+    specs = {spec.spec_id: spec.fields for spec in there.partition_specs}, ours.specs()
+    orders = (
+        {order.order_id: order.fields for order in there.sort_orders},
+        {order.order_id: order for order in ours.sort_orders},
+    )
     return (
         not isinstance(there, TableMetadataV1)
         and newest is not None
         and (newest.sequence_number or 0) > there.last_sequence_number
         and all(known.get(schema.schema_id) == schema.fields for schema in there.schemas)
+        and _can_be_added(*specs, columns)
+        and _can_be_added(*orders, columns)
+    )
+
+
+def _can_be_added(
+    there: Mapping[int, Sequence[Any]], ours: Mapping[int, PartitionSpec | SortOrder], columns: Set[int]
+) -> bool:
+    """Whether a catalog that has the specs (or orders) `there` can get the rest of `ours`: it numbers what is added
+    itself, one above the highest number that it has, and knows only the `columns` that there are now."""
+    if any(number not in ours or ours[number].fields != fields for number, fields in there.items()):
+        return False
+    lacking = sorted(ours.keys() - there.keys())
+    return lacking == list(range(max(there, default=-1) + 1, len(ours))) and all(
+        field.source_id in columns for number in lacking for field in ours[number].fields
     )
 
 
@@ -188,6 +215,18 @@ def _updates(there: TableMetadataV2 | TableMetadataV3, ours: TableMetadataV2) ->
     ]
     if ours.current_schema_id != there.current_schema_id:
         updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": ours.current_schema_id}))
+    specs = {spec.spec_id for spec in there.partition_specs}
+    updates.extend(AddPartitionSpecUpdate(spec=spec) for at, spec in sorted(ours.specs().items()) if at not in specs)
+    if ours.default_spec_id != there.default_spec_id:
+        updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": ours.default_spec_id}))
+    orders = {order.order_id for order in there.sort_orders}
+    updates.extend(
+        AddSortOrderUpdate.model_validate({"sort-order": order})
+        for order in sorted(ours.sort_orders, key=lambda order: order.order_id)
+        if order.order_id not in orders
+    )
+    if ours.default_sort_order_id != there.default_sort_order_id:
+        updates.append(SetDefaultSortOrderUpdate.model_validate({"sort-order-id": ours.default_sort_order_id}))
     changed = {name: value for name, value in ours.properties.items() if there.properties.get(name) != value}
     if changed:
         updates.append(SetPropertiesUpdate(updates=changed))

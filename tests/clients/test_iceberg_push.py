@@ -78,6 +78,19 @@ def test_tables_are_pushed_and_brought_up_to_date(tmp_path: Path) -> None:
             assert snapshot is not None
             assert snapshot.summary is not None
             assert snapshot.summary["tidegate.csn"] == str(snapshot.snapshot_id)
+            # So are changes of the layout: what the manifests say of partitions is in the copy, too.
+            run(
+                "ALTER TABLE shop.t SET (partition_by = 'label', sort_by = 'id')",
+                "INSERT INTO shop.t SELECT n, 'row ' || n % 2, 0 FROM generate_series(10, 50000) n",
+                "CALL tidegate.publish('shop.t')",
+            )
+            until(lambda: len(rows(reader, "shop.t") or ()), 3 + 49991)
+            copy = reader.load_table("shop.t")
+            assert [field.name for field in copy.spec().fields] == ["label"]
+            assert [field.source_id for field in copy.sort_order().fields] == [1]
+            assert len(list(copy.scan(row_filter="label = 'row 1'").plan_files())) < len(list(copy.scan().plan_files()))
+            run("DELETE FROM shop.t WHERE id >= 10", "CALL tidegate.publish('shop.t')")
+            until(lambda: rows(reader, "shop.t"), [(n, f"row {n}", n) for n in range(1, 4)])
             # A copy that the catalog cannot load any more is registered anew.
             written = reader.load_table("shop.t").metadata_location
             assert "/metadata/" in written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import uuid
 from collections.abc import Iterator
 from decimal import Decimal
@@ -11,13 +12,23 @@ from typing import Any
 
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DecimalType, IntegerType, LongType, NestedField, StringType, TimestamptzType, UUIDType
+from pyiceberg.types import (
+    DecimalType,
+    FixedType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+    UUIDType,
+)
 
 from tests.support.server import TidegateServer, run_server
 
@@ -226,6 +237,62 @@ def test_columns_of_bytes_and_arrays_are_read_as_such(client: Client, lake: Path
     write_deltalake(f"{lake}/of_bytes/t", held, mode="overwrite")
     client.execute("CREATE FOREIGN TABLE t () SERVER files OPTIONS (path 'of_bytes/t', format 'delta')")
     assert rows(client, "SELECT * FROM t ORDER BY id") == [(1, b"\x00x", [1, 2]), (2, None, None)]
+
+
+def test_adopted_files_call_columns_as_the_table_says(client: Client, lake: Path) -> None:
+    """Files without field ids: what was called so when they were adopted may be called otherwise today."""
+    name = f"adopted_{uuid.uuid4().hex[:8]}"
+    catalog = SqlCatalog("mine", uri=f"sqlite:///{lake}/catalog.db", warehouse=f"file://{lake}/warehouse")
+    table = catalog.create_table(
+        f"shop.{name}", Schema(NestedField(1, "id", LongType()), NestedField(2, "word", StringType()))
+    )
+    pq.write_table(pa.table({"id": [1, 2], "word": ["a", "b"]}), lake / f"{name}.parquet")
+    table.add_files([f"file://{lake}/{name}.parquet"])
+    with table.update_schema() as update:
+        update.rename_column("id", "number")
+        update.rename_column("word", "label")
+    table.append(pa.table({"number": [3], "label": ["c"]}))
+    client.execute(f"CREATE FOREIGN TABLE t () SERVER files OPTIONS (path 'warehouse/shop/{name}', format 'iceberg')")
+    assert rows(client, "SELECT * FROM t ORDER BY number") == [(1, "a"), (2, "b"), (3, "c")]
+    assert rows(client, "SELECT number FROM t WHERE label = 'b'") == [(2,)]
+
+
+def test_columns_that_files_lack_have_their_first_default(client: Client, lake: Path) -> None:
+    """Format version 3: a column that was added with a default has it in all rows that were there."""
+    name = f"defaults_{uuid.uuid4().hex[:8]}"
+    catalog = SqlCatalog("mine", uri=f"sqlite:///{lake}/catalog.db", warehouse=f"file://{lake}/warehouse")
+    table = catalog.create_table(f"shop.{name}", Schema(NestedField(1, "id", LongType())))
+    table.append(pa.table({"id": [1, 2]}))
+    metadata = json.loads(Path(table.metadata_location.removeprefix("file://")).read_text())
+    added = {
+        "word": ("string", "so"), "day": ("date", "2020-02-03"), "price": ("decimal(9, 2)", "1.50"),
+        "at": ("timestamptz", "2026-01-01T00:00:00.000000+00:00"),
+    }  # fmt: skip
+    fields = [
+        {"id": number, "name": column, "type": type, "required": False, "initial-default": value}
+        for number, (column, (type, value)) in enumerate(added.items(), 2)
+    ]
+    (schema,) = metadata["schemas"]
+    metadata["schemas"].append({**schema, "schema-id": 1, "fields": schema["fields"] + fields})
+    for snapshot in metadata["snapshots"]:
+        snapshot |= {"first-row-id": 0, "added-rows": 2}
+    metadata |= {"format-version": 3, "next-row-id": 2, "last-column-id": 5, "current-schema-id": 1}
+    (lake / "warehouse" / "shop" / name / "metadata" / "00009-x.metadata.json").write_text(json.dumps(metadata))
+    client.execute(f"CREATE FOREIGN TABLE t () SERVER files OPTIONS (path 'warehouse/shop/{name}', format 'iceberg')")
+    values = ("so", datetime.date(2020, 2, 3), Decimal("1.50"), MIDNIGHT)
+    assert rows(client, "SELECT * FROM t ORDER BY id") == [(1, *values), (2, *values)]
+    assert rows(client, "SELECT count(*) FROM t WHERE word = 'so' AND day < '2021-01-01'") == [(2,)]
+    assert rows(client, "SELECT count(*) FROM t WHERE word IS NULL OR price > 2") == [(0,)]
+
+
+def test_fixed_bytes_and_uuids_that_are_all_null_are_read(client: Client, lake: Path) -> None:
+    name = f"fixed_{uuid.uuid4().hex[:8]}"
+    catalog = SqlCatalog("mine", uri=f"sqlite:///{lake}/catalog.db", warehouse=f"file://{lake}/warehouse")
+    schema = Schema(NestedField(1, "raw", FixedType(2)), NestedField(2, "u", UUIDType()))
+    table = catalog.create_table(f"shop.{name}", schema)
+    table.append(pa.table({"raw": pa.array([b"ab", b"cd"], pa.binary(2)), "u": pa.nulls(2, pa.uuid())}))
+    client.execute(f"CREATE FOREIGN TABLE t () SERVER files OPTIONS (path 'warehouse/shop/{name}', format 'iceberg')")
+    assert rows(client, "SELECT * FROM t WHERE raw > 'aa' ORDER BY raw") == [(b"ab", None), (b"cd", None)]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def metadata_location(catalog: IcebergCatalog, namespace: str, table: str) -> st
     """Where the metadata file of a table is. Raises FileTrouble."""
     if catalog.kind == "rest":
         path = f"namespaces/{_path(namespace)}/tables/{quote(table, safe='')}"
-        found = _asked(catalog, lambda: _rest(catalog, path, {}))
+        found = _asked(catalog, lambda: _rest(catalog, path, {})) if namespace else None  # All tables there have one.
         location = None if found is None else found.get("metadata-location")
     else:
         rows = _asked(

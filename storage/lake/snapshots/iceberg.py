@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.conversions import from_bytes
+from pyiceberg.conversions import from_bytes, from_json
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile, FileFormat
@@ -25,6 +25,7 @@ from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.transforms import IdentityTransform, Transform, TruncateTransform, UnknownTransform, VoidTransform
+from pyiceberg.types import PrimitiveType
 
 from storage.lake.formats import reading
 from storage.lake.places import LakeFile, Places, located
@@ -80,13 +81,25 @@ def iceberg_listing(
     if past and snapshot is not None and snapshot.schema_id is not None:
         schema = next((each for each in metadata.schemas if each.schema_id == snapshot.schema_id), schema)
     ids = {field.name: field.field_id for field in schema.fields}
+    defaults = {
+        field.name: from_json(field.field_type, field.initial_default)
+        for field in schema.fields
+        if field.initial_default is not None and isinstance(field.field_type, PrimitiveType)
+    }
     arrow = schema_to_pyarrow(schema, include_field_ids=False)
     arrow = pa.schema([pa.field(field.name, plain_type(field.type)) for field in arrow])
     with _understood(metadata_file):
         tasks = () if snapshot is None else _planned(io, metadata, snapshot)
         deletes = _Deletes(io)
-        files = tuple(_file(task, metadata, ids, arrow, deletes) for task in tasks)
-    return SnapshotListing(where=where, schema=arrow, files=files, field_ids=ids)
+        files = tuple(_file(task, metadata, ids, arrow, defaults, deletes) for task in tasks)
+        mapping = metadata.name_mapping()
+    # Files that were adopted have no field ids, and go on calling columns as they were called then.
+    names = (
+        None
+        if mapping is None
+        else {name: each.field_id for each in mapping.root if each.field_id is not None for name in each.names}
+    )
+    return SnapshotListing(where=where, schema=arrow, files=files, field_ids=ids, mapped_names=names)
 
 
 def _snapshot(metadata: TableMetadata, where: str, snapshot_id: int | None, as_of: datetime | None) -> Snapshot | None:
@@ -112,7 +125,12 @@ def _planned(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> Iterabl
 
 
 def _file(
-    task: FileScanTask, metadata: TableMetadata, ids: Mapping[str, int], schema: pa.Schema, deletes: _Deletes
+    task: FileScanTask,
+    metadata: TableMetadata,
+    ids: Mapping[str, int],
+    schema: pa.Schema,
+    defaults: Mapping[str, Any],
+    deletes: _Deletes,
 ) -> SnapshotFile:
     data = task.file
     path = located(data.file_path)
@@ -141,7 +159,7 @@ def _file(
     return SnapshotFile(
         file=file,
         known=known_of(file, data.record_count, stats),
-        values=_identities(data, metadata, ids),
+        values=tuple({**defaults, **_identities(data, metadata, ids)}.items()),
         deleted=partial(deletes.of, data.file_path, tuple(task.delete_files)) if task.delete_files else None,
     )
 
@@ -172,15 +190,15 @@ _UNITS = {"year": "datetime64[Y]", "month": "datetime64[M]", "day": "datetime64[
 """What the transforms of time count, from 1970."""
 
 
-def _identities(data: DataFile, metadata: TableMetadata, ids: Mapping[str, int]) -> tuple[tuple[str, Any], ...]:
+def _identities(data: DataFile, metadata: TableMetadata, ids: Mapping[str, int]) -> Mapping[str, Any]:
     """The columns by whose very values the table is partitioned: the file has one each, and may leave them out."""
     names = {number: name for name, number in ids.items()}
-    found = []
+    found = {}
     for place, field in enumerate(metadata.specs()[data.spec_id].fields):
         name = names.get(field.source_id)
         if name is not None and isinstance(field.transform, IdentityTransform):
-            found.append((name, data.partition[place]))
-    return tuple(found)
+            found[name] = data.partition[place]
+    return found
 
 
 class _Deletes:

@@ -48,13 +48,15 @@ class SnapshotFile(Struct, frozen=True, kw_only=True, eq=False):
 
 class SnapshotListing(Struct, frozen=True, kw_only=True, eq=False):
     """One state of a table, which is called `where`. `physical` are the files' names of columns that have others; with
-    `field_ids` the columns are known by these instead, and each file says what it calls them."""
+    `field_ids` the columns are known by these instead, and each file says what it calls them; of a file that knows no
+    ids, `mapped_names` says which names are whose, where the table says that at all."""
 
     where: str
     schema: pa.Schema
     files: tuple[SnapshotFile, ...]
     physical: Mapping[str, str] = {}
     field_ids: Mapping[str, int] | None = None
+    mapped_names: Mapping[str, int] | None = None
 
 
 class SnapshotTable:
@@ -213,7 +215,8 @@ class SnapshotTable:
         return [(names, [each for _, each in pairs]) for names, pairs in groupby(named, key=lambda pair: pair[0])]
 
     def _names_in(self, each: SnapshotFile, ids: Mapping[str, int]) -> tuple[str, ...]:
-        """What a file calls the columns, by its field ids. A file without any calls them as the table does."""
+        """What a file calls the columns, by its field ids, or by the names that the table says they have in files
+        without such. Where it says nothing they are called as in the table."""
         path = each.file.path
         with reading(path):
             self.opened.open(path).close()
@@ -226,7 +229,10 @@ class SnapshotTable:
             if field.metadata is not None and FIELD_ID in field.metadata
         }
         if not there:
-            return self._names
+            mapped = self._listing.mapped_names
+            if mapped is None:
+                return self._names
+            there = {mapped[name]: name for name in schema.names if name in mapped}
         # What the file lacks gets a name that no column has.
         return tuple(there.get(ids[name], f"no field {ids[name]}") for name in self._names)
 

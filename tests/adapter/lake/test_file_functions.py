@@ -111,6 +111,10 @@ async def test_a_prepared_statement_reads_the_files_of_each_execution(lake: Path
         ("read_csv('LAKE/latin.csv')", "22P04", 'could not read file "LAKE/latin.csv": column "v" is not in UTF-8'),
         ("read_csv('LAKE/open.csv')", "22P04", 'could not read file "LAKE/open.csv": unterminated quoted value'),
         ("read_csv('LAKE/open.csv.gz')", "22P04", 'could not read file "LAKE/open.csv.gz": unterminated quoted value'),
+        ("read_csv('LAKE/even.csv')", "22P04", 'could not read file "LAKE/even.csv": unterminated quoted value'),
+        ("read_csv('LAKE/open.csv', escape => '!')", "22P04", 'file "LAKE/open.csv": unterminated quoted value'),
+        ("read_csv('LAKE/nameless.csv')", "22P04", 'column 1 of file "LAKE/nameless.csv" has no name'),
+        ("read_parquet('LAKE/nameless.parquet')", "22P04", 'column 2 of file "LAKE/nameless.parquet" has no name'),
         ("read_csv('LAKE/cut.csv.gz')", "22P04", 'could not read file "LAKE/cut.csv.gz": Truncated compressed stream'),
         ("read_parquet('LAKE/../other.parquet')", "42501", "permission denied for path"),
         ("read_parquet('LAKE/link.parquet')", "42501", "permission denied for path"),
@@ -131,6 +135,9 @@ async def test_what_cannot_be_read_is_named(lake: Path, reader: Client, call: st
     (lake / "latin.csv").write_bytes(b"id,v\n1,caf\xe9\n")
     unterminated = b'id,v\n1,"a""b"\n2,"abc\n3,d\n'
     (lake / "open.csv").write_bytes(unterminated)
+    (lake / "even.csv").write_bytes(b'id,v\n1,5" pipe\n2,"abc\n3,d\n')
+    (lake / "nameless.csv").write_bytes(b",v\n0,x\n")
+    pq.write_table(pa.table([[1], [2]], names=["id", ""]), lake / "nameless.parquet")
     (lake / "open.csv.gz").write_bytes(gzip.compress(unterminated))
     (lake / "cut.csv.gz").write_bytes(gzip.compress(unterminated + bytes(range(256)))[:-100])
     (lake / "cut.parquet").write_bytes((lake / "whole.parquet").read_bytes()[:200])
@@ -149,6 +156,21 @@ async def test_quotes_inside_of_csv_values_are_themselves(lake: Path, reader: Cl
     (lake / "inches.csv").write_bytes(b'id,v\n1,5" pipe\n2,"a""b"\n3,"c"')
     found = f"read_csv('{lake}/inches.csv')"
     assert await reader.rows(f"SELECT v FROM {found} ORDER BY id") == [('5" pipe',), ('a"b',), ("c",)]
+
+
+async def test_columns_that_engines_have_not_as_such_are_compared(lake: Path, reader: Client) -> None:
+    held = {
+        "raw": pa.array([b"ab", b"cd", None], pa.binary(2)),
+        "half": pa.array([1.5, -2, None], pa.float16()),
+        "halves": pa.array([[1.5], [], None], pa.list_(pa.float16())),
+        "pair": pa.array([[1, 2], [3, 4], None], pa.list_(pa.int32(), 2)),
+    }
+    pq.write_table(pa.table(held), lake / "a.parquet")
+    found = f"read_parquet('{lake}/a.parquet')"
+    assert await reader.rows(f"SELECT * FROM {found} WHERE raw = 'ab' AND half > 1 AND pair[2] = 2") == [
+        (b"ab", 1.5, [1.5], [1, 2])
+    ]
+    assert await reader.value(f"SELECT count(*) FROM {found} WHERE raw > 'ab' OR half IS NULL OR pair = '{{3,4}}'") == 2
 
 
 async def test_only_roles_that_may_read_files_do(lake: Path, reader: Client) -> None:
