@@ -16,6 +16,7 @@ from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
 from planner.types import derived_oids
+from planner.types.operator_classes import extension_of
 from planner.types.user_types import mentioned, types_used
 from storage.catalog.access import Policy, RowSecurity
 from storage.catalog.acl import Acl, DefaultAcl
@@ -51,10 +52,16 @@ class Dependents:
         self._found: defaultdict[int, dict[int, Record]] = defaultdict(dict)
         self._readers: defaultdict[int, dict[int, Relation]] = defaultdict(dict)
         """The relations whose queries read an object, through views or not."""
-        members = {each for record in catalog.all() if isinstance(record, Extension) for each in record.members}
+        extensions = [record for record in catalog.all() if isinstance(record, Extension)]
+        members = {each for record in extensions for each in record.members}
+        by_name = {record.name: record.oid for record in extensions}
         for record in catalog.all():
             for oid in _needed(catalog, record, members):
                 self._found[oid][record.oid] = record
+            if isinstance(record, Index) and record.constraint is None:
+                for name in filter(None, map(extension_of, record.operator_classes)):
+                    if name in by_name:
+                        self._found[by_name[name]][record.oid] = record
             if isinstance(record, Relation):
                 for oid in record.depends_on:
                     self._readers[oid][record.oid] = record

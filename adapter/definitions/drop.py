@@ -361,7 +361,7 @@ def _constants(catalog: CatalogSnapshot, sequence: SequenceRecord) -> tuple[str,
 
 def _goes_with(record: Record) -> int | None:
     """The oid of the table, or of the range, that `record` is a part of."""
-    if isinstance(record, (Constraint, Policy, ExtendedStatistics)):
+    if isinstance(record, (Constraint, Policy, ExtendedStatistics, Index)):
         return record.relation
     if isinstance(record, UserRange):
         return record.range if record.is_multirange else None
@@ -371,6 +371,8 @@ def _goes_with(record: Record) -> int | None:
 def _is_part_of(record: Record, parent: Record) -> bool:
     """A sequence goes with the column that owns it, a function with its extension, a multirange with its range, without
     a word."""
-    if isinstance(parent, Extension) or (isinstance(record, UserRange) and isinstance(parent, UserRange)):
+    if isinstance(parent, Extension) and not isinstance(record, Index):
+        return True
+    if isinstance(record, UserRange) and isinstance(parent, UserRange):
         return True
     return isinstance(record, SequenceRecord) and record.owned_by is not None and record.owned_by[0] == parent.oid

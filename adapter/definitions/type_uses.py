@@ -20,9 +20,11 @@ from adapter.execution.statement import Running
 from planner.catalog_data.content import TypeRow
 from planner.errors import DependentObjectsStillExist
 from planner.statements import records as st
+from planner.syntax.identifiers import quote_identifier
 from planner.types import derived_oids
+from planner.types.operator_classes import extension_of, operator_class_name
 from planner.types.type_names import format_type
-from planner.types.type_scope import UserType, record_of
+from planner.types.type_scope import TYPE_SCOPE, UserType, record_of
 from planner.types.user_types import mentions
 from storage.catalog.model import (
     COMPOSITE,
@@ -33,7 +35,9 @@ from storage.catalog.model import (
     EnumType,
     Index,
     Relation,
+    Schema,
 )
+from storage.catalog.outside import Extension
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
@@ -115,8 +119,10 @@ class ViewUse(Struct, frozen=True, kw_only=True):
 
 
 def type_rested_on(record: Record, parent: Record) -> str | None:
-    """What messages call the type that `record` needs of the record `parent`; None where it needs something else of
-    it."""
+    """What messages call the type, or the operator class, that `record` needs of the record `parent`; None where it
+    needs something else of it."""
+    if isinstance(record, Index):
+        return _operator_class(record, parent)
     if isinstance(record, Function):
         used = {record.result, *(parameter.type_oid for parameter in record.parameters)}
     elif isinstance(record, DomainType):
@@ -127,6 +133,20 @@ def type_rested_on(record: Record, parent: Record) -> str | None:
         return None
     types = (derived_oids.row_type_oid(parent.oid), derived_oids.array_type_oid(parent.oid))
     return next((f"type {format_type(oid)}" for oid in types if oid in used), None)
+
+
+def _operator_class(index: Index, parent: Record) -> str | None:
+    if not isinstance(parent, Extension):
+        return None
+    made = next((oid for oid in index.operator_classes if extension_of(oid) == parent.name), None)
+    scope = TYPE_SCOPE.get()
+    schema = scope.catalog.get(parent.schema)
+    if made is None or not isinstance(schema, Schema):
+        return None
+    name = operator_class_name(made)
+    if schema.name not in scope.search_path:
+        name = f"{quote_identifier(schema.name)}.{quote_identifier(name)}"
+    return f"operator class {name} for access method {index.method}"
 
 
 TypeUse: TypeAlias = ColumnUse | ExpressionUse | ViewUse

@@ -28,7 +28,7 @@ from planner.ir.physical import arrow_type, element_type
 from planner.types import types as t
 from planner.types.base_types import CITEXT, kind_of
 from planner.types.ranges import range_or_multirange
-from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
+from planner.types.table_indexes import DESCENDING, NULLS_FIRST, holds_keys, index_of_constraint
 from planner.types.type_scope import types_of
 from planner.types.types import SqlType, is_wide, type_of_column
 from planner.types.user_types import held_as
@@ -116,8 +116,10 @@ def is_plain(index: Index) -> bool:
 @lru_cache(maxsize=4096)
 def readable_part(relation: Relation, index: Index) -> Conjunction | None:
     """The comparisons that say which rows are in an index: of a partial one those that its predicate consists of. None
-    when it is not used to read: its keys or its predicate may fail for a row, or take an engine."""
-    if index.overlapping or not all(_is_quick(row_value(relation, text)) for text in index.expressions):
+    when it is not used to read: it holds no keys, or its keys or predicate may fail for a row, or take an engine."""
+    if index.overlapping or not holds_keys(index):
+        return None
+    if not all(_is_quick(row_value(relation, text)) for text in index.expressions):
         return None
     if index.predicate is None:
         return ()

@@ -62,7 +62,7 @@ class IndexElement(Struct, frozen=True, kw_only=True):
     text: str = ""
     collation: tuple[str, ...] = ()
     operator_class: tuple[str, ...] = ()
-    has_class_options: bool = False
+    class_options: tuple[tuple[str, str], ...] = ()
     descending: bool | None = None
     nulls_first: bool | None = None
 

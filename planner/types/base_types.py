@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.extensions.operator_classes import OperatorClass
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.type_scope import record_of
 from planner.types.types import BOOL, BPCHAR, INET, JSON, JSONB, TEXT, VARCHAR, SqlType
@@ -28,21 +29,6 @@ class CastRule(Struct, frozen=True):
 
     context: str
     function: bool = False
-
-
-class OperatorClass(Struct, frozen=True, kw_only=True):
-    """A row of pg_opclass. `oid` is one that PostgreSQL never gives out. The first of a method is the default one."""
-
-    oid: int
-    name: str
-    method: str
-    equality: int = 0
-    """The operator that says which keys are equal (`planner.functions.of_extensions`)."""
-
-    @property
-    def family(self) -> int:
-        """The oid of the operator family of its own that it is in."""
-        return self.oid + 4
 
 
 class BaseKind(Struct, frozen=True, kw_only=True):
@@ -88,8 +74,8 @@ KINDS: Mapping[str, BaseKind] = {
         operator_classes=(
             OperatorClass(oid=15701, name="btree_hstore_ops", method="btree", equality=15723),
             OperatorClass(oid=15702, name="hash_hstore_ops", method="hash", equality=15723),
-            OperatorClass(oid=15703, name="gist_hstore_ops", method="gist"),
-            OperatorClass(oid=15704, name="gin_hstore_ops", method="gin"),
+            OperatorClass(oid=15703, name="gist_hstore_ops", method="gist", has_signatures=True),
+            OperatorClass(oid=15704, name="gin_hstore_ops", method="gin", key="text"),
         ),
     ),
 }

@@ -6,6 +6,7 @@ follows from the constraint, and its oid from the constraint's (`derived_oids`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from planner.types import derived_oids
@@ -18,6 +19,22 @@ from storage.catalog.model import (
     Index,
     Relation,
 )
+
+METHODS: Mapping[str, frozenset[str]] = {
+    "btree": frozenset({"can_order", "can_unique", "can_multi_col", "can_exclude", "can_include"}),
+    "hash": frozenset({"can_exclude"}),
+    "gist": frozenset({"can_multi_col", "can_exclude", "can_include"}),
+    "gin": frozenset({"can_multi_col"}),
+    "spgist": frozenset({"can_exclude", "can_include"}),
+    "brin": frozenset({"can_multi_col"}),
+}
+"""What indexes of each of PostgreSQL's access methods can (its Table 9.76)."""
+
+CLUSTERABLE = frozenset({"btree", "gist"})
+"""The access methods whose indexes CLUSTER takes."""
+
+_HOLDING = frozenset({"btree", "hash"})
+"""The access methods whose indexes hold keys here."""
 
 DESCENDING = 1
 NULLS_FIRST = 2
@@ -60,6 +77,11 @@ def unique_keys(catalog: CatalogSnapshot, relation: int) -> list[Constraint | In
 def is_key(index: Index) -> bool:
     """Whether a foreign key may refer to the columns of `index`."""
     return index.unique and index.predicate is None and not index.expressions
+
+
+def holds_keys(index: Index) -> bool:
+    """Whether the keys of rows are kept. Indexes of other access methods stand in the catalog, and find nothing."""
+    return index.method in _HOLDING or index.enforced
 
 
 def constraint_of_index(catalog: CatalogSnapshot, oid: int) -> Constraint | None:

@@ -54,7 +54,7 @@ def index_element(tree: Tree, parsed: Parsed) -> st.IndexElement:
         text=tree.name if written is None else expression_text(tree.expr),
         collation=strings(tree.collation),
         operator_class=strings(tree.opclass),
-        has_class_options=bool(tree.opclassopts),
+        class_options=tuple((node.def_elem.defname, option_or_true(node.def_elem)) for node in tree.opclassopts),
         descending={pb.SORTBY_ASC: False, pb.SORTBY_DESC: True}.get(tree.ordering),
         nulls_first={pb.SORTBY_NULLS_FIRST: True, pb.SORTBY_NULLS_LAST: False}.get(tree.nulls_ordering),
     )

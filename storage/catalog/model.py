@@ -186,7 +186,7 @@ class Constraint(Record, frozen=True, kw_only=True, tag="constraint"):
     """Oids of the operators of an exclusion constraint, one for each element (pg_constraint.conexclop)."""
 
 
-class Index(Record, frozen=True, kw_only=True, tag="index"):
+class Index(Record, frozen=True, kw_only=True, tag="index", omit_defaults=True):
     """An index of a table, made by CREATE INDEX or for an exclusion constraint. The indexes of primary keys and unique
     constraints are not recorded: all that is to know of them is in the constraint. The fields are those of pg_index."""
 
@@ -221,6 +221,9 @@ class Index(Record, frozen=True, kw_only=True, tag="index"):
     """Oid of the exclusion constraint that it enforces: no two rows have equal keys, of which none is NULL."""
     overlapping: tuple[int, ...] = ()
     """The places of those keys, if any, that the constraint compares with && instead."""
+    class_options: tuple[tuple[str, ...], ...] = ()
+    """For each key what its operator class is told, as pg_attribute.attoptions has it; none when no class is told
+    anything."""
 
     @property
     def enforced(self) -> bool:

@@ -13,6 +13,8 @@ COLUMN_OPTIONS_FORMAT = 7
 STATISTICS_FORMAT = 8
 COLLATIONS_FORMAT = 8
 NAN_FORMAT = 9
+INDEX_METHODS_FORMAT = 10
+"""From which on indexes have access methods that hold no keys: earlier versions would hold some for them."""
 BUILTIN_ACLS_FORMAT = 8
 """From which on what is built in has privileges of its own in each database: earlier versions take a second record for
 a mistake, and stop."""
@@ -22,6 +24,7 @@ NEWER_FIELDS = {
     "Column.statistics": COLUMN_OPTIONS_FORMAT,
     "Column.collation": COLLATIONS_FORMAT,
     "Column.holds_nan": NAN_FORMAT,
+    "Index.class_options": INDEX_METHODS_FORMAT,
 }
 """Fields of catalog records that there were not before formats had gates, and the formats (`storage.durable.formats`)
 that they need."""

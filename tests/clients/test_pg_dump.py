@@ -268,7 +268,6 @@ REFUSED = {
     "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'": "language plpgsql are not supported",
     "CREATE RULE u AS ON INSERT TO t DO ALSO NOTHING": "CREATE RULE is not supported",
     "CREATE PUBLICATION p FOR TABLE t": "CREATE PUBLICATION is not supported",
-    "CREATE INDEX i ON t USING brin (a)": 'access method "brin" is not supported',
 }
 
 

@@ -18,10 +18,10 @@ from adapter.definitions.common.catalog_changes import change, new_oid
 from adapter.definitions.common.columns import refuse_pseudo_type
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.owners import require_owner
-from adapter.definitions.common.storage_parameters import checked_parameters
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
 from adapter.definitions.constraints.keys import taken_names
 from adapter.definitions.indexes.building import build_indexes
+from adapter.definitions.indexes.parameters import class_options, storage_parameters
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
@@ -53,16 +53,12 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.statements import records as st
-from planner.types.operator_classes import METHODS, column_collation, key_collation, operator_class
+from planner.types.operator_classes import column_collation, key_collation, operator_class
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
-from planner.types.table_indexes import DESCENDING, NULLS_FIRST
+from planner.types.table_indexes import DESCENDING, METHODS, NULLS_FIRST, holds_keys
 from planner.types.types import SqlType
 from storage.catalog.model import Index, Relation
-
-OTHER_METHODS = frozenset({"gist", "gin", "brin", "spgist", "rtree"})
-_NUMBERS = {"fillfactor": (10, 100)}
-"""Storage parameters that are numbers, with their bounds."""
-_FLAGS = {"deduplicate_items"}
+from storage.catalog.record import INDEX_METHODS_FORMAT
 
 
 class _Keys(Struct, kw_only=True):
@@ -80,13 +76,16 @@ class _Keys(Struct, kw_only=True):
 
 async def create_index(running: Running, statement: st.CreateIndex) -> None:
     """CREATE INDEX. Raises 42P07, 42P01, 42809, 42703, 42704, 42804, 42P17, 0A000, 22023, 54011, 25001; 23505 when the
-    rows that are there break a unique one."""
+    rows that are there break a unique one; 55000 for a method that servers of an earlier version, which may be at work,
+    do not know."""
     if statement.concurrently:
         prevent_in_block(running, "CREATE INDEX CONCURRENTLY")
     relation = _table(running, statement)
     refuse_in_use(running, relation, "CREATE INDEX")
     index = index_of(running, relation, statement, taken_names(own_catalog(running), relation))
     if index is not None:
+        if not holds_keys(index):
+            await running.services.env.formats.require(INDEX_METHODS_FORMAT)
         await add_index(running, relation, index)
 
 
@@ -95,6 +94,11 @@ def index_of(
 ) -> Index | None:
     """The record of the index that `statement` defines for `relation`, whose record need not be in the catalog; None
     when there is one of its name and that is to be skipped. `taken` are names that it may not have."""
+    if statement.method == "rtree":
+        message = 'substituting access method "gist" for obsolete method "rtree"'
+        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+        statement = replace(statement, method="gist")
+    excluding = label != "idx"
     keys = _expressions(running, relation, statement)
     predicate = None
     if statement.predicate is not None:
@@ -105,10 +109,10 @@ def index_of(
     if len(statement.elements) + len(statement.include) > MAX_INDEX_COLUMNS:
         raise too_many_index_columns()
     check_tablespace(statement.tablespace)
-    _check_method(statement, exclusive=label != "idx")
+    _check_method(statement, excluding=excluding)
     parameters = storage_parameters(statement.options, statement.method)
-    _columns(relation, statement, keys, missing_column=unknown_column if label == "idx" else missing_key_column)
-    classes, collations, options = _orders(statement, keys)
+    _columns(relation, statement, keys, missing_column=missing_key_column if excluding else unknown_column)
+    classes, collations, options = _orders(statement, keys, excluding=excluding)
     include = _included(relation, statement)
     name = _name(running, relation, statement, keys.names, taken, label)
     if name is None:
@@ -134,8 +138,10 @@ def index_of(
         nulls_not_distinct=statement.nulls_not_distinct,
         method=statement.method,
         parameters=parameters,
+        class_options=class_options(classes, [element.class_options for element in statement.elements]),
     )
-    _check_computable(running, relation, index)
+    if excluding or holds_keys(index):
+        _check_computable(running, relation, index)
     return index
 
 
@@ -226,7 +232,9 @@ def _columns(
         keys.collations[place] = column_collation(column)
 
 
-def _orders(statement: st.CreateIndex, keys: _Keys) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def _orders(
+    statement: st.CreateIndex, keys: _Keys, *, excluding: bool
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Operator classes, collations and options of the keys."""
     classes, collations, options = [], [], []
     for element, type_, own in zip(statement.elements, keys.types, keys.collations, strict=True):
@@ -237,9 +245,15 @@ def _orders(statement: st.CreateIndex, keys: _Keys) -> tuple[tuple[int, ...], tu
                 hint="Use the COLLATE clause to set the collation explicitly.",
             )
         classes.append(
-            operator_class(type_.oid, statement.method, element.operator_class, has_options=element.has_class_options)
+            operator_class(
+                type_.oid,
+                statement.method,
+                element.operator_class,
+                has_options=bool(element.class_options),
+                excluding=excluding,
+            )
         )
-        if statement.method != "btree":
+        if "can_order" not in METHODS[statement.method]:
             for given, what in ((element.descending, "ASC/DESC"), (element.nulls_first, "NULLS FIRST/LAST")):
                 if given is not None:
                     raise FeatureNotSupported(f'access method "{statement.method}" does not support {what} options')
@@ -272,25 +286,20 @@ def _included(relation: Relation, statement: st.CreateIndex) -> tuple[int, ...]:
     return tuple(attnums)
 
 
-def _check_method(statement: st.CreateIndex, *, exclusive: bool) -> None:
+def _check_method(statement: st.CreateIndex, *, excluding: bool) -> None:
     method = statement.method
-    if method == "gist" and exclusive:
-        return
-    if method in ("gin", "brin") and exclusive:
-        raise FeatureNotSupported(f'access method "{method}" does not support exclusion constraints')
-    if method in OTHER_METHODS and statement.unique:
-        raise FeatureNotSupported(f'access method "{method}" does not support unique indexes')
-    if method in OTHER_METHODS:
-        raise FeatureNotSupported(f'access method "{method}" is not supported', hint="Use btree or hash.")
     if method not in METHODS:
         raise UndefinedObject(f'access method "{method}" does not exist')
-    if method == "hash":
-        if statement.unique:
-            raise FeatureNotSupported(f'access method "{method}" does not support unique indexes')
-        if statement.include:
-            raise FeatureNotSupported(f'access method "{method}" does not support included columns')
-        if len(statement.elements) > 1:
-            raise FeatureNotSupported(f'access method "{method}" does not support multicolumn indexes')
+    for asked, ability, what in (
+        (statement.unique, "can_unique", "unique indexes"),
+        (statement.include, "can_include", "included columns"),
+        (len(statement.elements) > 1, "can_multi_col", "multicolumn indexes"),
+        (excluding, "can_exclude", "exclusion constraints"),
+    ):
+        if asked and ability not in METHODS[method]:
+            raise FeatureNotSupported(f'access method "{method}" does not support {what}')
+    if excluding and method == "spgist":
+        raise FeatureNotSupported(f'exclusion constraints with access method "{method}" are not supported')
 
 
 def check_tablespace(name: str | None) -> None:
@@ -299,12 +308,6 @@ def check_tablespace(name: str | None) -> None:
         if name == "pg_global":
             raise InvalidParameterValue("only shared relations can be placed in pg_global tablespace")
         raise UndefinedObject(f'tablespace "{name}" does not exist')
-
-
-def storage_parameters(options: Sequence[tuple[str, str]], method: str) -> tuple[str, ...]:
-    """WITH (...) of an index as pg_class.reloptions has it. Raises 22023."""
-    found = checked_parameters(options, _NUMBERS, _FLAGS if method == "btree" else ())
-    return tuple(f"{name}={value}" for name, value in found.items())
 
 
 def _name(

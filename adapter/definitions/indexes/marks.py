@@ -16,7 +16,7 @@ from adapter.execution.relation_names import look_up, missing
 from adapter.execution.statement import Running
 from planner.errors import FeatureNotSupported, UndefinedObject, WrongObjectType
 from planner.statements import records as st
-from planner.types.table_indexes import index_of_constraint
+from planner.types.table_indexes import CLUSTERABLE, index_of_constraint
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
 
 REPLICA_INDEX = "i"
@@ -53,7 +53,7 @@ def set_clustered(running: Running, relation: Relation, action: st.ClusterOn) ->
     oid = 0
     if action.index is not None:
         index, _ = _index(own_catalog(running), relation, action.index)
-        if index.method != "btree":
+        if index.method not in CLUSTERABLE:
             raise FeatureNotSupported(
                 f'cannot cluster on index "{index.name}" because access method does not support clustering'
             )

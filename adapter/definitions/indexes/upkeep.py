@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change
 from adapter.definitions.constraints.keys import forget_names
-from adapter.definitions.indexes.creation import storage_parameters
+from adapter.definitions.indexes.parameters import storage_parameters
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.index_expressions import index_expression, index_predicate, key_collations
 from planner.definitions.renaming import with_column_renamed
 from planner.statements import records as st
-from planner.types.operator_classes import accepts, operator_class
+from planner.types.operator_classes import checked_class, is_default_class, operator_class
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import CatalogSnapshot, Comment, Index, Relation
 
@@ -81,38 +81,46 @@ def _rebound(
     context = running.session.bind_context(catalog)
     before = catalog.get(changed.oid)
     assert isinstance(before, Relation)
-    found = []
+    edited = []
     for index in indexes:
         expressions = [index_expression(changed, edit(text), context, stored=True) for text in index.expressions]
         predicate = index.predicate
         if predicate is not None:
             predicate = index_predicate(changed, edit(predicate), context, stored=True).text
-        after = _with_classes(
-            key_collations(before, index),
-            changed,
-            replace(
-                index,
-                expressions=tuple(expression.text for expression in expressions),
-                expression_types=tuple((e.type.oid, e.type.typmod) for e in expressions),
-                predicate=predicate,
-            ),
+        after = replace(
+            index,
+            expressions=tuple(expression.text for expression in expressions),
+            expression_types=tuple((e.type.oid, e.type.typmod) for e in expressions),
+            predicate=predicate,
         )
-        if after != index:
-            found.append((index, after))
-    return found
+        edited.append((index, after))
+    # What the texts mean is asked of all indexes before the operator classes are, as in PostgreSQL.
+    found = [(index, _with_classes(before, index, changed, after)) for index, after in edited]
+    return [(index, after) for index, after in found if after != index]
 
 
-def _with_classes(before: Sequence[int], changed: Relation, index: Index) -> Index:
-    """`index` with operator classes and collations that its keys' types have; those that still do stay, but for
-    collations that the keys had `before` by themselves."""
-    types = {column.attnum: column.type_oid for column in changed.columns}
-    expressions = iter(index.expression_types)
-    classes, collations = [], []
-    own_collations = key_collations(changed, index)
-    for attnum, known, collation, old, own in zip(
-        index.columns, index.operator_classes, index.collations, before, own_collations, strict=True
-    ):
-        type_oid = types[attnum] if attnum else next(expressions)[0]
-        classes.append(known if accepts(known, type_oid) else operator_class(type_oid, index.method))
-        collations.append(collation if collation != old and own else own)
+def _with_classes(before: Relation, earlier: Index, changed: Relation, index: Index) -> Index:
+    """`index`, which was `earlier` over the table as it was `before`, with operator classes and collations that its
+    keys' types have. Those that were asked for stay; the others are what the keys have by themselves. Raises 42704 for
+    a type without an operator class, 42804 for one that the class is not for."""
+    old_types, types = _key_types(before, earlier), _key_types(changed, index)
+    excluding = index.constraint is not None
+    classes = [
+        operator_class(new, index.method, excluding=excluding)
+        if new != old and is_default_class(known, old, index.method)
+        else checked_class(known, new)
+        for known, old, new in zip(index.operator_classes, old_types, types, strict=True)
+    ]
+    collations = [
+        collation if collation != old and own else own
+        for collation, old, own in zip(
+            index.collations, key_collations(before, earlier), key_collations(changed, index), strict=True
+        )
+    ]
     return replace(index, operator_classes=tuple(classes), collations=tuple(collations))
+
+
+def _key_types(relation: Relation, index: Index) -> list[int]:
+    types = {column.attnum: column.type_oid for column in relation.columns}
+    expressions = iter(index.expression_types)
+    return [types[attnum] if attnum else next(expressions)[0] for attnum in index.columns]

@@ -10,25 +10,25 @@ from typing import Any
 from adapter.system_catalogs.functions.contexts import Entered
 from planner.catalog_data import content as catalog_data
 from planner.errors import InvalidParameterValue, UndefinedObject, UndefinedTable, WrongObjectType
-from planner.types.table_indexes import DESCENDING, NULLS_FIRST, constraint_of_index, find_index
+from planner.types.operator_classes import orders_by_distance, returns_values
+from planner.types.table_indexes import DESCENDING, METHODS, NULLS_FIRST, constraint_of_index, find_index
 from storage.catalog.model import Relation
 from storage.catalog.model import Sequence as SequenceRecord
 
-_METHOD_PROPERTIES: Mapping[str, frozenset[str]] = {
-    "btree": frozenset({"can_order", "can_unique", "can_multi_col", "can_exclude", "can_include"}),
-    "hash": frozenset({"can_exclude"}),
-    "gist": frozenset({"can_multi_col", "can_exclude", "can_include"}),
-    "gin": frozenset({"can_multi_col"}),
-    "spgist": frozenset({"can_exclude", "can_include"}),
-    "brin": frozenset({"can_multi_col"}),
-}
-"""The properties of `_METHOD_NAMES` that each of PostgreSQL's index access methods has (its Table 9.76)."""
 _METHOD_NAMES = frozenset({"can_order", "can_unique", "can_multi_col", "can_exclude", "can_include"})
 _INDEX_PROPERTIES: Mapping[str, frozenset[str]] = {
     "btree": frozenset({"clusterable", "index_scan", "bitmap_scan", "backward_scan"}),
     "hash": frozenset({"index_scan", "bitmap_scan", "backward_scan"}),
+    "gist": frozenset({"clusterable", "index_scan", "bitmap_scan"}),
+    "spgist": frozenset({"index_scan", "bitmap_scan"}),
+    "gin": frozenset({"bitmap_scan"}),
+    "brin": frozenset({"bitmap_scan"}),
 }
 _INDEX_NAMES = frozenset({"clusterable", "index_scan", "bitmap_scan", "backward_scan"})
+
+
+_OF_KEYS = frozenset({"asc", "desc", "nulls_first", "nulls_last", "search_array", "search_nulls"})
+"""The properties that a column which is only included has not."""
 
 
 def method_property(context: Entered, method: int, name: str) -> bool | None:
@@ -36,7 +36,7 @@ def method_property(context: Entered, method: int, name: str) -> bool | None:
     data = catalog_data.columns("pg_am")
     if method not in data["oid"] or name.lower() not in _METHOD_NAMES:
         return None
-    found = _METHOD_PROPERTIES.get(data["amname"][data["oid"].index(method)])
+    found = METHODS.get(data["amname"][data["oid"].index(method)])
     return None if found is None else name.lower() in found
 
 
@@ -61,10 +61,10 @@ def index_property(context: Entered, index: int, name: str) -> bool | None:
 def index_column_property(context: Entered, index: int, column: int, name: str) -> bool | None:
     """pg_index_column_has_property: None for a column that the index has not, and for a name of no property of one."""
     record = find_index(context.objects.snapshot, index)
-    included, ordered = 0, True
+    included, method = 0, "btree"
     if record is not None:
         options: Sequence[int] = record.options
-        included, ordered = len(record.include), record.method == "btree"
+        included, method = len(record.include), record.method
     else:
         of_system = _system_index(index)
         if of_system is None:
@@ -74,18 +74,30 @@ def index_column_property(context: Entered, index: int, column: int, name: str) 
         return None
     is_key = column <= len(options)
     option = options[column - 1] if is_key else 0
-    sorts = is_key and ordered
+    sorts = is_key and method == "btree"
+    wanted = name.lower()
+    if wanted == "returnable" and (method == "btree" or (method == "spgist" and not is_key)):
+        return True
+    if wanted in ("returnable", "distance_orderable"):
+        if method not in ("gist", "spgist"):
+            return False
+        # PostgreSQL asks the operator class, which a column that is only included has not.
+        if record is None or not is_key:
+            return None
+        operator_class = record.operator_classes[column - 1]
+        returns = wanted == "returnable"
+        return returns_values(operator_class, method) if returns else orders_by_distance(operator_class)
+    if not is_key and wanted in _OF_KEYS:
+        return None
     return {
         "asc": sorts and not option & DESCENDING,
         "desc": sorts and bool(option & DESCENDING),
         "nulls_first": sorts and bool(option & NULLS_FIRST),
         "nulls_last": sorts and not option & NULLS_FIRST,
         "orderable": sorts,
-        "distance_orderable": False,
-        "returnable": ordered,
         "search_array": sorts,
-        "search_nulls": sorts,
-    }.get(name.lower())
+        "search_nulls": sorts or (is_key and method in ("gist", "spgist", "brin")),
+    }.get(wanted)
 
 
 def replica_identity_index(context: Entered, relation: int) -> int | None:

@@ -21,10 +21,11 @@ from planner.definitions.shown.queries import query_shown
 from planner.definitions.shown.view_layout import layout
 from planner.errors import SqlError
 from planner.resolution.statement import BindContext
-from planner.syntax.identifiers import quote_identifier
+from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import operator_classes, type_names
 from planner.types.system_relations import BuiltinRelations
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
+from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import REGCLASS
 from planner.types.user_types import with_names_shown
 from storage.catalog.model import (
@@ -217,7 +218,7 @@ def _exclusion_text(objects: CatalogObjects, constraint: Constraint, *, pretty: 
     operators = [builtin_operators()[oid][0] for oid in constraint.exclude_operators]
     elements = [
         f"{key}{option} WITH {operator}"
-        for key, option, operator in zip(keys, key_options(relation, index), operators, strict=True)
+        for key, option, operator in zip(keys, key_options(objects, relation, index), operators, strict=True)
     ]
     text = f"EXCLUDE USING {index.method} ({', '.join(elements)})"
     if index.include:
@@ -227,21 +228,41 @@ def _exclusion_text(objects: CatalogObjects, constraint: Constraint, *, pretty: 
     return text
 
 
-def key_options(relation: Relation, index: Index) -> Iterator[str]:
-    """What follows each key: collation, operator class and order, where they are not the default."""
+def key_options(objects: CatalogObjects, relation: Relation, index: Index) -> Iterator[str]:
+    """What follows each key: collation, operator class with its options, and order, where they are not the default. A
+    class is written with its schema unless the search path reaches it."""
+    told = index.class_options or ((),) * len(index.columns)
     types = {column.attnum: column.type_oid for column in relation.columns}
     expressions = iter(index.expression_types)
     own_collations = key_collations(relation, index)
-    for attnum, option, operator_class, collation, own in zip(
-        index.columns, index.options, index.operator_classes, index.collations, own_collations, strict=True
+    for attnum, option, operator_class, given, collation, own in zip(
+        index.columns, index.options, index.operator_classes, told, index.collations, own_collations, strict=True
     ):
         type_oid = types[attnum] if attnum else next(expressions)[0]
         text = ""
         if collation != own:
             text += f" COLLATE {quote_identifier(operator_classes.collation_name(collation))}"
-        if operator_class != (operator_classes.default_operator_class(type_oid, index.method) or 0):
-            text += f" {operator_classes.operator_class_name(operator_class)}"
+        if given or (operator_class and not operator_classes.is_default_class(operator_class, type_oid, index.method)):
+            text += f" {_class_name(objects, operator_class)}"
+        if given:
+            text += f" ({', '.join(map(parameter_text, given))})"
         yield text + (order_text(option) if index.method == "btree" else "")
+
+
+def _class_name(objects: CatalogObjects, oid: int) -> str:
+    name = quote_identifier(operator_classes.operator_class_name(oid))
+    extension = operator_classes.extension_of(oid)
+    oids = (each.schema for each in objects.extensions if each.name == extension)
+    schema = objects.schema_name_by_oid.get(next(oids, 0))
+    if schema is None or schema in TYPE_SCOPE.get().search_path:
+        return name
+    return f"{quote_identifier(schema)}.{name}"
+
+
+def parameter_text(parameter: str) -> str:
+    """A storage parameter, or an option of an operator class, as definitions show it."""
+    name, _, value = parameter.partition("=")
+    return f"{quote_identifier(name)}={value if quote_identifier(value) == value else quote_literal(value)}"
 
 
 def order_text(option: int) -> str:

@@ -10,13 +10,14 @@ from adapter.system_catalogs.objects.definitions import (
     column_name,
     key_options,
     order_text,
+    parameter_text,
     qualified_relation_name,
     shown_expression,
 )
 from adapter.system_catalogs.objects.objects import CatalogObjects, static_row
 from planner.catalog_data import content as catalog_data
 from planner.definitions.index_expressions import key_texts
-from planner.syntax.identifiers import quote_identifier, quote_literal
+from planner.syntax.identifiers import quote_identifier
 from planner.types.table_indexes import find_index
 from storage.catalog.model import Relation
 
@@ -43,22 +44,17 @@ def index_definition(
     text = (
         f"CREATE {'UNIQUE ' if index.unique else ''}INDEX {quote_identifier(index.name)}"
         f" ON {qualified_relation_name(objects, relation.oid, path)} USING {index.method}"
-        f" ({', '.join(map(str.__add__, keys, key_options(relation, index)))})"
+        f" ({', '.join(map(str.__add__, keys, key_options(objects, relation, index)))})"
     )
     if include:
         text += f" INCLUDE ({', '.join(include)})"
     if index.nulls_not_distinct:
         text += " NULLS NOT DISTINCT"
     if index.parameters:
-        text += f" WITH ({', '.join(map(_parameter, index.parameters))})"
+        text += f" WITH ({', '.join(map(parameter_text, index.parameters))})"
     if index.predicate is not None:
         text += f" WHERE {shown_expression(objects, relation.oid, index.predicate, pretty=pretty)}"
     return text
-
-
-def _parameter(parameter: str) -> str:
-    name, _, value = parameter.partition("=")
-    return f"{quote_identifier(name)}={value if quote_identifier(value) == value else quote_literal(value)}"
 
 
 def _builtin_index_definition(

@@ -15,9 +15,9 @@ from adapter.system_catalogs.objects.content import Content, template
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.definitions.index_expressions import distinct_names
 from planner.types import derived_oids
-from planner.types.operator_classes import ACCESS_METHODS
+from planner.types.operator_classes import ACCESS_METHODS, type_in_index
 from planner.types.table_indexes import constraint_of_index
-from planner.types.types import BOOL, INT4, INT8, OID
+from planner.types.types import BOOL, INT8, OID
 from storage.catalog.model import COMPOSITE, Column, Constraint, DomainConstraint, DomainType, Index, Relation
 from storage.catalog.temporary import is_temporary
 
@@ -201,11 +201,14 @@ def _index_attributes(index: Index, relation: Relation) -> Iterator[Row]:
             name, type_oid, typmod = columns[attnum].name, columns[attnum].type_oid, columns[attnum].typmod
         else:
             name, (type_oid, typmod) = next(expressions)
-        if index.method == "hash":
-            type_oid, typmod = INT4, -1
+        if position <= len(index.operator_classes):
+            held = type_in_index(index.operator_classes[position - 1], type_oid, index.method)
+            type_oid, typmod = held, typmod if held == type_oid else -1
         taken = distinct_names([*taken, name])
         collation = index.collations[position - 1] if position <= len(index.collations) else 0
-        yield attribute_row(index.oid, position, taken[-1], type_oid, typmod=typmod, attcollation=collation)
+        told = index.class_options[position - 1] if position <= len(index.class_options) else ()
+        more: Row = {"attoptions": list(told)} if told else {}
+        yield attribute_row(index.oid, position, taken[-1], type_oid, typmod=typmod, attcollation=collation, **more)
 
 
 def pg_attrdef(objects: CatalogObjects) -> Content:

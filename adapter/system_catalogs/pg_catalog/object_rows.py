@@ -30,9 +30,10 @@ from adapter.system_catalogs.objects.objects import (
     CatalogObjects,
 )
 from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef, referenced_index
-from adapter.system_catalogs.pg_catalog.operator_rows import made_with
+from adapter.system_catalogs.pg_catalog.operator_rows import PG_OPCLASS, classes_made_by, made_with
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
+from planner.types.operator_classes import extension_of
 from planner.types.table_indexes import constraint_of_index
 from planner.types.user_types import is_user_type, mentioned
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, COMPOSITE, OWN_SCHEMA_OID, Relation
@@ -225,6 +226,7 @@ def pg_depend(objects: CatalogObjects) -> Content:
     for extension in objects.extensions:
         self = (PG_EXTENSION, extension.oid, 0)
         rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))
+        rows.extend(_depends((*each, 0), self, "e") for each in classes_made_by(extension))
         for oid in extension.members:
             record = objects.snapshot.get(oid)
             of = objects.class_of(oid)
@@ -308,6 +310,8 @@ def pg_depend(objects: CatalogObjects) -> Content:
         named = dict.fromkeys(attnum for attnum in (*index.columns, *index.include) if attnum)
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in named or (0,))
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in index.reads if attnum not in named)
+        made = dict.fromkeys(oid for oid in index.operator_classes if extension_of(oid) is not None)
+        rows.extend(_depends(self, (PG_OPCLASS, oid, 0), "n") for oid in made)
     return Content(rows=rows)
 
 

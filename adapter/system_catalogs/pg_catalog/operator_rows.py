@@ -10,12 +10,15 @@ from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content, template
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.catalog_data import content as catalog_data
+from planner.catalog_data.content import type_by_name
+from planner.extensions.operator_classes import OVER_BUILTIN_TYPES, OperatorClass
 from planner.functions import of_extensions
-from planner.types.base_types import KINDS, OperatorClass
+from planner.types.base_types import KINDS
 from planner.types.derived_oids import row_type_oid
 from planner.types.signature import Signature
 from planner.types.type_names import format_type
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID
+from storage.catalog.outside import Extension
 from storage.catalog.types import BaseType
 
 PG_CAST, PG_OPCLASS, PG_OPERATOR, PG_OPFAMILY = 2605, 2616, 2617, 2753
@@ -96,8 +99,8 @@ def _casts(objects: CatalogObjects, record: BaseType) -> Iterator[Row]:
 
 
 def pg_opclass(objects: CatalogObjects) -> Content:
-    """The built-in operator classes, and those for types that extensions have made."""
-    rows = [
+    """The built-in operator classes, and those that extensions have made."""
+    rows: list[Row] = [
         {
             "oid": each.oid,
             "opcmethod": template("pg_am", "amname", each.method)["oid"],
@@ -105,9 +108,9 @@ def pg_opclass(objects: CatalogObjects) -> Content:
             "opcnamespace": record.schema,
             "opcowner": BOOTSTRAP_SUPERUSER_OID,
             "opcfamily": each.family,
-            "opcintype": row_type_oid(record.oid),
-            "opcdefault": True,
-            "opckeytype": _NOTHING,
+            "opcintype": row_type_oid(record.oid) if isinstance(record, BaseType) else _builtin(each.input),
+            "opcdefault": each.is_default,
+            "opckeytype": _builtin(each.key) if each.key else _NOTHING,
         }
         for record, each in _classes(objects)
     ]
@@ -115,7 +118,7 @@ def pg_opclass(objects: CatalogObjects) -> Content:
 
 
 def pg_opfamily(objects: CatalogObjects) -> Content:
-    """The built-in operator families, and those for types that extensions have made."""
+    """The built-in operator families, and those that extensions have made."""
     rows = [
         {
             "oid": each.family,
@@ -129,10 +132,25 @@ def pg_opfamily(objects: CatalogObjects) -> Content:
     return Content(columns=catalog_data.columns("pg_opfamily"), rows=rows)
 
 
-def _classes(objects: CatalogObjects) -> Iterator[tuple[BaseType, OperatorClass]]:
+def _classes(objects: CatalogObjects) -> Iterator[tuple[BaseType | Extension, OperatorClass]]:
     for record in objects.base_types:
         for each in KINDS[record.kind].operator_classes:
             yield record, each
+    for extension in objects.extensions:
+        for each in OVER_BUILTIN_TYPES.get(extension.name, ()):
+            yield extension, each
+
+
+def _builtin(type_name: str) -> int:
+    return type_by_name()[PG_CATALOG_OID, type_name].oid
+
+
+def classes_made_by(extension: Extension) -> Iterator[tuple[int, int]]:
+    """The classes (oids of catalogs) and oids of the operator classes over built-in types that it has made, and of
+    their families."""
+    for each in OVER_BUILTIN_TYPES.get(extension.name, ()):
+        yield PG_OPCLASS, each.oid
+        yield PG_OPFAMILY, each.family
 
 
 def made_with(record: BaseType) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from planner.errors import SqlError
 from storage.catalog.model import CatalogUpdate, Constraint, Relation
-from storage.catalog.record import BUILTIN_ACLS_FORMAT, COLLATIONS_FORMAT
+from storage.catalog.record import BUILTIN_ACLS_FORMAT, COLLATIONS_FORMAT, INDEX_METHODS_FORMAT
 from storage.durable.formats import UNGATED, FormatGate
 from storage.environment.named_stores import StoreNames
 from tests.adapter.harness import connect, open_server
@@ -131,3 +131,19 @@ async def test_privileges_of_two_databases_on_what_is_built_in_wait_too(monkeypa
             with pytest.raises(SqlError, match="finish-upgrade"):
                 await client.run("create database copy template postgres")
         await other.run(revoke)
+
+
+async def test_indexes_that_hold_no_keys_wait_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def not_yet(gate: FormatGate, format: int) -> bool:
+        return format < INDEX_METHODS_FORMAT
+
+    async with open_server() as server:
+        client = await connect(server)
+        await client.run("create table t (a int[])")
+        with monkeypatch.context() as patched:
+            patched.setattr(FormatGate, "allows", not_yet)
+            await client.run("create index on t (a); create index on t using hash (a)")
+            with pytest.raises(SqlError, match="finish-upgrade") as caught:
+                await client.run("create index on t using gin (a)")
+            assert caught.value.sqlstate == "55000"
+        await client.run("create index on t using gin (a)")
