@@ -16,6 +16,7 @@ from planner.errors import (
     DuplicateColumn,
     DuplicateTable,
     FeatureNotSupported,
+    InternalError,
     InvalidCatalogName,
     InvalidColumnReference,
     InvalidName,
@@ -43,6 +44,10 @@ MAX_INDEX_COLUMNS = 32
 """PostgreSQL's INDEX_MAX_KEYS."""
 
 # ---------------------------------------------------------------- names
+
+
+class EngineFailed(InternalError):
+    """An engine raised what no statement may cause."""
 
 
 class NanNotHeld(SqlError):

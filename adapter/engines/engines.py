@@ -19,7 +19,7 @@ import structlog
 from adapter.admission.admission import Admission
 from adapter.engines.common.engine import Engine, TableInput
 from adapter.engines.common.estimates import Estimate, estimate
-from adapter.engines.router import choose
+from adapter.engines.router import Route, choose
 from adapter.engines.with_files import EngineWithFiles
 from adapter.settings.values import number_of
 from adapter.workers.colleagues import WorkerPlace
@@ -110,10 +110,10 @@ class Engines:
         tables: Mapping[int, TableInput],
         params: Sequence[Literal],
         values: Mapping[str, str],
-    ) -> tuple[Engine, str]:
+    ) -> Route:
         """The engine that runs `query` with these parameters and settings, and why. Raises 0A000 when none can."""
         limit_kb = number_of("fast_path_limit", values["fast_path_limit"])
-        route = choose(
+        return choose(
             query,
             tables,
             engine=values["engine"],
@@ -122,7 +122,6 @@ class Engines:
             spark=self.spark_in_rounds if self._place is not None else self.with_files(self.spark_in_rounds),
             local=self.local,
         )
-        return route.engine, route.reason
 
     def estimate(self, query: BoundQuery, tables: Mapping[int, TableInput], params: Sequence[Literal]) -> Estimate:
         """What `query` is expected to take on either engine."""

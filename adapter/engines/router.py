@@ -2,8 +2,8 @@
 
 The setting `engine` decides: ``auto``, ``spark`` or ``local``. Catalog queries always run on the local engine. With
 ``auto`` a query whose pruned snapshots are within `fast_path_limit` runs on the local engine, others on Spark; where
-the limit is -1, whichever is expected to be faster. What one of them cannot run goes to the other. A forced engine that
-cannot run a query is an error that names the construct.
+the limit is -1, whichever is expected to be faster. What one of them cannot run goes to the other, and so does what it
+fails at by itself. A forced engine that cannot run a query is an error that names the construct.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class Route(Struct, frozen=True, kw_only=True):
 
     engine: Engine
     reason: str
+    other: Engine | None = None
+    """What runs the query if `engine` fails at it by itself; it has not been asked whether it can."""
 
 
 def choose(
@@ -64,7 +66,7 @@ def choose(
         return _only(local, query, "the Spark engine is not configured")
     reason = preferred.unsupported(query)
     if reason is None:
-        return Route(engine=preferred, reason=why)
+        return Route(engine=preferred, reason=why, other=other)
     if other is not None and other.unsupported(query) is None:
         return Route(engine=other, reason=reason)
     raise FeatureNotSupported(reason)

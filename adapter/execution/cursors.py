@@ -2,22 +2,67 @@
 
 `RowReader` hands out rows of a stream in the numbers asked for. `CursorRows` adds a position and FETCH's directions;
 position 0 is before the first row, n is on row n, and one past the last row is after the end (PostgreSQL, "FETCH").
-A cursor that may go back keeps what it has read in a `RowSpool`.
+A cursor that may go back keeps what it has read in a `RowSpool`. `of_either` is the stream of a query that either of
+the engines may run.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any, Protocol
 
 import pyarrow as pa
+import structlog
 from msgspec import Struct
 
 from adapter.results import RecordBatch
 from adapter.spilling.row_spool import RowSpool
 from adapter.spilling.temporary_files import TemporaryFiles
-from planner.errors import ObjectNotInPrerequisiteState
+from planner.common_errors import EngineFailed
+from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from planner.statements.records import Fetch
+
+log = structlog.get_logger(__name__)
+
+MAX_ERROR_CHARS = 500
+"""Of an engine's own error in the log."""
+
+
+async def of_either(
+    first: Callable[[], AsyncIterator[RecordBatch]],
+    other: Callable[[], AsyncIterator[RecordBatch]],
+    unsupported: Callable[[], str | None],
+) -> AsyncIterator[RecordBatch]:
+    """The rows that the first engine gives of a query. Where it fails with an error of its own, which no statement may
+    cause (a plan that its optimizer gets wrong, for instance), and has given none yet, those of the other one, unless
+    the query is `unsupported` there. The failure is logged: it is a bug all the same. When neither engine can run the
+    query, the error is that of the first."""
+    given = False
+    stream: Any = first()
+    try:
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                given = True
+                yield batch
+        return
+    except EngineFailed as error:
+        if given or unsupported() is not None:
+            raise
+        failure = error
+    log.error("an engine failed; the other one runs the statement", reason=str(failure.__cause__)[:MAX_ERROR_CHARS])
+    stream = other()
+    try:
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                given = True
+                yield batch
+    except (EngineFailed, FeatureNotSupported, ObjectNotInPrerequisiteState) as error:
+        # It fails as well, or is not there (Spark without Java).
+        if given:
+            raise
+        log.warning("the other engine failed as well", error=error.message)
+        raise failure from failure.__cause__
 
 
 class RowReader:

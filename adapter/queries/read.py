@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from adapter.access.looking_back import check_access_now
 from adapter.engines.common.engine import TableInput
+from adapter.execution.cursors import of_either
 from adapter.execution.statement import RowsOutcome, Running, batches_of, given_to, select_tag
 from adapter.execution_context import ExecutionContext, Purpose
 from adapter.lake.file_conditions import FilesNeeded, file_conditions
@@ -232,9 +233,13 @@ async def prepare_read(
     if record and not paths:
         _count_scans(running, resolved)
     inputs = resolved.inputs if record else inputs_beside(resolved.inputs, paths)
-    engine, reason = running.engines.choose_engine(query, inputs, params, session.values.flat)
+    route = running.engines.choose_engine(query, inputs, params, session.values.flat)
+    engine, other = route.engine, route.other
     session.engine_used = engine.name
     stream = partial(engine.execute, query, resolved.inputs, params, context, extra=at_hand)
+    if other is not None:
+        elsewhere = partial(other.execute, query, resolved.inputs, params, context, extra=at_hand)
+        stream = partial(of_either, stream, elsewhere, partial(other.unsupported, query))
     if files:
         stream = partial(checked, stream, tuple(files.values()), running.services.file_threads)
     return PreparedRead(
@@ -244,7 +249,7 @@ async def prepare_read(
         resolved=resolved,
         rows=None,
         engine=engine,
-        reason=reason,
+        reason=route.reason,
         writer=engine if engine.name == "spark" and at_hand.keys() <= files.keys() else None,
         at_hand=at_hand,
         paths=paths,

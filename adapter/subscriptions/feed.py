@@ -404,9 +404,9 @@ class Feed:
     async def _run(self, inputs: Mapping[int, TableInput]) -> AsyncIterator[RecordBatch]:
         """The rows that the query gives over these tables."""
         running = self._running
-        engine, _ = running.engines.choose_engine(self._query, inputs, running.params, running.session.values.flat)
+        route = running.engines.choose_engine(self._query, inputs, running.params, running.session.values.flat)
         context = with_token(execution_context(running, self._plan.catalog), f"changes{next(self._numbers)}")
-        batches: Any = engine.execute(self._query, inputs, running.params, context)
+        batches: Any = route.engine.execute(self._query, inputs, running.params, context)
         if self._plan.reg_columns:
             types = [field.type for field in self._query.rel.fields]
             batches = with_names(batches, types, context, running.engines.catalogs)

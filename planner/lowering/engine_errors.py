@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from planner import errors
 from planner.common_errors import (
+    EngineFailed,
     NanNotHeld,
     canceled,
     division_by_zero,
@@ -24,7 +25,7 @@ from planner.common_errors import (
 )
 from planner.dialects.engine_name import EngineName
 from planner.dialects.error_text import END, parts_of
-from planner.errors import InternalError, SqlError
+from planner.errors import SqlError
 
 _OWN = re.compile(rf"TG:([0-9A-Z]{{5}}):([^{END}]*){END}|TG:([0-9A-Z]{{5}}):(.*?)(?: SQLSTATE: P0001|$)", re.M)
 """An error of ours: up to its record separator, or a text of one line."""
@@ -97,7 +98,7 @@ def translate(
     if found is not None:
         return found
     # Its words are no client's business: the exception that this one is raised from has them, for the log.
-    return InternalError(f"the {engine} engine failed on this statement", hint="The server's log says why.")
+    return EngineFailed(f"the {engine} engine failed on this statement", hint="The server's log says why.")
 
 
 def _field_overflow(precision: int, scale: int) -> SqlError:

@@ -79,6 +79,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "engines.spark.limits",
         "engines.spark.cluster",
         "engines.spark.databases",
+        "engines.spark.python",
         "engines.local",
         "engines.common",
         "admission",

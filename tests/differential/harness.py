@@ -22,7 +22,7 @@ from adapter.engines.common.row_scans import row_scan_of
 from adapter.engines.common.scan_sources import scan_needs
 from adapter.engines.local.database import OptimizerErrors, RowSource
 from adapter.engines.local.scans import ConstantColumns
-from adapter.engines.spark.functions import PYTHON_PATH, define
+from adapter.engines.spark.python.functions import DAEMON, PYTHON_PATH, define
 from adapter.engines.spark.runtime import forget_context
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
@@ -307,7 +307,7 @@ SPARK_SETTINGS = {
     "spark.sql.caseSensitive": "true", "spark.driver.memory": "1g", "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false", "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true", "spark.sql.pyspark.jvmStacktrace.enabled": "false",
-    "spark.sql.optimizer.maxIterations": "100",
+    "spark.sql.optimizer.maxIterations": "100", "spark.python.daemon.module": DAEMON,
 }  # fmt: skip
 
 

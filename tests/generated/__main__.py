@@ -47,7 +47,7 @@ def connected(dsn: str, *, engine: str | None = None) -> psycopg.Connection:
     """A connection that sees the tables."""
     connection = psycopg.connect(dsn, autocommit=True)
     connection.execute("set client_min_messages = error")
-    connection.execute(SETTINGS.format(SPARK_PATIENCE_S if engine == "spark" else PATIENCE_S).encode())
+    connection.execute(SETTINGS.format(SPARK_PATIENCE_S if engine in ("auto", "spark") else PATIENCE_S).encode())
     if engine is not None:
         connection.execute(f"set engine = {engine}".encode())
     connection.execute("set search_path = generated")
@@ -114,7 +114,7 @@ def main() -> int:
     )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--count", type=int, default=50_000, help="statements (pairs of queries) of each kind")
-    parser.add_argument("--engine", choices=["local", "spark"], default="local")
+    parser.add_argument("--engine", choices=["auto", "local", "spark"], default="local")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-page", action="store_true", help="leave the page as it is")
     chosen = parser.parse_args()

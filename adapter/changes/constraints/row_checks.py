@@ -212,9 +212,9 @@ async def _violated_in(
         rows=sum(part.rows for part in parts),
     )
     inputs = {target.relation.oid: table}
-    engine, _ = running.engines.choose_engine(query, inputs, running.params, running.session.values.flat)
+    route = running.engines.choose_engine(query, inputs, running.params, running.session.values.flat)
     context = with_token(execution_context(running, running.transaction.catalog), "checks")
-    async with aclosing(_closable(engine.execute(query, inputs, running.params, context))) as batches:
+    async with aclosing(_closable(route.engine.execute(query, inputs, running.params, context))) as batches:
         async for batch in batches:
             if batch.num_rows:
                 *columns, failing = batch.columns

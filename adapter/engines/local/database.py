@@ -49,6 +49,9 @@ MAX_PREPARED_CHARS = 16 * 1024
 """Longer texts carry data and rarely come again."""
 
 
+INVALIDATED = "database has been invalidated because of a previous fatal error"
+"""What the engine says of a database that an error has taken with it, whatever the statement."""
+
 MAX_ERROR_CHARS = 400
 """Of an engine's error in the log; it holds its stack."""
 
@@ -222,15 +225,19 @@ class LocalDatabase:
                 return
         cursor.close()
 
-    def check(self) -> None:
-        """Finds out, after an error that is a bug, whether it has taken the whole database with it: the engine runs
-        nothing in one of which it does not know whether it is whole."""
+    def is_lost_before(self, error: BaseException) -> bool:
+        """Finds out whether `error` has taken the whole database with it (the engine runs nothing in one of which it
+        does not know whether it is whole), and says whether another error had done so before."""
+        # NOTE: while a result streams, pyarrow wraps what the engine raises.
+        if not any(kind in str(error) for kind in ("INTERNAL Error", "FATAL Error")):
+            return False
         with self._lock:
             try:
                 self._root.execute("SELECT 1").fetchall()
-            except duckdb.FatalException as error:
-                log.error("a database of the local engine is given up", error=str(error)[:MAX_ERROR_CHARS])
+            except duckdb.FatalException as lost:
+                log.error("a database of the local engine is given up", error=str(lost)[:MAX_ERROR_CHARS])
                 self.is_broken = True
+        return self.is_broken and INVALIDATED in str(error)
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs one statement of the engine itself (never a client's) and returns its rows."""

@@ -67,6 +67,14 @@ class Opened(Struct, frozen=True, kw_only=True):
         """Whether it belongs to one execution or role, for which a heavier class has no other one."""
         return self.limit_kb is not None or self.role is not None
 
+    def drop_unused(self) -> None:
+        """Drops the tables that nobody can refer to any more; blocks."""
+        cursor = self.database.acquire()
+        try:
+            self.pool.drop_unused(cursor.connection)
+        finally:
+            self.database.release(cursor)
+
     def close(self) -> None:
         """Closes it, and removes what it has spilled; blocks."""
         self.database.close()

@@ -55,7 +55,7 @@ from adapter.system_catalogs.local_engine import Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
 from adapter.threads import Workers
 from planner.common_errors import canceled
-from planner.errors import ConfigurationLimitExceeded, DiskFull, InternalError, OutOfMemory
+from planner.errors import ConfigurationLimitExceeded, DiskFull, OutOfMemory
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.ir.nodes import SystemScan
@@ -157,6 +157,10 @@ class _Moves(Exception):
     """The execution is to begin anew in the heavier class."""
 
 
+class _Lost(Exception):
+    """The execution is to begin anew in another database: an error of another one has taken its own."""
+
+
 class LocalEngine:
     """`Engine` on DuckDB. `directory` is a private scratch directory; `blob_root` the blob store's folder, where files
     are read, or None when it is not on this machine; `folders` are those of files of others that tables have
@@ -230,6 +234,7 @@ class LocalEngine:
         if not (small and known.is_short and context.settings.get("workload_class", "auto") == "auto"):
             klass = workload_class(query, tables, params, context, cores=self._admission.machine.cores, is_small=small)
             known.is_short = klass in AT_ONCE
+        has_lost = False
         try:
             while True:
                 try:
@@ -242,6 +247,10 @@ class LocalEngine:
                 except _Moves:
                     self._admission.moved += 1
                     klass = self._admission.limits[klass].heavier or klass
+                except _Lost as error:
+                    if has_lost:
+                        raise translate("local", str(error.__cause__)) from error.__cause__
+                    has_lost = True
         finally:
             running.discard(claim)
             if not running:
@@ -258,8 +267,8 @@ class LocalEngine:
         context: ExecutionContext,
         extra: Mapping[int, ArrowTable] | None,
     ) -> AsyncGenerator[RecordBatch, None]:
-        """The batches of one execution in a class. Raises _Moves before the first one. What is answered at once takes
-        no slots, since nobody would have to wait for one."""
+        """The batches of one execution in a class. Raises _Moves and _Lost before the first one. What is answered at
+        once takes no slots, since nobody would have to wait for one."""
         execution: _Execution | None = None
         held: Held | None = None
         with ExitStack() as places:
@@ -377,7 +386,7 @@ class LocalEngine:
         """Drops the tables of the databases that nobody can refer to any more."""
         for opened, workers in self._databases.opened():
             if opened.pool.has_unused:
-                await workers.run(partial(_drop_unused, opened))
+                await workers.run(opened.drop_unused)
 
     def spilled_bytes(self) -> int:
         """Bytes that executions keep on disk at present, beyond their memory."""
@@ -392,7 +401,7 @@ class LocalEngine:
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
         """Runs `work` on a thread, once there is a slot for it. When the caller is cancelled the cursor is interrupted;
-        this returns when the thread has left `work`, or has been left alone with it. Raises _Moves."""
+        this returns when the thread has left `work`, or has been left alone with it. Raises _Moves and _Lost."""
         turn = None
         if execution.place is not None:
             turn = await self._admission.turn(self._admission.local, execution.place)
@@ -546,6 +555,8 @@ class LocalEngine:
                 # have been given away, and what begins anew would give them again.
                 raise canceled() if execution.canceled else _Moves
         except execution.opened.errors as error:
+            # NOTE: first, for whatever becomes of this execution, others would begin there.
+            lost = execution.opened.database.is_lost_before(error)
             if execution.canceled:
                 raise canceled() from error
             if execution.moves:
@@ -556,9 +567,9 @@ class LocalEngine:
                 trouble = rows.trouble(error)
                 if trouble is not None:
                     raise trouble from error
+            if lost and not execution.given:
+                raise _Lost from error
             translated = translate("local", str(error))
-            if isinstance(translated, InternalError):
-                execution.opened.database.check()
             limit_kb = execution.opened.limit_kb
             if limit_kb is not None and isinstance(translated, DiskFull):
                 raise ConfigurationLimitExceeded(
@@ -585,12 +596,3 @@ async def _interrupted(execution: _Execution, future: asyncio.Future[Any], patie
         await asyncio.wait([future], timeout=INTERRUPT_AGAIN_SECONDS)
     if future.done() and not future.cancelled():
         future.exception()
-
-
-def _drop_unused(opened: Opened) -> None:
-    """Runs on a thread."""
-    cursor = opened.database.acquire()
-    try:
-        opened.pool.drop_unused(cursor.connection)
-    finally:
-        opened.database.release(cursor)

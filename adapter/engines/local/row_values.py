@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from adapter.engines.common.lowered_queries import KnownQuery
 from adapter.execution_context import ExecutionContext
-from planner.errors import InternalError
 from planner.functions.engines import local as local_udfs
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import RETURNING_ROWS
@@ -100,8 +99,7 @@ class RowValues:
             batches = [known.shape.conform(batch) for batch in cursor.stream(text.sql, BATCH_ROWS, text.values)]
         except (Error, pa.ArrowException) as error:
             translated = translate("local", str(error))
-            if isinstance(translated, InternalError):
-                database.check()
+            database.is_lost_before(error)
             raise translated from error
         finally:
             cursor.withdraw(name)

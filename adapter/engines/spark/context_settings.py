@@ -12,6 +12,7 @@ from adapter.admission.classes import limits_on
 from adapter.admission.machine import this_machine
 from adapter.engines.spark.cluster.connectors import connector_of, hadoop_settings
 from adapter.engines.spark.gateway import RunningJava, SparkUnavailable
+from adapter.engines.spark.python.functions import DAEMON
 from storage.stores.object_place import ObjectPlace
 
 MAX_RESULT_BYTES = 64 << 20
@@ -130,6 +131,7 @@ def context_settings(
                 "spark.driver.host": "localhost",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.local.dir": str(java.local),
+                "spark.python.daemon.module": DAEMON,
             }
         )
     return settings | _store_settings(place, jvm)

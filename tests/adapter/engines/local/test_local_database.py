@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 
 from adapter.engines.local import database as local_database
-from adapter.engines.local.database import Cursor, LocalDatabase
+from adapter.engines.local.database import INVALIDATED, Cursor, LocalDatabase
 from adapter.sessions.server import Server
 from tests.adapter.harness import connect
 
@@ -108,19 +109,28 @@ class GivenUp:
     """A connection to a database that the engine has given up."""
 
     def execute(self, sql: str) -> None:
-        raise duckdb.FatalException(f"FATAL Error: Failed: database has been invalidated ({sql})")
+        raise duckdb.FatalException(f"FATAL Error: Failed: {INVALIDATED} ({sql})")
 
 
 def test_a_database_that_the_engine_gives_up_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = LocalDatabase(directories=(), scratch=tmp_path, memory_limit="256MB")
-    database.check()
-    found = [database.is_broken]
+    bug = duckdb.InternalException("INTERNAL Error: a column is lost")
+    found = [database.is_lost_before(bug), database.is_broken]
     with monkeypatch.context() as broken:
         broken.setattr(database, "_root", GivenUp())
-        database.check()
-    found.append(database.is_broken)
+        found += [database.is_lost_before(duckdb.ConversionException("Conversion Error: no number"))]
+        found += [database.is_broken]
+        # As it comes while a result streams.
+        found += [database.is_lost_before(OSError(f"Invalid: {bug}")), database.is_broken]
+        found += [database.is_lost_before(duckdb.FatalException(f"FATAL Error: Failed: {INVALIDATED}"))]
     database.close()
-    assert found == [False, True]
+    assert found == [False, False, False, False, False, True, True]
+
+
+def lost(database: LocalDatabase, error: BaseException) -> bool:
+    """What `is_lost_before` finds when the engine has given up its database."""
+    database.is_broken = True
+    return INVALIDATED in str(error)
 
 
 async def test_another_database_takes_the_place_of_one_that_is_given_up(
@@ -133,7 +143,25 @@ async def test_another_database_takes_the_place_of_one_that_is_given_up(
     before = set(server._scratch.path.glob("local/*"))
     with monkeypatch.context() as broken:
         broken.setattr(Cursor, "_submit", lambda *_: GivenUp().execute("SELECT 1"))
-        broken.setattr(LocalDatabase, "check", lambda database: setattr(database, "is_broken", True))
+        broken.setattr(LocalDatabase, "is_lost_before", lost)
         assert (await client.error(query)).sqlstate == "XX000"
     assert await client.value(query) == 10
     assert set(server._scratch.path.glob("local/*")) - before
+
+
+async def test_a_statement_whose_database_another_one_has_taken_runs_in_the_next(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(server)
+    await client.run("set engine = local")
+    query = "select count(*) from generate_series(1, 10) g order by random()"
+    real, calls = Cursor._submit, []
+
+    def submit(cursor: Cursor, *args: Any) -> Any:
+        calls.append(args)
+        return GivenUp().execute("SELECT 1") if len(calls) == 1 else real(cursor, *args)
+
+    monkeypatch.setattr(Cursor, "_submit", submit)
+    monkeypatch.setattr(LocalDatabase, "is_lost_before", lost)
+    assert await client.value(query) == 10
+    assert len(calls) == 2

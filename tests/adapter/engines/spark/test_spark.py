@@ -28,6 +28,7 @@ from adapter.engines.spark.context_settings import SparkSettings
 from adapter.engines.spark.engine import SparkEngine
 from adapter.engines.spark.gateway import SparkUnavailable
 from adapter.engines.spark.profiles import Mode, Profile, profile_for
+from adapter.engines.spark.python.functions import DAEMON
 from adapter.engines.spark.runtime import Spark, SparkRuntime
 from planner.errors import (
     ConfigurationLimitExceeded,
@@ -286,8 +287,9 @@ async def test_errors_have_postgresql_s_code(world: World, spark: SparkEngine) -
         await world.rows(spark, query(project, table), {table.oid: await world.input(table)})
 
 
-async def test_functions_in_python(world: World, spark: SparkEngine) -> None:
-    """Those of the local engine; a kept plan runs again; an error is raised only where the value is used."""
+async def test_functions_in_python(world: World, spark: SparkEngine, spark_runtime: SparkRuntime) -> None:
+    """Those of the local engine; a kept plan runs again; an error is raised only where the value is used. The workers
+    are forked from a process that has loaded what they need, since each error ends one."""
     table = await world.table(("a", INT8), ("b", TEXT))
     await world.insert(table, [(1, "hello wORLD"), (2, None), (3, "x y")])
     tables = {table.oid: await world.input(table)}
@@ -306,6 +308,11 @@ async def test_functions_in_python(world: World, spark: SparkEngine) -> None:
     failing = query(ir.Project(input=source, exprs=(decode,), fields=fields), table)
     with pytest.raises(InvalidParameterValue, match=r'^invalid hexadecimal digit: "h"$'):
         await world.rows(spark, failing, tables)
+    assert await world.rows(spark, titles, tables) == [("Hello World",), (None,), ("X Y",)]
+    current = spark_runtime.current()
+    assert isinstance(current, Spark)
+    under = psutil.Process(current.gateway.java.pid).children(recursive=True)
+    assert any(DAEMON in it.cmdline() and any("pyarrow" in m.path for m in it.memory_maps()) for it in under)
 
 
 async def test_plans_that_are_kept_are_counted_as_large_as_they_are(world: World, spark: SparkEngine) -> None:

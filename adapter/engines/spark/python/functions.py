@@ -13,6 +13,9 @@ from planner.functions.engines.spark import call, result_type
 PYTHON_PATH = str(Path(planner.__file__).parent.parent)
 """Where Python workers find this code."""
 
+DAEMON = "adapter.engines.spark.python.daemon"
+"""The value of spark.python.daemon.module where `PYTHON_PATH` is on the workers' path."""
+
 
 def define(session: Any, names: Iterable[str], udf: Callable[..., Any]) -> None:
     """Defines the UDFs `names` in the PySpark session `session`, with PySpark's `udf` for sessions of its kind."""
