@@ -9,7 +9,7 @@ Of a manifest little more is remembered than what its files are called: some 20 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -147,17 +147,40 @@ class _Open:
         # NOTE: what the list would else fill in for a manifest that is named for the first time.
         file.sequence_number = writing.sequence
         writing.written[self._output.location] = self._output.data
-        names = np.array(self._names, np.bytes_)
-        order = np.argsort(names)
-        return Manifest(file, names[order], tuple(self._since), np.array(self._places, np.uint32)[order])
+        return _manifest(file, self._names, self._since, self._places)
+
+
+def _manifest(
+    file: ManifestFile, names: Sequence[bytes], since: Iterable[tuple[int, int]], places: Sequence[int]
+) -> Manifest:
+    found = np.array(names, np.bytes_)
+    order = np.argsort(found)
+    return Manifest(file, found[order], tuple(since), np.array(places, np.uint32)[order])
+
+
+def recalled(file: ManifestFile, data: bytes) -> Manifest:
+    """The manifest `file`, which a publisher has written as `data`: reading takes a tenth of what writing does."""
+    names: list[bytes] = []
+    since: dict[tuple[int, int], int] = {}
+    places: list[int] = []
+    for entry in _entries(file.manifest_path, data):
+        assert entry.snapshot_id is not None
+        assert entry.sequence_number is not None
+        names.append(name_of(entry.data_file.file_path))
+        places.append(since.setdefault((entry.snapshot_id, entry.sequence_number), len(since)))
+    return _manifest(file, names, since, places)
 
 
 def paths_below(folder: str, location: str, data: bytes) -> set[str]:
     """The files below `folder` that the manifest at `location`, which is `data`, names."""
+    return {path for entry in _entries(location, data) if (path := entry.data_file.file_path).startswith(folder)}
+
+
+def _entries(location: str, data: bytes) -> Iterator[ManifestEntry]:
     # NOTE: not by the library's `fetch_manifest_entry`, which has a list of all entries, of 2 kB each.
     kinds: dict[int, Any] = {-1: ManifestEntry, 2: DataFile}
     with AvroFile[ManifestEntry](MemoryInput(location, data), MANIFEST_ENTRY_SCHEMAS[2], kinds) as entries:
-        return {path for entry in entries if (path := entry.data_file.file_path).startswith(folder)}
+        yield from entries
 
 
 class _DeleteManifestWriter(ManifestWriterV2):

@@ -8,8 +8,8 @@
 4. Holds move up to the oldest snapshot that is still listed; files that no listed snapshot names are removed.
 
 A crash before 3 leaves files that a later `clean` removes, and after 3 at most holds that are too low, which the next
-publication moves. What a process remembers of its last publication only saves work: without it, all of a table's
-manifests are written again.
+publication moves. What a process remembers of its last publication only saves work: without it, all of the newest
+snapshot's manifests are read.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pyiceberg.manifest import ManifestContent, read_manifest_list
+from pyiceberg.table.metadata import TableMetadataV2
 
 from storage.clock import Clock, Randomness
 from storage.errors import UnknownShard, missing_blob
@@ -178,6 +179,8 @@ class Publisher:
         old = None if before is None else parsed(await self._read(before.metadata))
         schemas, schema_id = with_schema(old, iceberg_schema(table.columns))
         schema = next(each for each in schemas if each.schema_id == schema_id)
+        if old is not None and before is not None and not known.metadata and schema_id == old.current_schema_id:
+            known.data_manifests = await self._recalled(before, old)
         keys: dict[str, str] = {}
 
         def locate(kind: str) -> str:
@@ -274,6 +277,19 @@ class Publisher:
         )
         return after, remembered
 
+    async def _recalled(self, table: PublishedTable, metadata: TableMetadataV2) -> Sequence[Manifest]:
+        """The manifests of data files that the newest snapshot in `metadata` has. What cannot be found is left out, and
+        written anew."""
+        snapshot = metadata.current_snapshot()
+        assert snapshot is not None
+        listing = await self._blob.get(_key(table, snapshot.manifest_list))
+        found = []
+        for file in [] if listing is None else read_manifest_list(MemoryInput(snapshot.manifest_list, listing)):
+            data = await self._blob.get(_key(table, file.manifest_path))
+            if data is not None and file.content is ManifestContent.DATA:
+                found.append(await asyncio.to_thread(manifests.recalled, file, data))
+        return found
+
     def _kept(self, table: PublishableTable, before: PublishedTable | None, csn: Csn) -> tuple[PublishedSnapshot, ...]:
         """The snapshots that the metadata lists: those that were the newest within what is kept, and that at `csn`."""
         earlier = [each for each in (() if before is None else before.snapshots) if each.csn < csn]
@@ -358,4 +374,9 @@ class Publisher:
         return data
 
     async def _read_location(self, table: PublishedTable, location: str) -> bytes:
-        return await self._read(f"iceberg/{table.relation}/{location.rpartition('/')[2]}")
+        return await self._read(_key(table, location))
+
+
+def _key(table: PublishedTable, location: str) -> str:
+    """The key of a file that publishing has written to `location`."""
+    return f"iceberg/{table.relation}/{location.rpartition('/')[2]}"

@@ -1,14 +1,13 @@
 """Iceberg tables (format versions 1 to 3) read by their metadata: https://iceberg.apache.org/spec/.
 
 pyiceberg reads metadata and manifests; what it opens are files of the places that are allowed, and no others. Columns
-are known by their field ids, whatever a file calls them. Position deletes and deletion vectors are
-applied; equality deletes are refused.
+are known by their field ids, whatever a file calls them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes, from_json
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
@@ -29,6 +28,7 @@ from pyiceberg.types import PrimitiveType
 
 from storage.lake.formats import reading
 from storage.lake.places import LakeFile, Places, located
+from storage.lake.snapshots.equality import EqualityDeletes, HeldColumns
 from storage.lake.snapshots.memory_files import MemoryInput
 from storage.lake.snapshots.tables import Positions, SnapshotFile, SnapshotListing, known_of, statistics
 from storage.lake.tables import plain_type
@@ -89,9 +89,7 @@ def iceberg_listing(
     arrow = schema_to_pyarrow(schema, include_field_ids=False)
     arrow = pa.schema([pa.field(field.name, plain_type(field.type)) for field in arrow])
     with _understood(metadata_file):
-        tasks = () if snapshot is None else _planned(io, metadata, snapshot)
-        deletes = _Deletes(io)
-        files = tuple(_file(task, metadata, ids, arrow, defaults, deletes) for task in tasks)
+        tasks, equality = ((), None) if snapshot is None else _planned(io, metadata, snapshot)
         mapping = metadata.name_mapping()
     # Files that were adopted have no field ids, and go on calling columns as they were called then.
     names = (
@@ -99,6 +97,9 @@ def iceberg_listing(
         if mapping is None
         else {name: each.field_id for each in mapping.root if each.field_id is not None for name in each.names}
     )
+    deletes = _Deletes(io, equality, ids if names is None else names)
+    with _understood(metadata_file):
+        files = tuple(_file(task, metadata, ids, arrow, defaults, deletes) for task in tasks)
     return SnapshotListing(where=where, schema=arrow, files=files, field_ids=ids, mapped_names=names)
 
 
@@ -118,10 +119,26 @@ def _snapshot(metadata: TableMetadata, where: str, snapshot_id: int | None, as_o
     return metadata.current_snapshot()
 
 
-def _planned(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> Iterable[FileScanTask]:
+def _planned(
+    io: _PlacesIO, metadata: TableMetadata, snapshot: Snapshot
+) -> tuple[Iterable[FileScanTask], EqualityDeletes | None]:
+    """The data files of `snapshot`, each with its position deletes, and the equality deletes."""
     from pyiceberg.table import ManifestGroupPlanner
 
-    return ManifestGroupPlanner(metadata, io).plan_files(snapshot.manifests(io))
+    came: dict[str, int] = {}
+    by_values: list[ManifestEntry] = []
+
+    def is_planned(entry: ManifestEntry) -> bool:
+        """Whether the library, which knows no equality deletes, is to take it."""
+        if entry.data_file.content is DataFileContent.EQUALITY_DELETES:
+            by_values.append(entry)
+            return False
+        if entry.data_file.content is DataFileContent.DATA:
+            came[entry.data_file.file_path] = entry.sequence_number or 0
+        return True
+
+    tasks = ManifestGroupPlanner(metadata, io).plan_files(snapshot.manifests(io), is_planned)
+    return tasks, EqualityDeletes(io.places, metadata, by_values, came) if by_values else None
 
 
 def _file(
@@ -156,11 +173,12 @@ def _file(
                 *partitions[number], schema.field(name).type, data.record_count, nulls.get(number)
             )
     file = LakeFile(path=path, size=data.file_size_in_bytes)
+    values = {**defaults, **_identities(data, metadata, ids)}
     return SnapshotFile(
         file=file,
         known=known_of(file, data.record_count, stats),
-        values=tuple({**defaults, **_identities(data, metadata, ids)}.items()),
-        deleted=partial(deletes.of, data.file_path, tuple(task.delete_files)) if task.delete_files else None,
+        values=tuple(values.items()),
+        deleted=deletes.of(task, {ids[name]: value for name, value in values.items()}),
     )
 
 
@@ -202,14 +220,28 @@ def _identities(data: DataFile, metadata: TableMetadata, ids: Mapping[str, int])
 
 
 class _Deletes:
-    """The rows that delete files name, by data file."""
+    """The rows that delete files name by data file and position, and those that they name `by_values`. Columns of data
+    files without field ids are known by `names`."""
 
-    def __init__(self, io: _PlacesIO) -> None:
+    def __init__(self, io: _PlacesIO, by_values: EqualityDeletes | None, names: Mapping[str, int]) -> None:
         self._io = io
+        self._by_values = by_values
+        self._names = names
         self._read: dict[str, Mapping[str, Positions]] = {}
 
-    def of(self, data_file: str, delete_files: tuple[DataFile, ...]) -> Positions:
-        """The places of the deleted rows of `data_file`. Raises FileTrouble."""
+    def of(self, task: FileScanTask, constants: Mapping[int, Any]) -> Callable[[], Positions] | None:
+        """What gives the places of the deleted rows of a data file, if there are any, and raises FileTrouble.
+        `constants` are values of columns that the file may lack, by their ids."""
+        found: list[Callable[[], Positions]] = []
+        if task.delete_files:
+            found.append(partial(self._at_positions, task.file.file_path, tuple(task.delete_files)))
+        held = HeldColumns(names=self._names, constants=constants)
+        with_values = None if self._by_values is None else self._by_values.of(task.file, held)
+        if with_values is not None:
+            found.append(with_values)
+        return partial(_joined, tuple(found)) if found else None
+
+    def _at_positions(self, data_file: str, delete_files: tuple[DataFile, ...]) -> Positions:
         found = [self._of_file(file).get(data_file) for file in delete_files]
         return np.concatenate([np.empty(0, np.int64), *(each for each in found if each is not None)])
 
@@ -225,6 +257,10 @@ class _Deletes:
                 self._read.clear()
             self._read[key] = known
         return known
+
+
+def _joined(deletes: tuple[Callable[[], Positions], ...]) -> Positions:
+    return np.concatenate([each() for each in deletes])
 
 
 def _vectors(data: bytes) -> Mapping[str, Positions]:
@@ -276,6 +312,4 @@ def _understood(path: str) -> Iterator[None]:
     except (FileTrouble, pa.ArrowException, OSError):
         raise
     except Exception as error:
-        if "equality deletes" in str(error):
-            raise FileTrouble("unsupported", f'table "{path}" has equality deletes, which are not supported') from error
         raise malformed(path, error) from error

@@ -43,7 +43,12 @@ class Published:
         self.stores, self.env, self.shard = stores, env, shard
         self.random = SeededRandomness(3)
         self.files = 0
-        self.publisher = Publisher(
+        self.publisher = self.new_publisher()
+
+    def new_publisher(self) -> Publisher:
+        """One that remembers nothing."""
+        env = self.env
+        return Publisher(
             environment=env.id,
             process=env.process,
             blob=env.blob,
@@ -158,6 +163,8 @@ async def test_readers_find_the_files_of_all_blocks_as_they_are(seed: int) -> No
             if some:
                 await table.delete(*some)
                 ids |= some
+        if random.random() < 0.2 and number != 20:
+            table.publisher = table.new_publisher()
         # Another definition makes all groups be found anew.
         found = await table.found(await table.publish(COLUMNS[: 1 + (number < 20)]))
         assert {path: gone for path, (_, gone) in found.items()} == await table.expected()
@@ -199,6 +206,31 @@ async def test_what_is_remembered_of_a_file_is_little_and_a_small_change_opens_n
         await table.publish()
         assert len(opened) == 1
     assert len(await table.found(metadata)) == files + 1
+    await table.env.close()
+
+
+async def test_the_first_publication_of_a_process_takes_over_what_another_has_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = await _published(Stores())
+    await table.add(300)
+    await table.delete(7, 8)
+    before = await table.found(await table.publish())
+    await table.add(1)
+    table.publisher = table.new_publisher()
+    made: list[str] = []
+    data_file = manifests.data_file
+
+    def counted(part: Part, location: str, *more: Any) -> Any:
+        made.append(location)
+        return data_file(part, location, *more)
+
+    with monkeypatch.context() as counting:
+        counting.setattr("storage.publishing.publisher.data_file", counted)
+        found = await table.found(await table.publish())
+    assert len(made) == 1
+    assert {path: found[path] for path in before} == before
+    assert set(found) == {*before, *made}
     await table.env.close()
 
 
