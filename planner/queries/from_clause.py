@@ -109,9 +109,10 @@ def _bind_item(level: Level, node: Tree) -> tuple[Rel, list[NsItem]]:
     kind = node.WhichOneof("node")
     tree = getattr(node, kind)
     rel, items = _item(level, kind, tree)
-    notes = level.statement.notes
-    if notes is not None and (kind != "join_expr" or items[0].joined):
-        notes.items[id(tree)] = (tree, items[0])
+    if kind != "join_expr" or items[0].joined:
+        items[0].source = rel
+        if level.statement.notes is not None:
+            level.statement.notes.items[id(tree)] = (tree, items[0])
     return rel, items
 
 
@@ -482,10 +483,9 @@ def _join(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
         kind = "cross"
     rel = Join(kind=kind, left=left, right=right, condition=condition, lateral=lateral,
                fields=left.fields + right.fields)  # fmt: skip
-    for item in items:
-        item.nullable |= kind == "full" or (
-            item in right_items if kind == "left" else kind == "right" and item in left_items
-        )
+    lacking = {"full": items, "left": right_items, "right": left_items}.get(kind, [])
+    for item in lacking:
+        item.nullable, item.of = True, level
     return rel, _join_items(level, tree, items, columns, merged)
 
 

@@ -131,7 +131,7 @@ class Grouping:
 
     def _ungrouped(self, node: ColumnRef) -> Scalar:
         """A column that is no key: fine when a primary key among the keys determines it, else 42803."""
-        if self.sets is None and self._determined(node):
+        if self.sets is None and (self._determined(node) or self._tells_presence(node)):
             index = self.add_key(ColumnRef(id=node.id, type=node.type))
             field = self.fields[index]
             return ColumnRef(id=field.id, type=field.type)
@@ -144,6 +144,11 @@ class Grouping:
             f'column "{shown}" must appear in the GROUP BY clause or be used in an aggregate function',
             position=position,
         )
+
+    def _tells_presence(self, node: ColumnRef) -> bool:
+        """Whether it is what tells a row from a lack of one: the row's columns, which are looked at first, are keys or
+        determined by keys."""
+        return any(field.id == node.id for _, field in self.level.presences or ())
 
     def _determined(self, node: ColumnRef) -> bool:
         statement = self.level.statement

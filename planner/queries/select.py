@@ -46,6 +46,7 @@ from planner.ir.rewrite import column_ids
 from planner.ir.row_marks import RowMark
 from planner.queries.from_clause import bind_from
 from planner.queries.grouping import Grouping, expand_sets
+from planner.queries.in_from.presences import with_presences
 from planner.queries.query_tail import bind_limit, limited
 from planner.queries.row_locking import RowLocking, clause_name, passed_through
 from planner.queries.target_list import Target, bind_targets
@@ -102,6 +103,7 @@ class SelectQuery:
                     position=level.statement.position(definition.location),
                 )
             level.window_definitions[definition.name] = definition
+        level.presences = []
         self.source = bind_from(level, tree.from_clause)
         self.targets = bind_targets(level, tree.target_list, "SELECT", tree)
         self.where = _condition(level, tree.where_clause, "WHERE") if tree.HasField("where_clause") else None
@@ -118,6 +120,7 @@ class SelectQuery:
         if self.grouping is None and level.aggregates:
             # Aggregates that stand in window definitions only.
             self.grouping = Grouping(level)
+        self.source = with_presences(level, self.source)
         self.locking = self._row_locking()
 
     # ---- what surrounds the query asks
@@ -254,7 +257,8 @@ class SelectQuery:
             self._check_key(expr)
             check_groupable(level, expr, tree_location(node))
             if isinstance(expr, RowConstructor):
-                return [grouping.add_key(resolve_unknown(level.statement, item)) for item in expr.items]
+                parts = (*expr.items, *(() if expr.value is None else (expr.value,)))
+                return [grouping.add_key(resolve_unknown(level.statement, part)) for part in parts]
             names, fields = record_fields(level, expr) or (), fields_of(level, expr) or ()
             if expr.type.oid == RECORD and may_look_different(fields) and all(f.type.oid != RECORD for f in fields):
                 return grouping.add_record(expr, fields, [name for name, _ in names])

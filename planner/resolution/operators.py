@@ -342,7 +342,8 @@ def _compare_fields(
                 type=BOOLEAN,
             )
             result = BoolOp(op="or", args=(before, BoolOp(op="and", args=(same, result), type=BOOLEAN)), type=BOOLEAN)
-    sides = [side for side in (left, right) if not isinstance(side, RowConstructor)]
+    parts = [side.value if isinstance(side, RowConstructor) else side for side in (left, right)]
+    sides = [part for part in parts if part is not None]
     if sides:
         known = [IsNull(arg=side, negated=True, type=BOOLEAN) for side in sides]
         condition: Scalar = known[0] if len(known) == 1 else BoolOp(op="and", args=tuple(known), type=BOOLEAN)

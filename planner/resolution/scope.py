@@ -26,7 +26,7 @@ from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.derived_oids import row_type_oid
-from planner.types.types import RECORD, SqlType
+from planner.types.types import BOOL, RECORD, SqlType
 from planner.types.user_types import attributes
 
 _MAX_FUZZY_DISTANCE = 3
@@ -226,11 +226,27 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
     type = _row_type(item)
     fields = attributes(type.oid) or item.columns
     names = tuple(field.name for field in fields)
-    row = RowConstructor(items=items, names=names, type=type, nullable=item.nullable)
+    # That of a join which has a name is a row also where there is none of it (PostgreSQL writes its columns out).
+    nullable = item.nullable and not item.joined
+    presence = _presence(level, item, location) if nullable else None
+    row = RowConstructor(items=items, names=names, type=type, nullable=nullable, value=presence)
     if item.alias is not None:
         first = item.columns[0].field if item.columns else None
         level.statement.written_as(row, WholeRow(name=item.alias, first=None if first is None else first.id))
     return level.statement.at(row, location)
+
+
+def _presence(level: Level, item: NsItem, location: int) -> Scalar | None:
+    """What is NULL where an outer join lacks a row of `item`: the columns of a row that is there may all be NULL too.
+    None where the FROM that it is in can have no further column."""
+    source, owner = item.source, item.of
+    if source is None or owner is None or owner.presences is None:
+        return None
+    if item.presence is None:
+        item.presence = level.statement.new_field("present", SqlType(BOOL))
+        owner.own(item.presence.id, item.alias, "*")
+        owner.presences.append((source, item.presence))
+    return reference(level, ColumnRef(id=item.presence.id, type=item.presence.type), location)
 
 
 def renamed_column(level: Level, row: str, name: str, location: int) -> Scalar | None:

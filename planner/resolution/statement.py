@@ -122,7 +122,9 @@ class NsItem(Struct, kw_only=True):
     qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
     ParseNamespaceItem. `row_type` is the oid of a relation's row type, RECORD otherwise. `scalar_function` marks an
     item with one column of a scalar type whose whole-row reference is that column; `nullable` one whose rows an outer
-    join may lack. `rel` is what it reads, unless it is a join; `joined` marks one that has a name."""
+    join in the FROM of the level `of` may lack. `rel` is what it reads, unless it is a join; `joined` marks one that
+    has a name; `source` is what has its rows. `presence` is the column that tells a row of it from a lack of one, once
+    that has been asked for."""
 
     alias: str | None
     columns: list[NsColumn]
@@ -138,6 +140,9 @@ class NsItem(Struct, kw_only=True):
     scalar_function: bool = False
     nullable: bool = False
     joined: bool = False
+    source: Rel | None = None
+    of: Level | None = None
+    presence: Field | None = None
     _by_name: dict[str, list[NsColumn]] | None = None
 
     @property
@@ -193,8 +198,8 @@ class Level:
 
     __slots__ = (
         "aggregates", "clause", "ctes", "from_ids", "grouping_refs", "lateral_active", "namespace", "parent",
-        "reads_itself", "references", "rtes", "srf_barrier", "srf_depth", "srf_locations", "srfs", "statement",
-        "takes_parameters", "window_definitions", "windows",
+        "presences", "reads_itself", "references", "rtes", "srf_barrier", "srf_depth", "srf_locations", "srfs",
+        "statement", "takes_parameters", "window_definitions", "windows",
     )  # fmt: skip
 
     def __init__(self, statement: Statement, parent: Level | None) -> None:
@@ -210,6 +215,9 @@ class Level:
         self.reads_itself = False
         self.from_ids: dict[int, tuple[str | None, str]] = {}
         self.references: list[int] = []
+        self.presences: list[tuple[Rel, Field]] | None = None
+        """What of its FROM gets a column that is true, which a row that an outer join lacks has not; None where there
+        can be no such column."""
         self.aggregates: list[tuple[AggregateCall, Field]] = []
         self.windows: list[tuple[Any, Field]] = []
         self.window_definitions: dict[str, Any] = {}

@@ -26,7 +26,7 @@ def json_text(scalars: Scalars, expr: ir.Scalar, *, pretty: bool = False) -> Fra
 
 def unless_absent(scalars: Scalars, expr: ir.RowConstructor, text: Fragment) -> Fragment:
     """`text`, something of the row, or NULL where the row is what an outer join puts in place of a missing one."""
-    if not expr.nullable or not expr.items:
+    if not expr.nullable or (not expr.items and expr.value is None):
         return text
     items = [scalars.lower(item) for item in (expr.items if expr.value is None else (expr.value,))]
     present = " OR ".join([f"{item} IS NOT NULL" for item in items])

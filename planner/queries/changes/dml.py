@@ -378,6 +378,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     found, scan, item = scan_target(level, target, alias, tree.relation.location, row_id=True)
     level.namespace.append(item)
     level.rtes.append(item)
+    level.presences = []
     rel = bind_from(level, tree.from_clause, into=found)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     changes, not_default = assignments(level, target, tree, old)
@@ -389,7 +390,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
     refuse_updates(live, not_default)
     new = [changes.get(index, expr) for index, expr in enumerate(old)]
-    returning, joined = joined_returning(level, tree, scan, rel, tables)
+    returning, joined, rel = joined_returning(level, tree, scan, rel, tables)
     if statement.context.policies is not None:
         rel = found_rows(statement, target, scan, [UPDATE], rel)
     rel = _read(statement, rel, [row_id, *old, *new], live, 2, joined, tables)
@@ -534,6 +535,7 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
     found, scan, item = scan_target(level, target, alias, tree.relation.location, row_id=True)
     level.namespace.append(item)
     level.rtes.append(item)
+    level.presences = []
     rel = bind_from(level, tree.using_clause, into=found)
     if tree.HasField("where_clause"):
         rel = Filter(input=rel, condition=_condition(level, target, scan, tree.where_clause), fields=rel.fields)
@@ -541,7 +543,7 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
     if tree.using_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
-    returning, joined = joined_returning(level, tree, scan, rel, tables, deleted=True)
+    returning, joined, rel = joined_returning(level, tree, scan, rel, tables, deleted=True)
     if statement.context.policies is not None:
         rel = found_rows(statement, target, scan, [DELETE], rel)
     rel = _read(statement, rel, [row_id, *old], live, 1, joined, tables)

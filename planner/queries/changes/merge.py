@@ -125,7 +125,7 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
     )
     pairs = Filter(input=pairs, condition=IsNull(arg=action, negated=True, type=BOOLEAN), fields=pairs.fields)
     statement.merge_action = _action_name(action, actions)
-    returning, joined = joined_returning(level, tree, scan, pairs, tables)
+    returning, joined, _ = joined_returning(level, tree, scan, pairs, tables)
     statement.merge_action = None
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     new = [_new_value(action, place, before, changes) for place, before in enumerate(old)]

@@ -12,6 +12,7 @@ from planner.ir.rewrite import transform, walk
 from planner.queries.changes.column_values import bound_query
 from planner.queries.changes.targets import ChangeTarget, scan_target
 from planner.queries.common_tables import with_tables
+from planner.queries.in_from.presences import with_presences
 from planner.queries.in_from.system_columns import of_new_rows, xmax_of_conflicts
 from planner.queries.target_list import bind_targets
 from planner.resolution.casting import finish_row, resolve_unknown
@@ -47,15 +48,17 @@ def inserted_returning(
 
 def joined_returning(
     level: Level, tree: Tree, scan: Scan, rel: Rel, tables: Sequence[CommonTable], *, deleted: bool = False
-) -> tuple[Returning | None, tuple[Field, ...]]:
-    """RETURNING of an UPDATE or DELETE, whose target is read as `scan` and joined to others in `rel`; and the columns
-    of the others that it needs. `deleted`: its rows are those that have been read."""
+) -> tuple[Returning | None, tuple[Field, ...], Rel]:
+    """RETURNING of an UPDATE or DELETE, whose target is read as `scan` and joined to others in `rel`; the columns of
+    the others that it needs; and `rel` with all columns that the statement needs. `deleted`: its rows are those that
+    have been read."""
     if not tree.HasField("returning_clause"):
-        return None, ()
+        return None, (), with_presences(level, rel)
     target = scan.fields[:-1]
     returned = _returning(level, tree, target, tables)
     if not deleted:
         returned = of_new_rows(returned, scan.fields[-1].id)
+    rel = with_presences(level, rel)
     ids = {node.id for node in walk(returned) if isinstance(node, ColumnRef)} - {field.id for field in target}
     joined = tuple(field for field in rel.fields if field.id in ids)
     rows = CteScan(cte=RETURNING_ROWS, fields=(*target, *joined))
@@ -63,7 +66,7 @@ def joined_returning(
     def with_joined(node: object) -> CteScan | None:
         return rows if isinstance(node, CteScan) and node.cte == RETURNING_ROWS else None
 
-    return Returning(query=bound_query(level.statement, transform(returned, with_joined))), joined
+    return Returning(query=bound_query(level.statement, transform(returned, with_joined))), joined, rel
 
 
 def _returning(level: Level, tree: Tree, target: tuple[Field, ...], tables: Sequence[CommonTable]) -> Rel:
