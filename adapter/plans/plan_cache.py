@@ -57,7 +57,7 @@ from planner.syntax.extensions import parse_statements
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, parameters
 from planner.types import types as t
 from planner.types.numeric_shapes import INTEGER_DIGITS
-from planner.types.types import SqlType
+from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ, SqlType
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, watched
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Relation
@@ -156,7 +156,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     folded: FoldedConstants | None = None
     """Its constant parts that may fail: they are worked out before it."""
     meets_nan: bool = False
-    """Whether its query makes decimals of what may be NaN, so that running it may raise NanNotHeld."""
+    """Whether its query makes decimals of what may be NaN, or infinite, so that running it may raise NanNotHeld."""
     steps: tuple[PlanStep, ...] = ()
     """What its WITH runs besides, when that changes rows; `statement` is then what the WITH is about."""
 
@@ -254,7 +254,7 @@ def _with_own_parameters(
 
 def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozenset[str], bool]:
     """The names of the session values and of the functions and operators anywhere in `query`, and whether it makes
-    decimals of what may be NaN."""
+    decimals of what may be NaN or infinite."""
     asked: set[str] = set()
     called: set[str] = set()
     meets_nan = False
@@ -263,9 +263,18 @@ def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozens
             meets_nan = meets_nan or _may_be_nan(node)
         if isinstance(node, ir.Call):
             called.add(node.signature.name)
+            meets_nan = meets_nan or _may_be_infinite(node)
         elif isinstance(node, ir.SessionValue):
             asked.add(node.name)
     return frozenset(asked), frozenset(called), meets_nan
+
+
+def _may_be_infinite(call: ir.Call) -> bool:
+    """Whether it is a part of a date or a timestamp that is held as a decimal and may be infinite."""
+    shape = call.type.shape
+    if call.signature.name != "extract" or shape is None or not shape.exact_scale:
+        return False
+    return call.args[1].type.oid in (DATE, TIMESTAMP, TIMESTAMPTZ)
 
 
 def _may_be_nan(expr: ir.Cast | ir.Literal) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from planner.types.signature import Signature
+from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import (
     DATE,
     FLOAT4,
@@ -24,6 +25,8 @@ from planner.types.types import (
     MAX_DECIMAL_PRECISION,
     NUMERIC,
     OID,
+    TIMESTAMP,
+    TIMESTAMPTZ,
     WIDE,
     NumericShape,
     SqlType,
@@ -141,6 +144,10 @@ def extracted(field: object, source: SqlType, value: object = None) -> NumericSh
     if not isinstance(field, str) or (field.lower() == "julian" and source.oid != DATE):
         return WIDE
     if value in ("infinity", "-infinity"):
+        return WIDE
+    if source.oid in (DATE, TIMESTAMP, TIMESTAMPTZ) and TYPE_SCOPE.get().holds_nan:
+        # Of an infinite one it may be infinite: where one is met the statement runs once more, with such numbers as
+        # texts.
         return WIDE
     if source.oid == DATE:
         return NumericShape(20, 0)

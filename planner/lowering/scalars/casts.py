@@ -216,10 +216,12 @@ def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
 def _to_numerics(ctx: Context, source: SqlType, target: SqlType) -> str:
     """`_to_numeric` of the elements of a list where functions in Python are called for whole lists alone."""
     template = _to_numeric(ctx, source, target)
-    if not is_wide(source) or not calls_python(template, ctx.dialect):
+    exact = source.oid in INTEGERS or source.oid == types.NUMERIC
+    if not calls_python(template, ctx.dialect) or not exact:
         return "{0}" if template == "{0}" else _for_each(ctx, "{0}", template)
     if is_wide(target):
-        return ctx.dialect.python("tg_numerics_fit", "{0}", str(target.typmod), "FALSE")
+        texts = "{0}" if is_wide(source) else _for_each(ctx, "{0}", ctx.dialect.shown("{0}", source))
+        return ctx.dialect.python("tg_numerics_fit", texts, str(target.typmod), "FALSE")
     fitted = ctx.dialect.python("tg_numerics_fit", "{0}", str(_precise(target)), "TRUE")
     return _for_each(ctx, fitted, ctx.dialect.cast("{0}", target))
 

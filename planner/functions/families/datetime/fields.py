@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
+from planner.common_errors import NanNotHeld
 from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.intervals import unless_null
@@ -131,7 +132,8 @@ def _of_infinite(site: CallSite, field: str) -> str:
             ends = ["'Infinity'", "'-Infinity'"]
         zero = "DATE '1970-01-01'"
         return f"CASE WHEN {{1}} > {zero} THEN {ends[0]} ELSE {ends[1]} END"
-    return site.dialect.raise_sql("0A000", f"extract({field}) of an infinite date or timestamp is not supported")
+    # No decimal is infinite: the statement runs once more, with such numbers as texts.
+    return site.dialect.raise_sql(NanNotHeld.sqlstate, NanNotHeld.MESSAGE)
 
 
 def _julian(site: CallSite, source: str) -> str:
