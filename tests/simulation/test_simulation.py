@@ -29,7 +29,7 @@ def simulate(*arguments: str, hash_seed: str = "random") -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize("first", range(0, 300, SEEDS_PER_TEST))
+@pytest.mark.parametrize("first", range(0, 100, SEEDS_PER_TEST))
 def test_no_seed_breaks_an_invariant(first: int) -> None:
     result = simulate("--first", str(first), "--seeds", str(SEEDS_PER_TEST), "--workers", "2")
     assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-4000:]
@@ -40,7 +40,7 @@ def test_no_seed_breaks_an_invariant(first: int) -> None:
     assert summary["faults"] > SEEDS_PER_TEST
 
 
-@pytest.mark.parametrize("seed", [3, 40])
+@pytest.mark.parametrize("seed", [3])
 def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
     runs = [simulate("--seed", str(seed), hash_seed=hash_seed) for hash_seed in ("1", "2")]
     digests = {re.findall(r"digest='(\w+)'", run.stdout)[0] for run in runs}
