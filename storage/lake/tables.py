@@ -39,7 +39,7 @@ from storage.lake.formats import (
 )
 from storage.lake.json_rows import is_json, is_readable, json_batches
 from storage.lake.opened import OpenedFiles
-from storage.lake.places import LakeFile, Places
+from storage.lake.places import LakeFile, Places, is_url
 from storage.lake.streams import RowStream
 from storage.lake.troubles import FileTrouble
 
@@ -100,6 +100,10 @@ class LakeTable:
         """Whether Arrow's datasets do not read the files as these columns: they are read from beginning to end."""
         if self.format.name != "json":
             return self.format.streamed
+        # NOTE: a scan of JSON reads before it is asked for rows, and holds the interpreter's lock meanwhile
+        # (pyarrow's Scanner.to_reader), which reading an object needs: the server would stand still for ever.
+        if any(is_url(file.path) for file in self.files):
+            return True
         return any(column.as_written or not is_readable(column.type) for column in self.columns if not column.partition)
 
     @cached_property

@@ -66,3 +66,15 @@ def test_a_store_that_does_not_answer_is_unreachable() -> None:
     with pytest.raises(FileTrouble) as raised:
         places.files(("s3://nowhere/a.parquet",), (".parquet",))
     assert (raised.value.kind, "s3://nowhere/a.parquet" in raised.value.message) == ("unreachable", True)
+
+
+def test_json_lines_are_read_from_beginning_to_end(s3: S3Server) -> None:
+    """Their scan would read the object while it holds the lock that reading needs."""
+    bucket = s3.new_bucket()
+    places = _places(s3)
+    store: Any
+    store, key = places.store(f"s3://{bucket}/a.json")
+    store.put(key, b'{"id": 1}\n{"id": 2}\n')
+    table = LakeTables(places).table((f"s3://{bucket}/a.json",), FileFormat(name="json"))
+    assert table.streamed
+    assert [id for batch in table.batches() for id in batch.column(0).to_pylist()] == [1, 2]
