@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.adapter.harness import Client
+from tests.adapter.harness import Client, connect, open_server
 
 DAYS = 24
 TABLE = """
@@ -66,6 +67,13 @@ READ = {
     "f > 149.5 or n = 1": 3,
     "n = 1 or id + 0 = 3": 26,
 }
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """A session on a server that leaves the parts as they are written."""
+    async with open_server(background=False) as server:
+        yield await connect(server)
 
 
 # One of them is nearly always that of the infinite values.
