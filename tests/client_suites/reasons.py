@@ -17,7 +17,6 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
     ("", r'extension "ltree"|ltree', "no extension `ltree`"),
     ("", r"type xml is not supported", "no `xml`"),
     ("", r"type (tsvector|tsquery) is not supported|function \w*to_ts(vector|query)\(", "no types of text search"),
-    ("", r'access method "gin" is not supported', "no GIN indexes"),
     ("", r"partitioned tables are not supported", "no partitioned tables"),
     ("", r"table inheritance is not supported", "no inheritance of tables"),
     ("", r"rows whose fields are not known", "rows are sent in binary only where their fields are known"),
