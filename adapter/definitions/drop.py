@@ -20,7 +20,7 @@ from adapter.definitions.policies.changes import dropped_policies
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.sequences import identity_owner
 from adapter.definitions.statistics.changes import find_statistics, require_statistics
-from adapter.definitions.type_uses import ViewUse, droppable_type, remove_use, type_rested_on, uses_of_types
+from adapter.definitions.type_uses import ColumnUse, ViewUse, droppable_type, remove_use, type_rested_on, uses_of_types
 from adapter.definitions.types.names import look_up_type
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, kind_of, look_up, shown_name, with_article
@@ -278,8 +278,14 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
         doomed[record.oid] = record
         if not _is_part_of(record, parent):
             reports.append((record, parent))
-    # A constraint goes with its table, and so does what numbers its columns, without a word.
-    reports = [(record, parent) for record, parent in reports if _goes_with(record) not in doomed]
+    uses = uses_of_types(running, catalog, doomed)
+    columns = {(use.relation.oid, use.column.attnum) for use in uses if isinstance(use, ColumnUse) and not use.default}
+    # A constraint goes with its table, what numbers its columns too, and an index with its columns, without a word.
+    reports = [
+        (record, parent)
+        for record, parent in reports
+        if _goes_with(record) not in doomed and columns.isdisjoint(_columns_of(record))
+    ]
     _refuse_identities(running, catalog, doomed)
     _refuse_members(running, catalog, doomed)
     lines = [
@@ -291,7 +297,6 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
     for relation, column, sequence in defaults:
         default = f"default value for column {column.name} of table {shown_name(running, catalog, relation)}"
         lines.append((default, named(running, catalog, sequence)))
-    uses = uses_of_types(running, catalog, doomed)
     if uses:
         # What depends on arrays comes first, then older objects; of one of them later columns.
         ordered = [
@@ -366,6 +371,13 @@ def _goes_with(record: Record) -> int | None:
     if isinstance(record, UserRange):
         return record.range if record.is_multirange else None
     return record.owned_by[0] if isinstance(record, SequenceRecord) and record.owned_by is not None else None
+
+
+def _columns_of(record: Record) -> set[tuple[int, int]]:
+    """The columns that `record`, an index, goes with: their tables and numbers."""
+    if not isinstance(record, Index):
+        return set()
+    return {(record.relation, attnum) for attnum in (*record.columns, *record.include)}
 
 
 def _is_part_of(record: Record, parent: Record) -> bool:

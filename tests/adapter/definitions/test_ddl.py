@@ -47,6 +47,12 @@ async def test_drop_lists_what_depends(client: Client) -> None:
     assert error.detail == "table s.t depends on schema s"
     await client.run("drop schema s cascade")
     assert client.notices() == ["NOTICE: drop cascades to table s.t"]
+    await client.run("create extension hstore; create table t (h hstore, i hstore); create index on t using gist (h)")
+    error = await client.error("drop extension hstore")
+    assert error.detail == "column i of table t depends on type hstore\ncolumn h of table t depends on type hstore"
+    await client.run("create extension pg_trgm; create table u (a text); create index on u using gin (a gin_trgm_ops)")
+    error = await client.error("drop extension pg_trgm")
+    assert error.detail == "index u_a_idx depends on operator class gin_trgm_ops for access method gin"
 
 
 async def test_added_columns(client: Client) -> None:
