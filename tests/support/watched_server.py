@@ -9,6 +9,7 @@ sessions wait for; time in which a busy machine runs something else does not cou
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import threading
@@ -70,7 +71,15 @@ class LoopWatch:
         while not self._loop.is_closed():
             before = self._beats
             time.sleep(LOOK_SECONDS)
-            frame = sys._current_frames().get(self._thread)
+            # NOTE: it holds the interpreter's list of threads. Garbage that is collected meanwhile, and takes the lock
+            # of the interpreter as it ends (Arrow's datasets do), would wait for ever (CPython's issue 106883).
+            collects = gc.isenabled()
+            gc.disable()
+            try:
+                frame = sys._current_frames().get(self._thread)
+            finally:
+                if collects:
+                    gc.enable()
             if frame is not None and before == self._beats:
                 calls = traceback.extract_stack(frame)[-12:]
                 self._seen = " < ".join([f"{call.name}:{call.lineno}" for call in reversed(calls)])
