@@ -35,7 +35,7 @@ from planner.queries.changes.changes import CHANGES, bind_change
 from planner.queries.changes.column_values import bound_query
 from planner.queries.grammar import new_statement
 from planner.resolution.casting import coerce_to_target
-from planner.resolution.coercion import POLYMORPHIC, Context
+from planner.resolution.coercion import POLYMORPHIC, Context, settled_by
 from planner.resolution.query import bind_query, one_row_query
 from planner.resolution.statement import Arguments, BindContext, Level, WithChanges
 from planner.statements.routines import CreateRoutine, RoutineOptions, RoutineParameter
@@ -49,8 +49,6 @@ from planner.types.user_types import attributes
 from storage.catalog.routines import Function, Parameter
 
 _UNSUPPORTED_LANGUAGES = ("c", "internal", "plpgsql")
-_FAMILY_1 = "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange"
-_FAMILY_2 = "anycompatible, anycompatiblearray, anycompatiblenonarray, anycompatiblerange, or anycompatiblemultirange"
 
 
 def declared(create: CreateRoutine, context: BindContext) -> Function:
@@ -72,14 +70,14 @@ def declared(create: CreateRoutine, context: BindContext) -> Function:
         raise InvalidFunctionDefinition('only one AS item needed for language "sql"')
     if options.rows is not None and not create.returns_set:
         raise InvalidParameterValue("ROWS is not applicable when function does not return a set")
-    is_polymorphic = any(p.type_oid in POLYMORPHIC for p in parameters if p.is_input)
+    given_types = frozenset(p.type_oid for p in parameters if p.is_input)
     for oid in [result, *(p.type_oid for p in parameters if p.is_output)]:
-        if oid in POLYMORPHIC and not is_polymorphic:
-            name = format_type(oid)
-            family = _FAMILY_2 if name.startswith("anycompatible") else _FAMILY_1
+        if oid in POLYMORPHIC and given_types.isdisjoint(settled_by(oid)):
+            *names, last = map(format_type, settled_by(oid))
+            either = f"{', '.join(names)}{',' if len(names) > 1 else ''} or {last}"
             raise InvalidFunctionDefinition(
                 "cannot determine result data type",
-                detail=f"A result of type {name} requires at least one input of type {family}.",
+                detail=f"A result of type {format_type(oid)} requires at least one input of type {either}.",
             )
     return Function(
         oid=0,

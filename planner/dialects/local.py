@@ -190,7 +190,7 @@ class LocalDialect(Dialect):
 
     def slice(self, type: SqlType) -> str:
         empty = self.cast(self.array([]), type)
-        return f"CASE WHEN {{2}} < {{1}} THEN {empty} ELSE list_slice({{0}}, {{1}}, {{2}}) END"
+        return f"CASE WHEN {{2}} < {{1}} AND {{0}} IS NOT NULL THEN {empty} ELSE list_slice({{0}}, {{1}}, {{2}}) END"
 
     def selected(self, array: str, places: str) -> str:
         return f"list_select({array}, {places})"

@@ -185,7 +185,8 @@ class SparkDialect(Dialect):
         return f"get({{0}}, {'{1}' if zero_based else '{1} - 1'})"
 
     def slice(self, type: SqlType) -> str:
-        return "slice({0}, {1}, greatest({2} - {1} + 1, 0))"
+        # greatest() passes over NULL.
+        return "CASE WHEN {2} IS NOT NULL THEN slice({0}, {1}, greatest({2} - {1} + 1, 0)) END"
 
     def selected(self, array: str, places: str) -> str:
         # A lambda cannot hold what calls a function in Python, as the array may.

@@ -7,7 +7,6 @@ is parsed here, once its type is known. Likewise a parameter of unknown type get
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
@@ -53,6 +52,7 @@ from planner.types.types import (
     column_type,
 )
 from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
+from planner.values.floats.float_text import nearest_single
 from planner.values.record_text import with_fields
 from planner.values.text_values import apply_typmod, date_style, parse_text
 
@@ -269,11 +269,8 @@ def folded_constant(literal: Literal, oid: int) -> Literal | None:
 def _as_float(value: Decimal, oid: int) -> float:
     """A numeric constant as a float; numeric has no negative zero. Raises 22003 where it is out of range."""
     number = float(value) or 0.0
-    if oid == FLOAT4:
-        try:
-            number = struct.unpack("f", struct.pack("f", number))[0]
-        except OverflowError:
-            number = math.inf
+    if oid == FLOAT4 and value.is_finite():
+        number = nearest_single(number, value)
     if (math.isinf(number) and value.is_finite()) or (value and not number):
         name = "real" if oid == FLOAT4 else "double precision"
         raise NumericValueOutOfRange(f'"{value:f}" is out of range for type {name}')

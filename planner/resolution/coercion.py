@@ -33,11 +33,17 @@ ANYMULTIRANGE = 4537
 ANYCOMPATIBLERANGE = 5080
 ANYCOMPATIBLEMULTIRANGE = 4538
 
-_FAMILY_1 = frozenset({ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM, ANYRANGE, ANYMULTIRANGE})
-_FAMILY_2 = frozenset(
-    {ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY, ANYCOMPATIBLERANGE, ANYCOMPATIBLEMULTIRANGE}
-)
-POLYMORPHIC = _FAMILY_1 | _FAMILY_2
+_RANGES_1 = (ANYRANGE, ANYMULTIRANGE)
+_RANGES_2 = (ANYCOMPATIBLERANGE, ANYCOMPATIBLEMULTIRANGE)
+_FAMILY_1 = (ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM, *_RANGES_1)
+_FAMILY_2 = (ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY, *_RANGES_2)
+POLYMORPHIC = frozenset(_FAMILY_1 + _FAMILY_2)
+
+
+def settled_by(oid: int) -> tuple[int, ...]:
+    """The pseudo-types of arguments of which one says what a result of the pseudo-type `oid` is, in PostgreSQL's order.
+    Several types of ranges may have one subtype, so that an element says nothing of them."""
+    return next(family for family in (_RANGES_1, _RANGES_2, _FAMILY_1, _FAMILY_2) if oid in family)
 
 
 class Context(IntEnum):
@@ -194,6 +200,7 @@ def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
     element = array = 0
     ranges: set[int] = set()
     common: list[int] = []
+    common_ranges: set[int] = set()
     nonarray = False
     for wanted, given in zip(declared, actual, strict=True):
         if wanted not in POLYMORPHIC or given == UNKNOWN:
@@ -208,15 +215,16 @@ def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
             if (array and given != array) or not (element_of(given) or given == ANYARRAY):
                 return False
             array = given
-        elif wanted in (ANYRANGE, ANYMULTIRANGE):
+        elif wanted in _RANGES_1:
             found = range_of(given) if wanted == ANYRANGE else multirange_of(given)
             if found is None:
                 return False
             ranges.add(found.oid)
-        elif wanted in (ANYCOMPATIBLERANGE, ANYCOMPATIBLEMULTIRANGE):
+        elif wanted in _RANGES_2:
             found = range_of(given) if wanted == ANYCOMPATIBLERANGE else multirange_of(given)
             if found is None:
                 return False
+            common_ranges.add(found.oid)
             common.append(found.subtype)
         elif wanted == ANYCOMPATIBLEARRAY:
             inner = element_of(given)
@@ -226,13 +234,18 @@ def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
         else:
             nonarray = nonarray or wanted == ANYCOMPATIBLENONARRAY
             common.append(given)
-    if array and element and array != ANYARRAY and element_of(array) != element:
-        return False
+    if array and array != ANYARRAY:
+        if element and element_of(array) != element:
+            return False
+        element = element_of(array)
     if len(ranges) > 1 or any(element and _subtype(oid) != element for oid in ranges):
         return False
     if common:
         chosen = common_type(common)
         if chosen is None or (nonarray and element_of(chosen)):
+            return False
+        # The bounds of a range cannot be converted.
+        if len(common_ranges) > 1 or any(_subtype(oid) != chosen for oid in common_ranges):
             return False
         return all(can_coerce(oid, chosen, Context.IMPLICIT) for oid in common)
     return True
@@ -340,7 +353,7 @@ def resolve_polymorphic(
         return declared, result
     element = array = 0
     unknown_element = unknown_array = False
-    range_oid, multirange = _range_family(declared, actual)
+    range_oid, multirange = _range_family(declared, actual, _RANGES_1)
     for wanted, given in zip(declared, actual, strict=True):
         if wanted in (ANYELEMENT, ANYNONARRAY, ANYENUM):
             if given == UNKNOWN:
@@ -362,7 +375,7 @@ def resolve_polymorphic(
                     detail=f"{format_type(array)} versus {format_type(given)}",
                 )
             array = given
-        elif wanted in (ANYRANGE, ANYMULTIRANGE) and given == UNKNOWN:
+        elif wanted in _RANGES_1 and given == UNKNOWN:
             unknown_element = True
     if range_oid:
         inner = _subtype(range_oid)
@@ -391,6 +404,7 @@ def resolve_polymorphic(
     if not element and (unknown_element or unknown_array):
         raise DatatypeMismatch("could not determine polymorphic type because input has type unknown")
     common = _common_family(declared, actual)
+    common_range, common_multirange = _range_family(declared, actual, _RANGES_2)
     concrete = {
         ANYELEMENT: element,
         ANYNONARRAY: element,
@@ -401,7 +415,14 @@ def resolve_polymorphic(
         ANYCOMPATIBLE: common,
         ANYCOMPATIBLENONARRAY: common,
         ANYCOMPATIBLEARRAY: array_of(common) if common else 0,
+        ANYCOMPATIBLERANGE: common_range,
+        ANYCOMPATIBLEMULTIRANGE: common_multirange,
     }
+    for oid in (*declared, result):
+        if oid in _RANGES_2 and not concrete[oid]:
+            raise DatatypeMismatch(
+                f"could not determine polymorphic type {format_type(oid)} because input has type unknown"
+            )
     args = tuple(concrete.get(oid, oid) for oid in declared)
     final = concrete.get(result, result)
     if result in concrete and not final:
@@ -414,18 +435,20 @@ def resolve_polymorphic(
     return args, final
 
 
-def _range_family(declared: tuple[int, ...], actual: tuple[int, ...]) -> tuple[int, int]:
-    """The range and the multirange type that anyrange and anymultirange are; zeros where no argument says."""
+def _range_family(declared: tuple[int, ...], actual: tuple[int, ...], family: tuple[int, int]) -> tuple[int, int]:
+    """The range and the multirange type that the `family`'s two (anyrange and anymultirange) are; zeros where no
+    argument says."""
+    any_range, any_multirange = family
     range_oid = multirange = 0
     for wanted, given in zip(declared, actual, strict=True):
-        if wanted not in (ANYRANGE, ANYMULTIRANGE) or given == UNKNOWN:
+        if wanted not in family or given == UNKNOWN:
             continue
-        name = "anyrange" if wanted == ANYRANGE else "anymultirange"
-        found = range_of(given) if wanted == ANYRANGE else multirange_of(given)
+        name = format_type(wanted)
+        found = range_of(given) if wanted == any_range else multirange_of(given)
         if found is None:
-            what = "range" if wanted == ANYRANGE else "multirange"
+            what = "range" if wanted == any_range else "multirange"
             raise DatatypeMismatch(f"argument declared {name} is not a {what} type but type {format_type(given)}")
-        before = range_oid if wanted == ANYRANGE else multirange
+        before = range_oid if wanted == any_range else multirange
         if range_oid and found.oid != range_oid:
             if before:
                 raise DatatypeMismatch(
@@ -433,7 +456,8 @@ def _range_family(declared: tuple[int, ...], actual: tuple[int, ...]) -> tuple[i
                     detail=f"{format_type(before)} versus {format_type(given)}",
                 )
             raise DatatypeMismatch(
-                "argument declared anymultirange is not consistent with argument declared anyrange",
+                f"argument declared {format_type(any_multirange)} is not consistent with argument declared"
+                f" {format_type(any_range)}",
                 detail=f"{format_type(given)} versus {format_type(range_oid)}",
             )
         range_oid, multirange = found.oid, found.multirange
@@ -455,6 +479,10 @@ def _common_family(declared: tuple[int, ...], actual: tuple[int, ...]) -> int:
                     f"argument declared anycompatiblearray is not an array but type {format_type(given)}"
                 )
             inputs.append(inner)
+        elif wanted in _RANGES_2 and given != UNKNOWN:
+            found = range_of(given) if wanted == ANYCOMPATIBLERANGE else multirange_of(given)
+            assert found is not None
+            inputs.append(found.subtype)
     if not inputs:
         return 0
     common = common_type(inputs)

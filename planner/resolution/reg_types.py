@@ -64,10 +64,9 @@ def resolve_reg(context: BindContext, oid: int, text: str) -> int:
     if oid == REGTYPE:
         return _type(context, stripped)
     if oid == REGNAMESPACE:
-        parts = split_name(stripped)
-        return _schema(context, ".".join(parts)).oid
+        return _schema(context, single_name(stripped)).oid
     if oid == REGROLE:
-        name = split_name(stripped)[0]
+        name = single_name(stripped)
         for record in context.catalog.all():
             if isinstance(record, Role) and record.name == name:
                 return record.oid
@@ -101,6 +100,14 @@ def _schema_oid(context: BindContext, parts: list[str]) -> int:
     """The schema in a name; pg_catalog, where everything is, when it has none."""
     schema = qualifier(parts, context.database)
     return PG_CATALOG_OID if schema is None else _open_schema(context, schema).oid
+
+
+def single_name(text: str) -> str:
+    """The name of what has no schema. Raises 42602."""
+    parts = split_name(text)
+    if len(parts) != 1:
+        raise invalid_name()
+    return parts[0]
 
 
 def split_name(text: str) -> list[str]:

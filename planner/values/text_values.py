@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
@@ -48,7 +47,7 @@ from planner.values.datetimes.calendar_days import (
     timestamptz_of,
 )
 from planner.values.datetimes.time_zones import setting_zone
-from planner.values.floats.float_text import format_float
+from planner.values.floats.float_text import format_float, nearest_single
 from planner.values.geometry.shapes import GEOMETRY, held
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
@@ -190,10 +189,7 @@ def _float(text: str, type: SqlType, settings: Mapping[str, str]) -> float:
     value = float(body)
     zero = not any(c in "123456789" for c in re.split("[eE]", body)[0])
     if type.oid == t.FLOAT4 and math.isfinite(value):
-        try:
-            value = struct.unpack("f", struct.pack("f", value))[0]
-        except OverflowError:
-            value = math.inf
+        value = nearest_single(value, Decimal(body))
     if math.isinf(value) or (value == 0 and not zero):
         raise NumericValueOutOfRange(f'"{body}" is out of range for type {name}')
     return value

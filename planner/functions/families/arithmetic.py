@@ -265,10 +265,13 @@ def forms() -> Mapping[str, Form]:
         given[f"<<({name},int4)"] = both(_shift("<<", "shiftleft"))
         given[f">>({name},int4)"] = both(_shift(">>", "shiftright"))
         if name != "int2":
+            wider = "HUGEINT" if name == "int8" else "BIGINT"
             for key in ("gcd", "lcm"):
                 exact = checked(f"tg_numeric_{key}(CAST({{0}} AS STRING), CAST({{1}} AS STRING))")
+                # Of bigints it is found in a wider type, so that it is the cast that says what overflows.
+                found = f"{key}(CAST({{0}} AS {wider}), CAST({{1}} AS {wider}))"
                 given[f"{key}({name},{name})"] = Form(
-                    local=f"CAST({key}({{0}}, {{1}}) AS {{t}})", spark=f"CAST(CAST({exact} AS DECIMAL(38,0)) AS {{t}})"
+                    local=f"CAST({found} AS {{t}})", spark=f"CAST(CAST({exact} AS DECIMAL(38,0)) AS {{t}})"
                 )
             given[f"to_hex({name})"] = Form(
                 local=(

@@ -158,12 +158,11 @@ def forms() -> Mapping[str, Form]:
     given["regexp_substr(text,text)"] = local_only("tg_regexp_substr({0}, {1}, 1, 1, '', 0)")
     given["regexp_substr(text,text,int4)"] = local_only("tg_regexp_substr({0}, {1}, {2}, 1, '', 0)")
     given["regexp_substr(text,text,int4,int4)"] = local_only("tg_regexp_substr({0}, {1}, {2}, {3}, '', 0)")
-    given["regexp_split_to_array(text,text)"] = local_only("tg_regexp_split({0}, {1}, '')")
-    given["regexp_split_to_array(text,text,text)"] = local_only("tg_regexp_split({0}, {1}, {2})")
+    for name in ("regexp_split_to_array", "regexp_split_to_table"):
+        given[f"{name}(text,text)"] = local_only(f"tg_regexp_split({{0}}, {{1}}, '', '{name}')")
+        given[f"{name}(text,text,text)"] = local_only(f"tg_regexp_split({{0}}, {{1}}, {{2}}, '{name}')")
     given["substring(text,text)"] = local_only("tg_regexp_substring({0}, {1})")
     given["substring(text,text,text)"] = local_only("tg_similar_substring({0}, {1}, {2})")
-    given["regexp_split_to_table(text,text)"] = local_only("tg_regexp_split({0}, {1}, '')")
-    given["regexp_split_to_table(text,text,text)"] = local_only("tg_regexp_split({0}, {1}, {2})")
     given["regexp_matches(text,text)"] = local_only("tg_regexp_matches({0}, {1}, '')")
     given["regexp_matches(text,text,text)"] = local_only("tg_regexp_matches({0}, {1}, {2})")
     return given

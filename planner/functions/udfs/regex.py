@@ -376,9 +376,10 @@ def all_matches(text: str, pattern: str, flags: str) -> list[list[str | None]]:
     return found
 
 
-def split(text: str, pattern: str, flags: str) -> list[str]:
-    """regexp_split_to_array(): empty matches at the ends and next to a match do not split."""
-    _not_global("regexp_split_to_array", flags)
+def split(text: str, pattern: str, flags: str, function: str) -> list[str]:
+    """regexp_split_to_array() or regexp_split_to_table(), as `function` says: empty matches at the ends and next to a
+    match do not split."""
+    _not_global(function, flags)
     parts: list[str] = []
     last = 0
     for match in compiled(pattern, flags).all(text):
@@ -459,7 +460,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_regexp_replace_from": Udf((_T, _T, _T, _I, _I, _T), _T, replace_from),
     "tg_regexp_match": Udf((_T, _T, _T), "VARCHAR[]", match_groups),
     "tg_regexp_matches": Udf((_T, _T, _T), "VARCHAR[][]", all_matches),
-    "tg_regexp_split": Udf((_T, _T, _T), "VARCHAR[]", split),
+    "tg_regexp_split": Udf((_T, _T, _T, _T), "VARCHAR[]", split),
     "tg_regexp_count": Udf((_T, _T, _I, _T), _I, count),
     "tg_regexp_instr": Udf((_T, _T, _I, _I, _I, _T, _I), _I, position),
     "tg_regexp_substr": Udf((_T, _T, _I, _I, _T, _I), _T, substr),

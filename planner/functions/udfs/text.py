@@ -302,7 +302,8 @@ _ESCAPED = re.compile(r"\\(\\|\+[0-9a-fA-F]{6}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[
 
 
 def unistr(text: str) -> str:
-    """unistr(): \\XXXX, \\+XXXXXX, \\uXXXX, \\UXXXXXXXX and \\\\; surrogates in pairs. Raises 42601."""
+    """unistr(): \\XXXX, \\+XXXXXX, \\uXXXX, \\UXXXXXXXX and \\\\; surrogates in pairs. Raises 42601,
+    22023."""
     out: list[str] = []
     first: int | None = None
     last = 0
@@ -326,7 +327,7 @@ def unistr(text: str) -> str:
             first = code
             continue
         if code == 0 or code > 0x10FFFF:
-            raise SqlSyntaxError(f"invalid Unicode code point: {code:04X}")
+            raise InvalidParameterValue(f"invalid Unicode code point: {code:04X}")
         out.append(chr(code))
     if first is not None:
         raise SqlSyntaxError("invalid Unicode surrogate pair")

@@ -234,7 +234,7 @@ def _precise(target: SqlType) -> int:
 
 def _to_money(ctx: Context, source: SqlType) -> str:
     if source.oid in INTEGERS:
-        return ctx.dialect.python("tg_money_show", "CAST({0} AS DECIMAL(36,0)) * 100")
+        return ctx.dialect.python("tg_money_of_integer", "CAST({0} AS DECIMAL(36,0)) * 100")
     number = "{0}" if is_wide(source) else ctx.dialect.shown("{0}", source)
     return ctx.dialect.python("tg_money_of_numeric", number)
 

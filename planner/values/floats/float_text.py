@@ -38,3 +38,23 @@ def format_float(value: float, *, single: bool = False) -> str:
     if -exponent >= len(body):
         return f"{prefix}0.{'0' * (-exponent - len(body))}{body}"
     return f"{prefix}{body[:exponent]}.{body[exponent:]}"
+
+
+def nearest_single(double: float, exact: Decimal) -> float:
+    """The float4 nearest to `exact`, of which `double` is the nearest float8; infinite where it is too large.
+
+    SUBTLE: the float4 nearest to `double` is another one where `double` lies in the middle of two and `exact` does not.
+    """
+    try:
+        packed = struct.pack("f", double)
+    except OverflowError:
+        return math.copysign(math.inf, double)
+    near: float = struct.unpack("f", packed)[0]
+    if near == double or not math.isfinite(double):
+        return near
+    (bits,) = struct.unpack("I", packed)
+    away = abs(near) < abs(double)
+    other: float = struct.unpack("f", struct.pack("I", bits + (1 if away else -1)))[0]
+    if not math.isfinite(other) or double - near != other - double or exact == Decimal(double):
+        return near
+    return max(near, other) if exact > Decimal(double) else min(near, other)

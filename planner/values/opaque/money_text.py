@@ -24,10 +24,10 @@ def cents_of(text: str) -> int:
     return int(text.translate({ord("$"): None, ord(","): None, ord("."): None}))
 
 
-def checked_cents(cents: int) -> int:
-    """`cents`, if a money can hold them. Raises 22003."""
+def checked_cents(cents: int, what: str = "money") -> int:
+    """`cents`, if a money can hold them. Raises 22003, of `what`."""
     if not _LEAST <= cents <= _MOST:
-        raise NumericValueOutOfRange("bigint out of range")
+        raise NumericValueOutOfRange(f"{what} out of range")
     return cents
 
 

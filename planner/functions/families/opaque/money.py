@@ -9,6 +9,8 @@ from planner.functions.forms.form import CallSite, Form, both
 from planner.types.signature import COMPARISONS
 
 _SECOND = MONEY_KEY.replace("{0}", "{1}")
+_WIDE, _WIDE_SECOND = f"CAST({MONEY_KEY} AS DECIMAL(19,0))", f"CAST({_SECOND} AS DECIMAL(19,0))"
+"""For results that a money does not hold: it is their text that says so."""
 
 
 def _show(cents: str) -> Form:
@@ -32,7 +34,7 @@ def _ratio(site: CallSite) -> str:
 
 
 def _sum(site: CallSite) -> str:
-    return site.dialect.python("tg_money_show", f"CAST(sum({{d}}{MONEY_KEY}){{f}} AS DECIMAL(38,0))")
+    return site.dialect.python("tg_money_show", f"CAST(sum({{d}}{_WIDE}){{f}} AS DECIMAL(38,0))")
 
 
 def forms() -> Mapping[str, Form]:
@@ -41,10 +43,10 @@ def forms() -> Mapping[str, Form]:
     for symbol in COMPARISONS:
         given[f"{symbol}(money,money)"] = both(f"({MONEY_KEY} {symbol} {_SECOND})")
     for symbol in ("+", "-"):
-        given[f"{symbol}(money,money)"] = _show(f"{MONEY_KEY} {symbol} {_SECOND}")
+        given[f"{symbol}(money,money)"] = _show(f"{_WIDE} {symbol} {_WIDE_SECOND}")
     for type in ("int2", "int4", "int8"):
-        given[f"*(money,{type})"] = _show(f"{MONEY_KEY} * {{1}}")
-        given[f"*({type},money)"] = _show(f"{_SECOND} * {{0}}")
+        given[f"*(money,{type})"] = _show(f"{_WIDE} * CAST({{1}} AS DECIMAL(19,0))")
+        given[f"*({type},money)"] = _show(f"{_WIDE_SECOND} * CAST({{0}} AS DECIMAL(19,0))")
         given[f"/(money,{type})"] = both(_divided)
     for type in ("float4", "float8"):
         given[f"*(money,{type})"] = _called("tg_money_times", "{0}", "{1}")

@@ -196,7 +196,8 @@ def _rounded(text: str, scale: int, rounding: str) -> str:
     if scale >= 0:
         return show(_quantized(value, min(scale, MAX_FRACTION_DIGITS), rounding))
     # Only here may digits in front of the point go.
-    scale = max(scale, -MAX_WHOLE_DIGITS)
+    # One digit more than there are: nothing is left of any number.
+    scale = max(scale, -MAX_WHOLE_DIGITS - 1)
     return show(
         value.quantize(Decimal(1).scaleb(-scale, context=_CONTEXT), rounding, _CONTEXT).quantize(
             Decimal(1), rounding, _CONTEXT

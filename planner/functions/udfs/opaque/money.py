@@ -23,7 +23,7 @@ def of_numeric(text: str) -> str:
     if not number.is_finite():
         raise NumericValueOutOfRange("cannot convert infinity to bigint")
     with localcontext(prec=200):
-        return show_money(checked_cents(int((number * 100).quantize(Decimal(1), ROUND_HALF_UP))))
+        return show_money(checked_cents(int((number * 100).quantize(Decimal(1), ROUND_HALF_UP)), "bigint"))
 
 
 def times(text: str, factor: float) -> str:
@@ -75,6 +75,7 @@ _T = "VARCHAR"
 
 UDFS: Mapping[str, Udf] = {
     "tg_money_in": Udf((_T,), _T, parse_money),
+    "tg_money_of_integer": Udf(("DECIMAL(38,0)",), _T, lambda cents: show_money(checked_cents(int(cents), "bigint"))),
     "tg_money_show": Udf(("DECIMAL(38,0)",), _T, lambda cents: show_money(checked_cents(int(cents)))),
     "tg_money_of_numeric": Udf((_T,), _T, of_numeric),
     "tg_money_times": Udf((_T, "DOUBLE"), _T, times),
