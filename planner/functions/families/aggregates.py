@@ -63,7 +63,7 @@ def quotient_of_sum(type: SqlType, summed: Callable[[str], str]) -> str | None:
     their number, whose place is ``{count}``. None where the engine has no room for it."""
     narrow = shape_of(type)
     shape = NumericShape(min(38, narrow.precision + 10), narrow.scale)
-    divided = quotient("spark", shape, _COUNT_SHAPE)
+    divided = quotient("spark", shape, _COUNT_SHAPE, whole_digits=narrow.precision - narrow.scale)
     if divided is None:
         return None
     return _joined(divided, summed(f"DECIMAL({shape.precision},{shape.scale})"), "CAST({count} AS DECIMAL(12,0))")

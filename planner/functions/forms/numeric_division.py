@@ -23,20 +23,31 @@ QUOTIENT_SCALE = 20
 WIDE_QUOTIENT_SCALE = 24
 """For quotients whose whole part is known to be short: 24 fraction digits below 0.0001."""
 
+LARGE_QUOTIENT_SCALE = 4
+"""For quotients from 10^12 upward, for which a decimal of the other scales has no room: 4 fraction digits, and none from
+10^16."""
 
 MAX_OPERAND_SCALE = 12
 """Operands of more fraction digits may have quotients too small for a decimal to hold their digits."""
 
 
-def quotient(engine: EngineName, left: NumericShape, right: NumericShape, *, subquery: bool = False) -> str | None:
+def quotient(
+    engine: EngineName,
+    left: NumericShape,
+    right: NumericShape,
+    *,
+    subquery: bool = False,
+    whole_digits: int | None = None,
+) -> str | None:
     """A template that divides ``{0}`` by ``{1}``, numerics of these shapes.
 
-    `subquery` says that an operand contains a subquery.
+    `subquery` says that an operand contains a subquery; `whole_digits`, how many a quotient has before the point at
+    most, where the divisor is a number of values.
     """
     operands, scale = None, 0
     decimals = left.exact_scale and right.exact_scale and max(left.scale, right.scale) <= MAX_OPERAND_SCALE
+    whole = left.precision - left.scale + right.scale if whole_digits is None else whole_digits
     if engine == "spark" and decimals:
-        whole = left.precision - left.scale + right.scale
         scale = max(left.scale, right.scale, min(WIDE_QUOTIENT_SCALE, max(QUOTIENT_SCALE, 38 - whole)))
         operands = _spark_operands(left, right, scale)
     if operands is None:
@@ -46,14 +57,44 @@ def quotient(engine: EngineName, left: NumericShape, right: NumericShape, *, sub
         return f"coalesce({_of_digits(left, right)}, {of_texts})" if engine == "local" and decimals else of_texts
     least = max(left.scale, right.scale)
     if subquery:
-        divided = f"CAST(CAST({{0}} AS {operands[0]}) / CAST({{1}} AS {operands[1]}) AS DECIMAL(38,{scale}))"
+        divided = _divided("{0}", "{1}", operands, scale)
         return _by_weight(divided, _weight_by_logarithm("{0}", "{1}"), least, scale)
-    divided = f"CAST(CAST(p.a AS {operands[0]}) / CAST(p.b AS {operands[1]}) AS DECIMAL(38,{scale}))"
+    divided = _divided("p.a", "p.b", operands, scale)
+    same_group = _same_first_group(left.scale, right.scale)
+    shown = _by_size("r.d", scale, least, same_group)
+    large_scale = max(least, LARGE_QUOTIENT_SCALE)
+    of_large = None if whole_digits is None or whole_digits <= 38 - scale else _spark_operands(left, right, large_scale)
+    if of_large is None:
+        return (
+            "transform(transform(array(named_struct('a', {0}, 'b', {1})), "
+            f"p -> named_struct('a', p.a, 'b', p.b, 'd', {divided})), r -> {shown})[0]"
+        )
+    large = _divided("p.a", "p.b", of_large, large_scale)
+    room, held = 38 - scale - 1, _whole_digits(operands[0])
+    fits = f"abs(p.a) < {_ten(min(room, held))} OR (abs(p.a) < {_ten(held)} AND abs({large}) < {_ten(room)})"
+    # Two fields, as their scales differ.
     return (
         "transform(transform(array(named_struct('a', {0}, 'b', {1})), "
-        f"p -> named_struct('a', p.a, 'b', p.b, 'd', {divided})), "
-        f"r -> {_by_size(scale, least, _same_first_group(left.scale, right.scale))})[0]"
+        f"p -> named_struct('a', p.a, 'b', p.b, 'd', CASE WHEN {fits} THEN {divided} END, "
+        f"'e', CASE WHEN {fits} THEN NULL ELSE {large} END)), "
+        f"r -> CASE WHEN r.e IS NULL THEN {shown} ELSE {_by_size('r.e', large_scale, least, same_group)} END)[0]"
     )
+
+
+def _divided(left: str, right: str, operands: tuple[str, str], scale: int) -> str:
+    """Spark's quotient as a decimal of `scale`."""
+    return f"CAST(CAST({left} AS {operands[0]}) / CAST({right} AS {operands[1]}) AS DECIMAL(38,{scale}))"
+
+
+def _whole_digits(decimal: str) -> int:
+    """The digits before the point that a DECIMAL type has."""
+    precision, scale = decimal.removeprefix("DECIMAL(").removesuffix(")").split(",")
+    return int(precision) - int(scale)
+
+
+def _ten(exponent: int) -> str:
+    """Spark's constant 10^exponent."""
+    return f"CAST('1{'0' * exponent}' AS DECIMAL({exponent + 1},0))"
 
 
 _HUGE_DIGITS = 38
@@ -125,15 +166,15 @@ def _by_weight(divided: str, weight: str, least: int, scale: int) -> str:
     return f"CASE greatest(least({weight}, 4), -2){rounds} END"
 
 
-def _by_size(scale: int, least: int, same_first_group: str) -> str:
-    """The text of the quotient r.d, rounded to the scale that its own weight gives.
+def _by_size(place: str, scale: int, least: int, same_first_group: str) -> str:
+    """The text of the quotient at `place`, rounded to the scale that its own weight gives.
 
     With m the weight of the quotient's value, PostgreSQL's estimate is m, but m - 1 where the first groups of both
     operands are equal and the quotient is at least 10000^m; it is then less than twice that.
     """
 
     def rounded(weight: int) -> str:
-        return _shown("r.d", min(weight, 4), least, scale)
+        return _shown(place, min(weight, 4), least, scale)
 
     cases = ""
     for weight in range(5, -2, -1):
@@ -142,10 +183,10 @@ def _by_size(scale: int, least: int, same_first_group: str) -> str:
         power = f"1{'0' * 4 * weight}" if weight >= 0 else f"0.{'0' * (-4 * weight - 1)}1"
         usual, less = rounded(weight), rounded(weight - 1)
         if usual != less:
-            twice = f"abs(r.d) < CAST('{power.replace('1', '2')}' AS DECIMAL(38,{scale}))"
+            twice = f"abs({place}) < CAST('{power.replace('1', '2')}' AS DECIMAL(38,{scale}))"
             usual = f"CASE WHEN {twice} AND {same_first_group} THEN {less} ELSE {usual} END"
-        cases += f" WHEN abs(r.d) >= CAST('{power}' AS DECIMAL(38,{scale})) THEN {usual}"
-    zero = _by_weight("r.d", f"-1 - {_weight('r.b')}", least, scale)
+        cases += f" WHEN abs({place}) >= CAST('{power}' AS DECIMAL(38,{scale})) THEN {usual}"
+    zero = _by_weight(place, f"-1 - {_weight('r.b')}", least, scale)
     return f"CASE WHEN r.a = 0 THEN {zero}{cases} ELSE {rounded(-2)} END"
 
 
