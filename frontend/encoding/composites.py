@@ -27,6 +27,7 @@ from frontend.encoding.columns import (
     null_mask,
     without_nulls,
 )
+from planner.errors import DatatypeMismatch
 from planner.ir import array_value
 from planner.values.array_text import quote_element, show_array
 
@@ -57,11 +58,14 @@ def _as_matrix_of_lengths(lengths: np.ndarray[tuple[int], np.dtype[np.int32]]) -
     return fixed_to_binary(lengths.astype(">i4").view(np.uint8).reshape(len(lengths), 4))
 
 
-def array_text_encoder(element: ColumnEncoder, *, quoted: bool, separator: str = ",") -> ColumnEncoder:
-    """Arrays as text. `element` writes one element; `quoted` says that its text may need quotes."""
+def array_text_encoder(
+    element: ColumnEncoder, *, quoted: bool, separator: str = ",", of_lists: bool = False
+) -> ColumnEncoder:
+    """Arrays as text. `element` writes one element, which is a list itself with `of_lists`; `quoted` says that its text
+    may need quotes."""
 
     def elements(array: ArrowArray) -> ArrowArray:
-        if _is_list(array.type):
+        if _is_list(array.type) and not of_lists:
             return nested(_as_list(array))
         text = as_text(element(array).as_nullable())
         if quoted:
@@ -84,9 +88,11 @@ def array_text_encoder(element: ColumnEncoder, *, quoted: bool, separator: str =
     return encode
 
 
-def dimensioned_text_encoder(element: ColumnEncoder, *, quoted: bool, separator: str = ",") -> ColumnEncoder:
+def dimensioned_text_encoder(
+    element: ColumnEncoder, *, quoted: bool, separator: str = ",", of_lists: bool = False
+) -> ColumnEncoder:
     """Arrays of any dimensions (`planner.ir.array_value`) as text."""
-    lists = array_text_encoder(element, quoted=quoted, separator=separator)
+    lists = array_text_encoder(element, quoted=quoted, separator=separator, of_lists=of_lists)
 
     def texts(items: ArrowArray) -> list[str]:
         encoded = as_text(element(items).as_nullable()).to_pylist()
@@ -98,7 +104,9 @@ def dimensioned_text_encoder(element: ColumnEncoder, *, quoted: bool, separator:
     return _dimensioned(lists, shown)
 
 
-def dimensioned_binary_encoder(element: ColumnEncoder, *, element_oid: int) -> ColumnEncoder:
+def dimensioned_binary_encoder(
+    element: ColumnEncoder, *, element_oid: int, of_lists: bool = False
+) -> ColumnEncoder:
     """Arrays of any dimensions in binary."""
 
     def sent(items: ArrowArray, dims: list[int]) -> bytes:
@@ -108,7 +116,7 @@ def dimensioned_binary_encoder(element: ColumnEncoder, *, element_oid: int) -> C
         pairs = b"".join([struct.pack(">ii", length, lower) for length, lower in bounds])
         return header + pairs + b"".join(_length_prefixed(element(items)).to_pylist())
 
-    return _dimensioned(array_binary_encoder(element, element_oid=element_oid), sent)
+    return _dimensioned(array_binary_encoder(element, element_oid=element_oid, of_lists=of_lists), sent)
 
 
 def _dimensioned(lists: ColumnEncoder, other: Callable[[ArrowArray, list[int]], bytes]) -> ColumnEncoder:
@@ -156,7 +164,20 @@ def _length_prefixed(encoded: Encoded) -> ArrowArray:
     return join_pieces(_as_matrix_of_lengths(lengths), values)
 
 
-def array_binary_encoder(element: ColumnEncoder, *, element_oid: int, lower_bound: int = 1) -> ColumnEncoder:
+def only_lists(lists: ColumnEncoder, name: str) -> ColumnEncoder:
+    """Values of the type `name` that are held as arrays of any dimensions and have to be ordinary lists."""
+
+    def encode(array: ArrowArray) -> Encoded:
+        if _struct_member(array, "dims").null_count < len(array):
+            raise DatatypeMismatch(f"array is not a valid {name}")
+        return lists(_struct_member(array, "items"))
+
+    return encode
+
+
+def array_binary_encoder(
+    element: ColumnEncoder, *, element_oid: int, lower_bound: int = 1, of_lists: bool = False
+) -> ColumnEncoder:
     """Arrays in binary: int32 dimensions, has-null flag, element oid, (length, lower bound) each, then the elements."""
 
     def encode(array: ArrowArray) -> Encoded:
@@ -165,7 +186,7 @@ def array_binary_encoder(element: ColumnEncoder, *, element_oid: int, lower_boun
         level = _as_list(array)
         level, offsets = _children(level)
         dimensions = [np.diff(offsets)]
-        while _is_list(level.type):
+        while _is_list(level.type) and not of_lists:
             inner, inner_offsets = _children(_as_list(level))
             inner_lengths = np.diff(inner_offsets)
             # Rectangular: the first inner list of a row stands for all of them.

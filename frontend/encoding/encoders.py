@@ -103,7 +103,12 @@ def _element_type(array_oid: int, sql_type: SqlType) -> SqlType:
     return SqlType(types.TEXT if element is None else element.oid, sql_type.typmod, sql_type.shape)
 
 
-def _element_arrow_type(arrow_type: Any) -> Any:
+_VECTORS = (types.INT2VECTOR, types.OIDVECTOR)
+
+
+def _element_arrow_type(arrow_type: Any, element: SqlType) -> Any:
+    if element.oid in _VECTORS:
+        return arrow_type.value_type
     while pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
         arrow_type = arrow_type.value_type
     return arrow_type
@@ -124,18 +129,26 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
     if _is_text(arrow_type):
         return encoded_values
     if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
-        if oid in (types.INT2VECTOR, types.OIDVECTOR):
+        if oid in _VECTORS:
             return composites.vector_text_encoder(numbers.integer_text)
         element = _element_type(oid, sql_type)
-        encode = _text(element, _element_arrow_type(arrow_type), settings)
+        encode = _text(element, _element_arrow_type(arrow_type, element), settings)
         return composites.array_text_encoder(
-            encode, quoted=element.oid not in _UNQUOTED_ELEMENTS, separator=delimiter_of(element.oid)
+            encode,
+            quoted=element.oid not in _UNQUOTED_ELEMENTS,
+            separator=delimiter_of(element.oid),
+            of_lists=element.oid in _VECTORS,
         )
     if sql_type.dimensioned and pa.types.is_struct(arrow_type):
         element = _element_type(oid, sql_type)
         encode = _text(element, arrow_type.field("items").type.value_type, settings)
+        if oid in _VECTORS:
+            return composites.only_lists(composites.vector_text_encoder(encode), format_type(oid))
         return composites.dimensioned_text_encoder(
-            encode, quoted=element.oid not in _UNQUOTED_ELEMENTS, separator=delimiter_of(element.oid)
+            encode,
+            quoted=element.oid not in _UNQUOTED_ELEMENTS,
+            separator=delimiter_of(element.oid),
+            of_lists=element.oid in _VECTORS,
         )
     if oid in _OID_LIKE and pa.types.is_struct(arrow_type):
         return _object_name
@@ -194,19 +207,20 @@ def _binary(
 ) -> ColumnEncoder:
     oid = sql_type.oid
     if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
-        if oid in (types.INT2VECTOR, types.OIDVECTOR):
+        if oid in _VECTORS:
             element, lower_bound = SqlType(types.INT2 if oid == types.INT2VECTOR else types.OID), 0
         else:
             element, lower_bound = _element_type(oid, sql_type), 1
         return composites.array_binary_encoder(
-            _binary(element, _element_arrow_type(arrow_type), settings, shape),
+            _binary(element, _element_arrow_type(arrow_type, element), settings, shape),
             element_oid=element.oid,
             lower_bound=lower_bound,
+            of_lists=element.oid in _VECTORS,
         )
     if sql_type.dimensioned and pa.types.is_struct(arrow_type):
         element = _element_type(oid, sql_type)
         encode = _binary(element, arrow_type.field("items").type.value_type, settings)
-        return composites.dimensioned_binary_encoder(encode, element_oid=element.oid)
+        return composites.dimensioned_binary_encoder(encode, element_oid=element.oid, of_lists=element.oid in _VECTORS)
     if oid in _OID_LIKE and pa.types.is_struct(arrow_type):
         return _object_oid
     if _is_reg_value(arrow_type):

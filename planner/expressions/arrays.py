@@ -13,7 +13,7 @@ from planner.resolution.casting import coerce_to_target, unify, with_shape
 from planner.resolution.coercion import Context
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
-from planner.types.type_names import array_of, element_of, format_type, subscript_element
+from planner.types.type_names import array_of, element_of, format_type, nests, subscript_element
 from planner.types.types import NUMERIC, SqlType, column_type
 
 
@@ -34,7 +34,7 @@ def array_constructor(level: Level, tree: Tree, target: SqlType | None) -> Scala
             nested = True
         else:
             item = bind(level, node)
-            nested = nested or bool(element_of(item.type.oid))
+            nested = nested or nests(item.type.oid)
         items.append(item)
     if target is not None and element:
         inner = target if nested else element_type(target)
@@ -60,7 +60,7 @@ def array_constructor(level: Level, tree: Tree, target: SqlType | None) -> Scala
             position=position,
         )
     values, type = unify(statement, items, "ARRAY")
-    if element_of(type.oid):
+    if nests(type.oid):
         result_type = replace(type, dimensioned=True)
         values = [with_shape(statement, value, result_type) for value in values]
     else:

@@ -38,7 +38,7 @@ from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
-from planner.types.type_names import element_of, format_type
+from planner.types.type_names import format_type, nests
 from planner.types.types import BOOL, RECORD, SqlType
 from planner.types.user_types import attributes
 
@@ -59,7 +59,7 @@ def _sub_link(level: Level, tree: Tree) -> Scalar:
         field = rel.fields[0]
         if kind == pb.EXPR_SUBLINK:
             return statement.at(ScalarSubquery(rel=rel, type=field.type), tree.location)
-        if element_of(field.type.oid):
+        if nests(field.type.oid):
             # Arrays are put together to one of one more dimension.
             type = replace(field.type, dimensioned=True)
             return statement.at(ArraySubquery(rel=cast_columns(statement, rel, [type]), type=type), tree.location)

@@ -118,6 +118,12 @@ def element_of(oid: int) -> int:
     return 0
 
 
+def nests(oid: int) -> bool:
+    """Whether arrays of this type are put together to one array of one more dimension: not int2vector and oidvector,
+    of which there are arrays."""
+    return bool(element_of(oid)) and oid not in (INT2VECTOR, OIDVECTOR)
+
+
 def subscript_element(oid: int) -> int:
     """The type that subscripting a value of `oid` gives, else 0: also of int2vector, oidvector, point, name."""
     row = type_row(oid)

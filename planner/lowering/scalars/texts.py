@@ -78,7 +78,10 @@ def text_template(ctx: Context, source: SqlType) -> str:
         name = ctx.variable()
         shown_item = fill(ctx, output_template(ctx, element), [simple(name)]).sql
         texts = ctx.dialect.transform("({0}).items", name, shown_item)
-        other = ctx.raising(f"tg_array_text({texts}, ({{0}}).dims, '{delimiter_of(element.oid)}')")
+        if source.oid in (types.INT2VECTOR, types.OIDVECTOR):
+            other = ctx.dialect.raise_sql("42804", f"array is not a valid {format_type(source.oid)}")
+        else:
+            other = ctx.raising(f"tg_array_text({texts}, ({{0}}).dims, '{delimiter_of(element.oid)}')")
         return _of_list_or(ctx, _array(ctx, listed(source), element), other)
     if element is not None:
         return _array(ctx, source, element)
