@@ -104,9 +104,7 @@ def dimensioned_text_encoder(
     return _dimensioned(lists, shown)
 
 
-def dimensioned_binary_encoder(
-    element: ColumnEncoder, *, element_oid: int, of_lists: bool = False
-) -> ColumnEncoder:
+def dimensioned_binary_encoder(element: ColumnEncoder, *, element_oid: int, of_lists: bool = False) -> ColumnEncoder:
     """Arrays of any dimensions in binary."""
 
     def sent(items: ArrowArray, dims: list[int]) -> bytes:

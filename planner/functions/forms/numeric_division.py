@@ -24,8 +24,8 @@ WIDE_QUOTIENT_SCALE = 24
 """For quotients whose whole part is known to be short: 24 fraction digits below 0.0001."""
 
 LARGE_QUOTIENT_SCALE = 4
-"""For quotients from 10^12 upward, for which a decimal of the other scales has no room: 4 fraction digits, and none from
-10^16."""
+"""For quotients from 10^12 upward, for which a decimal of the other scales has no room: 4 fraction digits, and none
+from 10^16."""
 
 MAX_OPERAND_SCALE = 12
 """Operands of more fraction digits may have quotients too small for a decimal to hold their digits."""

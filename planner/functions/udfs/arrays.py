@@ -316,9 +316,7 @@ def extended_dims(dims: Dims, size: int) -> list[int] | None:
     return _dims([size + 1], [dims[2]])
 
 
-def gathered_dims(
-    inner: Sequence[Sequence[int] | None] | None, sizes: Sequence[int | None] | None
-) -> list[int] | None:
+def gathered_dims(inner: Sequence[Sequence[int] | None] | None, sizes: Sequence[int | None] | None) -> list[int] | None:
     """The dimensions of array_agg() of arrays, None without any; `sizes` are NULL for arrays that are."""
     if inner is None or sizes is None:
         return None
