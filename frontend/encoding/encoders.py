@@ -106,8 +106,8 @@ def _element_type(array_oid: int, sql_type: SqlType) -> SqlType:
 _VECTORS = (types.INT2VECTOR, types.OIDVECTOR)
 
 
-def _element_arrow_type(arrow_type: Any, element: SqlType) -> Any:
-    if element.oid in _VECTORS:
+def _element_arrow_type(arrow_type: Any, element: SqlType | None = None) -> Any:
+    if element is not None and element.oid in _VECTORS:
         return arrow_type.value_type
     while pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
         arrow_type = arrow_type.value_type

@@ -21,6 +21,7 @@ from planner.expressions.bind import bind
 from planner.functions import registry
 from planner.ir.nodes import Call, Cast, Literal, Scalar, SessionValue
 from planner.ir.written import FunctionCall
+from planner.resolution.records import written_out
 from planner.resolution.session_values import session_value
 from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
@@ -32,6 +33,12 @@ from planner.types.types import DATE, RECORD, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, S
 
 MAX_ARGUMENTS = 100
 """PostgreSQL's limit of arguments that a call has."""
+
+_MAKES_JSON = frozenset({
+    "json_agg", "json_build_array", "json_build_object", "json_object_agg", "jsonb_agg", "jsonb_build_array",
+    "jsonb_build_object", "jsonb_object_agg", "row_to_json", "to_json", "to_jsonb",
+})  # fmt: skip
+"""Those that make JSON of values of any type."""
 
 
 def _bind_call(level: Level, tree: Tree) -> Scalar:
@@ -71,6 +78,8 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         arg_names.extend(None for _ in order)
     if names[-1] in ("array_to_json", "to_json", "to_jsonb"):
         args = [rows_as_json(level, arg) for arg in args]
+    if names[-1] in _MAKES_JSON and statement.written is None and not tree.agg_distinct:
+        args = [written_out(level, arg) for arg in args]
     counted = 0
     """The arguments that nobody wrote."""
     if names[-1] == "age" and len(args) == 1 and args[0].type.oid in _AGES:

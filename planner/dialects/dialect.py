@@ -38,8 +38,6 @@ class Dialect(TimeZones):
     """Calls of functions in Python inside a lambda."""
     let_of_subqueries: ClassVar[bool]
     """Subqueries in the value of `let`. No engine takes them in its body."""
-    record_fields: ClassVar[bool]
-    """Selecting a field of a composite value."""
     list_quantifiers: ClassVar[bool]
     """``exists`` and ``forall`` over a list."""
     quantified_subqueries: ClassVar[bool]
@@ -158,6 +156,10 @@ class Dialect(TimeZones):
         """GROUPING(keys) as an integer: one bit for each key, the last one the lowest."""
 
     # ------------------------------------------------------------ lists and structs
+
+    @abstractmethod
+    def record_field(self, record: str, index: int) -> str:
+        """The text of the field at `index` of a record, which is held as its text; NULL for one that is NULL."""
 
     @abstractmethod
     def transform(self, array: str, name: str, body: str) -> str:

@@ -32,7 +32,6 @@ class LocalDialect(Dialect):
     borrows_functions = False
     python_in_lambdas = True
     let_of_subqueries = True
-    record_fields = True
     list_quantifiers = False
     quantified_subqueries = True
     computed_rows = True
@@ -163,6 +162,9 @@ class LocalDialect(Dialect):
         return f"CAST(grouping({', '.join(keys)}) AS INTEGER)"
 
     # ------------------------------------------------------------ lists and structs
+
+    def record_field(self, record: str, index: int) -> str:
+        return f"tg_record_field({record}, {index})"
 
     def struct(self, members: Sequence[tuple[str, str]]) -> str:
         return "{" + ", ".join([f"'{name}': {sql}" for name, sql in members]) + "}"

@@ -37,7 +37,6 @@ class SparkDialect(Dialect):
     borrows_functions = True
     python_in_lambdas = False
     let_of_subqueries = False
-    record_fields = False
     list_quantifiers = True
     quantified_subqueries = False
     computed_rows = False
@@ -161,6 +160,16 @@ class SparkDialect(Dialect):
         return f"({' + '.join(bits)})"
 
     # ------------------------------------------------------------ lists and structs
+
+    def record_field(self, record: str, index: int) -> str:
+        # NOTE: possessive, so that Java's matcher does not call itself for each character.
+        field = r'(?:"(?:[^"\\]++|""|\\\\)*+"|[^",()]*+)'
+        pattern = self.string(f"^[(]{f'(?:{field},)' * index}({field})[,)]")
+        found = f"regexp_extract({record}, {pattern}, 1)"
+        bare = f"substring({found}, 2, length({found}) - 2)"
+        for doubled in ('"', "\\"):
+            bare = f"replace({bare}, {self.string(doubled * 2)}, {self.string(doubled)})"
+        return f"CASE WHEN {found} = '' THEN NULL WHEN left({found}, 1) = '\"' THEN {bare} ELSE {found} END"
 
     def struct(self, members: Sequence[tuple[str, str]]) -> str:
         listed = ", ".join([f"'{name}', {sql}" for name, sql in members])

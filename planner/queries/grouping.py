@@ -15,6 +15,7 @@ from planner.ir.nodes import (
     ColumnRef,
     Exists,
     Field,
+    Literal,
     QuantifiedSubquery,
     RowConstructor,
     Scalar,
@@ -24,6 +25,7 @@ from planner.ir.rewrite import transform
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
+from planner.types.types import BOOL, SqlType
 from storage.catalog.model import Constraint
 
 MAX_GROUPING_SETS = 4096
@@ -46,7 +48,34 @@ class Grouping:
         self.by_target: dict[int, int] = {}
         self.records: list[tuple[Scalar, tuple[int, ...], tuple[str, ...]]] = []
         """Records that are grouped by their fields: the keys that these are, and their names."""
+        self.rows: list[tuple[RowConstructor, tuple[int, ...]]] = []
+        """Rows among the items of grouping sets: the keys that their columns are, each its own."""
+        self.parts: list[int] = []
+        """The keys of `rows`, which columns by themselves stand for only where they are no other key."""
         self.outer_depth = 0
+
+    def add_row(self, row: RowConstructor, parts: Sequence[Scalar]) -> list[int]:
+        """The indexes of the keys that the columns of a row are, and what tells it from a lack of one."""
+        known = next((indexes for each, indexes in self.rows if each == row), None)
+        if known is not None:
+            return list(known)
+        there = () if row.value is not None else (Literal(value=True, type=SqlType(BOOL)),)
+        indexes = [self._add(part, of_row=True) for part in (*parts, *there)]
+        self.rows.append((row, tuple(indexes)))
+        return indexes
+
+    def key_of(self, arg: Scalar) -> int | None:
+        """The index of a key that is there where the argument of GROUPING is; None where that is no grouping item."""
+        found = next((index for index, key in enumerate(self.keys) if key == arg and index not in self.parts), None)
+        if found is not None:
+            return found
+        if not isinstance(arg, RowConstructor):
+            return None
+        of_row = next((indexes for row, indexes in self.rows if row == arg), None)
+        if of_row is not None:
+            return of_row[0]
+        parts = parts_of(arg)
+        return self.keys.index(parts[-1]) if parts and all(part in self.keys for part in parts) else None
 
     def add_target(self, target: int, expr: Scalar) -> int:
         """The index of the key that the expression of a target is. For grouping sets each target is a key of its own,
@@ -68,7 +97,7 @@ class Grouping:
                 return index
         return self._add(expr)
 
-    def _add(self, expr: Scalar) -> int:
+    def _add(self, expr: Scalar, *, of_row: bool = False) -> int:
         statement = self.level.statement
         origin = statement.origins.get(expr.id) if isinstance(expr, ColumnRef) else None
         name = self.level.from_ids[expr.id][1] if isinstance(expr, ColumnRef) and expr.id in self.level.from_ids else ""
@@ -78,7 +107,7 @@ class Grouping:
         self.keys.append(expr)
         self.own.append(has_own(expr))
         self.fields.append(field)
-        self.by_type.setdefault(type(expr), []).append(len(self.keys) - 1)
+        (self.parts if of_row else self.by_type.setdefault(type(expr), [])).append(len(self.keys) - 1)
         return len(self.keys) - 1
 
     def rewrite_target(self, target: int, expr: Scalar) -> Scalar:
@@ -110,6 +139,14 @@ class Grouping:
             if record == node:
                 items = tuple(ColumnRef(id=self.fields[i].id, type=self.fields[i].type) for i in indexes)
                 return RowConstructor(items=items, names=names, type=node.type, nullable=True)
+        for row, indexes in self.rows:
+            if row == node:
+                refs = tuple(self._reference(index, node) for index in indexes)
+                count = len(row.items)
+                return replace(row, items=refs[:count], value=refs[count], nullable=True)
+        for index in self.parts:
+            if self.keys[index] == node:
+                return self._reference(index, node)
         if isinstance(node, ColumnRef):
             if node.id in self.level.from_ids:
                 return self._ungrouped(node)
@@ -179,6 +216,11 @@ class Grouping:
         for item in self.level.rtes:
             if item.relation_oid == oid:
                 yield frozenset(column.field.id for column in item.columns if column.field is not None)
+
+
+def parts_of(row: RowConstructor) -> tuple[Scalar, ...]:
+    """What a row is grouped by: its columns, and what tells it from a lack of one."""
+    return (*row.items, *(() if row.value is None else (row.value,)))
 
 
 def expand_sets(

@@ -45,7 +45,7 @@ from planner.ir.nodes import (
 from planner.ir.rewrite import column_ids
 from planner.ir.row_marks import RowMark
 from planner.queries.from_clause import bind_from
-from planner.queries.grouping import Grouping, expand_sets
+from planner.queries.grouping import Grouping, expand_sets, parts_of
 from planner.queries.in_from.presences import with_presences
 from planner.queries.query_tail import bind_limit, limited
 from planner.queries.row_locking import RowLocking, clause_name, passed_through
@@ -257,8 +257,14 @@ class SelectQuery:
             self._check_key(expr)
             check_groupable(level, expr, tree_location(node))
             if isinstance(expr, RowConstructor):
-                parts = (*expr.items, *(() if expr.value is None else (expr.value,)))
-                return [grouping.add_key(resolve_unknown(level.statement, part)) for part in parts]
+                parts = [resolve_unknown(level.statement, part) for part in parts_of(expr)]
+                if not sets:
+                    return [grouping.add_key(part) for part in parts]
+                indexes = grouping.add_row(expr, parts)
+                for item in self.order:
+                    if item.named == index and self.targets[item.index].expr in parts:
+                        grouping.by_target[item.index] = indexes[parts.index(self.targets[item.index].expr)]
+                return indexes
             names, fields = record_fields(level, expr) or (), fields_of(level, expr) or ()
             if expr.type.oid == RECORD and may_look_different(fields) and all(f.type.oid != RECORD for f in fields):
                 return grouping.add_record(expr, fields, [name for name, _ in names])
@@ -439,12 +445,13 @@ class SelectQuery:
         for args, field, location in self.level.grouping_refs:
             indexes = []
             for arg in args:
-                if arg not in grouping.keys:
+                key = grouping.key_of(arg)
+                if key is None:
                     raise GroupingError(
                         "arguments to GROUPING must be grouping expressions of the associated query level",
                         position=self.level.statement.position_of(arg) or self.level.statement.position(location),
                     )
-                indexes.append(grouping.keys.index(arg))
+                indexes.append(key)
             groupings.append(tuple(indexes))
             fields.append(field)
         return tuple(groupings), fields

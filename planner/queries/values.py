@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from planner.common_errors import MAX_TARGETS, too_many_targets
 from planner.errors import FeatureNotSupported, SqlError, SqlSyntaxError
 from planner.expressions.bind import bind
-from planner.ir.nodes import Origin, Rel, RowConstructor, Scalar, Values
+from planner.ir.nodes import Cast, Literal, Origin, Rel, RowConstructor, Scalar, Values
 from planner.queries.query_tail import QueryTail
 from planner.queries.row_locking import clause_name
 from planner.resolution.casting import unify
@@ -39,9 +39,9 @@ class ValuesQuery:
             values, type = unify(statement, [row[index] for row in rows], "VALUES")
             alike = _rows_alike(statement, values) if type.oid == RECORD else None
             if alike is not None:
-                values = list(alike)
+                values, first = alike
                 self.records[index] = tuple(
-                    (name, item.type) for name, item in zip(alike[0].names, alike[0].items, strict=True)
+                    (name, item.type) for name, item in zip(first.names, first.items, strict=True)
                 )
             columns.append(values)
             self.types.append(type)
@@ -67,17 +67,26 @@ class ValuesQuery:
         return self.tail.put_on(Values(rows=rows, fields=fields))
 
 
-def _rows_alike(statement: Statement, values: Sequence[Scalar]) -> list[RowConstructor] | None:
-    """The rows in a column of VALUES, each field of the same type in all of them; None where they are not all written
-    as rows with the same types of fields."""
+def _rows_alike(statement: Statement, values: Sequence[Scalar]) -> tuple[list[Scalar], RowConstructor] | None:
+    """The rows in a column of VALUES, each field of the same type in all of them, and the first of them; None where
+    they are not all NULL or written as rows with the same types of fields."""
     rows = [value for value in values if isinstance(value, RowConstructor)]
     shapes = {tuple(item.type.oid for item in row.items) for row in rows}
-    if len(rows) < len(values) or len(shapes) != 1 or any(oid == UNKNOWN for oid in next(iter(shapes))):
+    others = [value for value in values if not isinstance(value, RowConstructor)]
+    if len(shapes) != 1 or any(oid == UNKNOWN for oid in next(iter(shapes))) or not all(map(_is_null, others)):
         return None
     if not rows[0].items:
         return None
     columns = [unify(statement, list(items), "VALUES")[0] for items in zip(*[row.items for row in rows], strict=True)]
-    return [replace(row, items=items) for row, items in zip(rows, zip(*columns, strict=True), strict=True)]
+    made = iter([replace(row, items=items) for row, items in zip(rows, zip(*columns, strict=True), strict=True)])
+    first = replace(rows[0], items=tuple(column[0] for column in columns))
+    return [next(made) if isinstance(value, RowConstructor) else value for value in values], first
+
+
+def _is_null(value: Scalar) -> bool:
+    while isinstance(value, Cast):
+        value = value.arg
+    return isinstance(value, Literal) and value.value is None
 
 
 def _unordered(position: int | None) -> SqlError:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import is_
 from typing import TypeGuard
+
+from msgspec.structs import replace
 
 from planner.errors import FeatureNotSupported
 from planner.ir.nodes import ColumnRef, FieldSelect, IsNull, RowConstructor, Scalar, ScalarSubquery
@@ -74,6 +77,20 @@ def as_row(level: Level, scalar: Scalar) -> Scalar:
         return scalar
     named = tuple(name for name, _ in names)
     return RowConstructor(items=fields, names=named, type=scalar.type, nullable=True, value=scalar)
+
+
+def written_out(level: Level, scalar: Scalar) -> Scalar:
+    """A record, and those in it, put together from its fields, where these are known: a record says nothing of them
+    itself. All else as it is."""
+    if isinstance(scalar, RowConstructor):
+        items = tuple(written_out(level, item) for item in scalar.items)
+        return scalar if all(map(is_, items, scalar.items)) else replace(scalar, items=items)
+    known = record_fields(level, scalar) if scalar.type.oid == RECORD else None
+    if known is None:
+        return scalar
+    items = tuple(written_out(level, field) for field in fields_of(level, scalar) or ())
+    names = tuple(name for name, _ in known)
+    return RowConstructor(items=items, names=names, type=scalar.type, nullable=True, value=scalar)
 
 
 def compared_by(level: Level, record: Scalar) -> tuple[Scalar, ...] | None:

@@ -72,9 +72,7 @@ def _field(scalars: Scalars, expr: ir.FieldSelect) -> Fragment:
     if fields is not None:
         arg = scalars.lower(expr.arg)
         return made(f"({arg}).{fields[expr.index].physical}", arg)
-    if not ctx.dialect.record_fields:
-        raise ctx.unsupported("selecting a field of a composite value")
-    text = fill(ctx, f"tg_record_field({{0}}, {expr.index})", [scalars.lower(expr.arg)])
+    text = fill(ctx, ctx.dialect.record_field("{0}", expr.index), [scalars.lower(expr.arg)])
     return cast(ctx, text, SqlType(types.TEXT), expr.type, explicit=True)
 
 

@@ -33,6 +33,7 @@ from planner.queries.changes.returning import joined_returning
 from planner.queries.changes.targets import ChangeTarget, change_target
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
+from planner.queries.in_from.presences import with_presences
 from planner.queries.relations import offer, scan_table
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
@@ -84,6 +85,7 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
     scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
     level.rtes.append(item)
+    level.presences = []
     source = bind_from(level, [tree.source_relation])
     changed.need("".join({_PRIVILEGES[clause.command_type]: None for clause in clauses}) or "r")
     offer(level, changed.uses[0], item)
@@ -115,6 +117,9 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
         changes.append(values)
         actions.append(MergeAction(command=command, numbered=numbered))
     target.offer(target=True)
+    pairs = with_presences(level, pairs)
+    # Nothing that RETURNING asks for is added any more.
+    level.presences = None
     chosen = statement.new_field("_action", SqlType(INT4))
     action = ColumnRef(id=chosen.id, type=chosen.type)
     kept = tuple(ColumnRef(id=field.id, type=field.type) for field in pairs.fields)
