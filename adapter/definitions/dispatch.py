@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from copy import copy
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -106,7 +107,7 @@ _HANDLERS: dict[type, _Handler] = {
     ft.AlterUserMapping: servers.alter_mapping,
     ft.DropUserMapping: servers.drop_mapping,
     ft.CreateForeignTable: foreign_tables.create_foreign_table,
-    ft.ImportForeignSchema: importing.import_foreign_schema,
+    ft.ImportForeignSchema: partial(importing.import_foreign_schema, create_view=tables.create_view),
 }
 
 _OUTSIDE_BLOCKS: dict[type, str] = {

@@ -110,6 +110,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "copies",
         "utility",
         "definitions.maintained",
+        "definitions.exchanged",
         "definitions.shown",
         "definitions",
         "queries.changes",

@@ -2,7 +2,7 @@
 
 Each folder with files of one format is a table, and so is each Iceberg or Delta table in one, and each file; they are
 called as the folder, or as the file without what its format ends in. Of a server with an Iceberg catalog the folder is
-a namespace. Of a server of another database it is a schema.
+a namespace, whose views become views. Of a server of another database it is a schema.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import partial
 from adapter.definitions.foreign.options import checked_names
 from adapter.definitions.foreign.servers import require_server
 from adapter.definitions.foreign.tables import create_foreign_table, remote_columns
+from adapter.definitions.foreign.views import CreateView, ViewImport
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import check_create, require_schema
 from adapter.execution.statement import Running
@@ -27,14 +28,16 @@ from planner.syntax.qualified_names import QualifiedName
 from storage.catalog.outside import ForeignServer
 from storage.lake.formats import SUFFIXES
 from storage.lake.places import Places
-from storage.lake.snapshots.catalogs import table_names
+from storage.lake.snapshots.catalogs import table_names, view_names
 from storage.lake.tables import LakeTables
 from storage.lake.troubles import FileTrouble
 
 _MAX_NAME_BYTES = 63
 
 
-async def import_foreign_schema(running: Running, statement: ft.ImportForeignSchema) -> None:
+async def import_foreign_schema(
+    running: Running, statement: ft.ImportForeignSchema, *, create_view: CreateView
+) -> None:
     """IMPORT FOREIGN SCHEMA folder FROM SERVER s INTO schema; the folder "." is the path of the server itself."""
     catalog = own_catalog(running)
     server = require_server(catalog, statement.server)
@@ -46,22 +49,23 @@ async def import_foreign_schema(running: Running, statement: ft.ImportForeignSch
     options = dict(checked_names(statement.options, TABLE_OPTIONS - {"path", "format"}))
     role = running.session.values.identity.current
     found: Mapping[str, Sequence[tuple[str, str]]]
+    views: list[str] = []
     try:
         below = await running.services.file_threads.run(partial(running.services.foreign_files.below, server, role))
         if below.catalog is not None:
             work = partial(table_names, below.catalog, statement.remote)
             names = await running.services.file_threads.run(work)
             found = {name: [(f"{statement.remote}.{name}", "iceberg")] for name in names}
+            views = await running.services.file_threads.run(partial(view_names, below.catalog, statement.remote))
         else:
             found = await running.services.file_threads.run(partial(_tables_in, below.files, server, statement.remote))
     except FileTrouble as trouble:
         raise sql_error(trouble) from trouble
     for name, paths in sorted(found.items()):
-        if statement.tables is not None and (name in statement.tables) == statement.but:
+        if not _is_wanted(statement, name):
             continue
         path, format = _only(name, paths)
-        if len(name.encode()) > _MAX_NAME_BYTES:
-            raise InvalidName(f'"{path}" is too long for the name of a table')
+        _check_length(name, path)
         if below.catalog is None and any(char in path for char in "*?["):
             raise FeatureNotSupported(f'"{path}" cannot be imported: the path of a table is a pattern')
         made = {**options, "path" if below.catalog is None else "table": path, "format": format}
@@ -73,6 +77,24 @@ async def import_foreign_schema(running: Running, statement: ft.ImportForeignSch
                 options=tuple(made.items()),
             ),
         )
+    wanted = [name for name in views if _is_wanted(statement, name)]
+    if not wanted:
+        return
+    for name in wanted:
+        _check_length(name, f"{statement.remote}.{name}")
+    try:
+        await ViewImport(running, statement, server, below, wanted, create_view).run()
+    except FileTrouble as trouble:
+        raise sql_error(trouble) from trouble
+
+
+def _is_wanted(statement: ft.ImportForeignSchema, name: str) -> bool:
+    return statement.tables is None or (name in statement.tables) != statement.but
+
+
+def _check_length(name: str, path: str) -> None:
+    if len(name.encode()) > _MAX_NAME_BYTES:
+        raise InvalidName(f'"{path}" is too long for the name of a table')
 
 
 async def _import_database(running: Running, statement: ft.ImportForeignSchema, server: ForeignServer) -> None:
@@ -89,7 +111,7 @@ async def _import_database(running: Running, statement: ft.ImportForeignSchema, 
     tables = [
         (name, (("schema_name", statement.remote), ("table_name", name)))
         for name in names
-        if statement.tables is None or (name in statement.tables) != statement.but
+        if _is_wanted(statement, name)
     ]
     for name, columns in await remote_columns(running, server, tables):
         await create_foreign_table(

@@ -150,6 +150,30 @@ def read(given: str, dialect: str) -> Reading:
     return Reading(dialect, given, prefix + text)
 
 
+def read_query(given: str, dialect: str) -> str:
+    """The one query `given`, of `dialect`, as PostgreSQL's; names of PostgreSQL's own catalogs are names like others.
+
+    Raises as `read` does, and 0A000 for what is no query.
+    """
+    if len(given) > MAX_CHARS:
+        raise ProgramLimitExceeded(
+            f"a text of {len(given)} characters is too long to be translated, {MAX_CHARS} is the most"
+        )
+    sqlglot = sqlglot_module()
+    try:
+        tokens = sqlglot.tokenize(given, read=dialect)
+    except sqlglot.errors.TokenError as error:
+        raise SqlSyntaxError("syntax error", detail=" ".join(str(error.__cause__ or error).split())) from None
+    while tokens and tokens[-1].token_type.name == "SEMICOLON":
+        tokens.pop()
+    if not tokens or any(token.token_type.name == "SEMICOLON" for token in tokens):
+        raise FeatureNotSupported("the text is not one query")
+    try:
+        return _translated(sqlglot, given, tokens, dialect, queries_alone=True)
+    except RecursionError:
+        raise too_deep() from None
+
+
 def _shown(text: str) -> str:
     return "SELECT '" + text.replace("'", "''") + '\' AS "QUERY PLAN"'
 
@@ -159,6 +183,12 @@ def _statement(sqlglot: Any, given: str, tokens: list[Any], dialect: str) -> str
     first = tokens[0].text.lower()
     if first in COMMANDS or any(_is_catalog(token) for token in tokens):
         return given[start:end]
+    return _translated(sqlglot, given, tokens, dialect)
+
+
+def _translated(sqlglot: Any, given: str, tokens: list[Any], dialect: str, *, queries_alone: bool = False) -> str:
+    start, end = tokens[0].start, tokens[-1].end + 1
+    first = tokens[0].text.lower()
     piece = re.sub(r"[^\n]", " ", given[:start]) + given[start:end]
     for one, other in pairwise(tokens if dialect in _QUOTES_IN_QUOTES else ()):
         if one.token_type.name == other.token_type.name == "STRING" and one.end + 1 == other.start:
@@ -177,6 +207,8 @@ def _statement(sqlglot: Any, given: str, tokens: list[Any], dialect: str) -> str
         if isinstance(tree, sqlglot.exp.Command) or what.isalpha():
             raise FeatureNotSupported(f"{what} statements of {dialect} cannot be translated", position=start + 1)
         raise SqlSyntaxError(f'syntax error at or near "{given[start:end].split()[0]}"', position=start + 1)
+    if queries_alone and not isinstance(tree, sqlglot.exp.Query):
+        raise FeatureNotSupported("the text is not one query")
     texts = [token.text for token in tokens if token.token_type.name == "STRING"]
     converted = _Conversion(sqlglot.exp, dialect, _of_week_years(sqlglot, texts, dialect)).converted(tree)
     try:

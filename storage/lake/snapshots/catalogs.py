@@ -1,4 +1,4 @@
-"""Iceberg catalogs of others: which metadata file a table has now, and which tables there are.
+"""Iceberg catalogs of others: which metadata file a table has now, which tables and which views there are.
 
 Two kinds: REST (apache/iceberg, open-api/rest-catalog-open-api.yaml), and the tables that Iceberg's JDBC catalog keeps
 in a PostgreSQL database. Everything blocks, for `TIMEOUT_S` at most. pyiceberg's own clients wait for ever.
@@ -7,14 +7,16 @@ in a PostgreSQL database. Everything blocks, for `TIMEOUT_S` at most. pyiceberg'
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from storage.lake.troubles import FileTrouble
+from storage.lake.troubles import FileTrouble, malformed
 
 CatalogKind: TypeAlias = Literal["rest", "postgresql"]
 
@@ -49,15 +51,7 @@ def metadata_location(catalog: IcebergCatalog, namespace: str, table: str) -> st
         found = _asked(catalog, lambda: _rest(catalog, path, {})) if namespace else None  # All tables there have one.
         location = None if found is None else found.get("metadata-location")
     else:
-        rows = _asked(
-            catalog,
-            lambda: _select(
-                catalog,
-                "SELECT metadata_location FROM iceberg_tables WHERE table_namespace = $1 AND table_name = $2",
-                namespace,
-                table,
-            ),
-        )
+        rows = _asked(catalog, lambda: _location(catalog, namespace, table))
         location = rows[0][0] if rows else None
     if not location:
         name = f"{namespace}.{table}" if namespace else table
@@ -69,18 +63,53 @@ def table_names(catalog: IcebergCatalog, namespace: str) -> list[str]:
     """The tables of a namespace. Raises FileTrouble."""
     if catalog.kind == "postgresql":
         # Views are among them in catalogs that know any; others have no column for the kind.
-        kind = "to_jsonb(iceberg_tables) ->> 'iceberg_type'"
-        text = f"SELECT table_name FROM iceberg_tables WHERE table_namespace = $1 AND ({kind}) IS DISTINCT FROM 'VIEW'"
-        rows = _asked(catalog, lambda: _select(catalog, text, namespace))
+        rows = _asked(catalog, lambda: _select(catalog, f"{_NAMES} IS DISTINCT FROM 'VIEW'", namespace))
         text = "SELECT namespace FROM iceberg_namespace_properties WHERE namespace = $1"
         if not rows and not _asked(catalog, lambda: _select(catalog, text, namespace)):
             raise _no_namespace(catalog, namespace)
         return sorted(str(row[0]) for row in rows)
+    return _identifiers(catalog, namespace, "tables")
+
+
+def view_names(catalog: IcebergCatalog, namespace: str) -> list[str]:
+    """The views of a namespace; none of a catalog that knows no views. Raises FileTrouble."""
+    if catalog.kind == "postgresql":
+        rows = _asked(catalog, lambda: _select(catalog, f"{_NAMES} = 'VIEW'", namespace))
+        return sorted(str(row[0]) for row in rows)
+    return _identifiers(catalog, namespace, "views") if _asked(catalog, lambda: _has_views(catalog)) else []
+
+
+def view_metadata(catalog: IcebergCatalog, namespace: str, view: str, content: Callable[[str], bytes]) -> Any:
+    """The metadata of a view as JSON has it; `content` reads a file. Raises FileTrouble."""
+    what = f'Iceberg catalog "{catalog.uri}" has no view "{namespace}.{view}"'
+    if catalog.kind == "rest":
+        path = f"namespaces/{_path(namespace)}/views/{quote(view, safe='')}"
+        found = _asked(catalog, lambda: _rest(catalog, path, {}))
+        if found is None:
+            raise FileTrouble("missing", what)
+        return found.get("metadata")
+    rows = _asked(catalog, lambda: _location(catalog, namespace, view))
+    if not rows or not rows[0][0]:
+        raise FileTrouble("missing", what)
+    try:
+        return json.loads(content(rows[0][0]))
+    except ValueError as error:
+        raise malformed(rows[0][0], error) from error
+
+
+_NAMES = (
+    "SELECT table_name FROM iceberg_tables WHERE table_namespace = $1 AND (to_jsonb(iceberg_tables) ->> 'iceberg_type')"
+)
+"""The names of a namespace's tables and views, up to what their kind is to be."""
+
+
+def _identifiers(catalog: IcebergCatalog, namespace: str, what: str) -> list[str]:
+    """The tables or the views of a namespace of a REST catalog."""
     names: list[str] = []
     page: Mapping[str, str] = {}
     while True:
         asked = dict(page)
-        found = _asked(catalog, lambda: _rest(catalog, f"namespaces/{_path(namespace)}/tables", asked))  # noqa: B023
+        found = _asked(catalog, lambda: _rest(catalog, f"namespaces/{_path(namespace)}/{what}", asked))  # noqa: B023
         if found is None:
             raise _no_namespace(catalog, namespace)
         names += [each["name"] for each in found["identifiers"]]
@@ -119,21 +148,49 @@ def _asked(catalog: IcebergCatalog, ask: Callable[[], Awaitable[_Found]]) -> _Fo
 
 async def _rest(catalog: IcebergCatalog, path: str, query: Mapping[str, str]) -> Any:
     """The answer about `path`; None when there is no such thing."""
+    async with _session(catalog) as session:
+        config = await _config(session, catalog)
+        prefix = {**config.get("defaults", {}), **config.get("overrides", {})}.get("prefix")
+        return await _get(session, catalog, _root(catalog) + (f"{prefix}/" if prefix else "") + path, query)
+
+
+async def _has_views(catalog: IcebergCatalog) -> bool:
+    """Whether the catalog says that it knows views."""
+    async with _session(catalog) as session:
+        config = await _config(session, catalog)
+    if config.get("endpoints"):
+        return _LISTS_VIEWS in config["endpoints"]
+    # What servers said before they listed what they answer.
+    said = {**config.get("defaults", {}), **config.get("overrides", {})}.get("view-endpoints-supported")
+    return str(said).lower() == "true"
+
+
+_LISTS_VIEWS = "GET /v1/{prefix}/namespaces/{namespace}/views"
+
+
+def _root(catalog: IcebergCatalog) -> str:
+    return catalog.uri.rstrip("/") + "/v1/"
+
+
+@asynccontextmanager
+async def _session(catalog: IcebergCatalog) -> AsyncIterator[Any]:
     import aiohttp
 
-    root = catalog.uri.rstrip("/") + "/v1/"
     try:
         async with aiohttp.ClientSession(headers=await _headers(catalog)) as session:
-            warehouse = {} if catalog.warehouse is None else {"warehouse": catalog.warehouse}
-            config = await _get(session, catalog, root + "config", warehouse)
-            if config is None and catalog.warehouse is None:
-                raise FileTrouble("unreachable", f'there is no Iceberg catalog at "{catalog.uri}"')
-            if config is None:
-                raise FileTrouble("missing", f'Iceberg catalog "{catalog.uri}" has no warehouse "{catalog.warehouse}"')
-            prefix = {**config.get("defaults", {}), **config.get("overrides", {})}.get("prefix")
-            return await _get(session, catalog, root + (f"{prefix}/" if prefix else "") + path, query)
+            yield session
     except aiohttp.ClientError as error:
         raise FileTrouble("unreachable", f'could not ask Iceberg catalog "{catalog.uri}": {error}') from error
+
+
+async def _config(session: Any, catalog: IcebergCatalog) -> Any:
+    warehouse = {} if catalog.warehouse is None else {"warehouse": catalog.warehouse}
+    config = await _get(session, catalog, _root(catalog) + "config", warehouse)
+    if config is None and catalog.warehouse is None:
+        raise FileTrouble("unreachable", f'there is no Iceberg catalog at "{catalog.uri}"')
+    if config is None:
+        raise FileTrouble("missing", f'Iceberg catalog "{catalog.uri}" has no warehouse "{catalog.warehouse}"')
+    return config
 
 
 async def _headers(catalog: IcebergCatalog) -> Mapping[str, str]:
@@ -165,6 +222,11 @@ async def _get(session: Any, catalog: IcebergCatalog, url: str, query: Mapping[s
 
 
 # ---------------------------------------------------------------- JDBC's tables
+
+
+async def _location(catalog: IcebergCatalog, namespace: str, name: str) -> Any:
+    text = "SELECT metadata_location FROM iceberg_tables WHERE table_namespace = $1 AND table_name = $2"
+    return await _select(catalog, text, namespace, name)
 
 
 async def _select(catalog: IcebergCatalog, text: str, *values: str) -> Any:

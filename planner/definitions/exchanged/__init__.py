@@ -1,0 +1,4 @@
+"""Views that other engines define, as ours.
+
+Pure. May import `planner.definitions` and what stands below. Read `imported` first.
+"""
