@@ -15,7 +15,7 @@ from itertools import groupby
 import msgspec
 
 from adapter.changes.rows.defaults import default_query
-from adapter.definitions.columns import drop_column, drop_referring, drop_users
+from adapter.definitions.columns import drop_column, drop_dependents_of_key, drop_referring, drop_users
 from adapter.definitions.common.catalog_changes import (
     change,
     check_column_count,
@@ -530,6 +530,7 @@ def _drop_constraint(running: Running, relation: Relation, action: st.DropConstr
             table = shown_name(running, catalog, relation)
             what, rests_on = f"constraint {record.name} on table {table}", f"index {record.name}"
             drop_referring(running, lost, what, rests_on, cascade=action.cascade)
+        drop_dependents_of_key(running, relation, record, cascade=action.cascade)
         remove_constraints(running, relation, [record, *lost])
         index = own_catalog(running).get(record.index or 0)
         if isinstance(index, Index):

@@ -130,9 +130,30 @@ def _drop_dependents(
     left = {column.attnum for column in changed.live_columns()}
     gone = [column.attnum for column in relation.live_columns() if column.attnum not in left]
     policies = [policy for attnum in gone for policy in of_column(catalog, relation, attnum)]
-    if not broken and not policies:
+    _drop_direct(running, catalog, [*broken, *policies], what, cascade=cascade)
+
+
+def drop_dependents_of_key(running: Running, relation: Relation, key: Constraint, *, cascade: bool) -> None:
+    """Refuse, or drop with CASCADE, the views, functions and policies that name columns because the primary key `key`
+    is grouped by."""
+    catalog = own_catalog(running)
+    found = [
+        record
+        for record in catalog.all()
+        if (isinstance(record, Relation) and key.oid in record.needs_keys)
+        or (isinstance(record, (Function, Policy)) and key.oid in record.depends_on)
+    ]
+    what = f"constraint {key.name} on table {shown_name(running, catalog, relation)}"
+    _drop_direct(running, catalog, found, what, cascade=cascade)
+
+
+def _drop_direct(
+    running: Running, catalog: CatalogSnapshot, found: Sequence[Record], what: str, *, cascade: bool
+) -> None:
+    """Refuse that `what` goes while those `found` depend on it, or drop them with CASCADE."""
+    if not found:
         return
-    direct: list[Record] = sorted([*broken, *policies], key=lambda record: record.oid)
+    direct = sorted(found, key=lambda record: record.oid)
     reports: list[tuple[Record, str]] = [(record, what) for record in direct]
     doomed: dict[int, Record] = {record.oid: record for record in direct}
     for record, parent in dependents_of(catalog, doomed):

@@ -423,7 +423,8 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         if names.count(name) > 1:
             raise repeated_column(name)
     await lock_read(running, definition.depends_on)
-    running.transaction.rely_on(r for oid in definition.depends_on if (r := catalog.get(oid)) is not None)
+    needed = (*definition.depends_on, *definition.needs_keys)
+    running.transaction.rely_on(r for oid in needed if (r := catalog.get(oid)) is not None)
     existing = catalog.get(catalog.relation_names.get((schema.oid, statement.name.name), 0))
     if existing is None:
         relation = Relation(
@@ -434,7 +435,8 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
             kind="v",
             columns=columns,
             definition=definition.definition,
-            depends_on=tuple(definition.depends_on),
+            depends_on=definition.depends_on,
+            needs_keys=definition.needs_keys,
             check_option=statement.check_option,
             options=view_options(statement.options),
         )
@@ -455,7 +457,8 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         existing,
         columns=columns,
         definition=definition.definition,
-        depends_on=tuple(definition.depends_on),
+        depends_on=definition.depends_on,
+        needs_keys=definition.needs_keys,
         check_option=statement.check_option,
         options=view_options(statement.options),
     )

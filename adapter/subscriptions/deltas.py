@@ -129,7 +129,8 @@ async def deltas_of(running: Running, plan: Plan, parsed: Parsed, tables: Mappin
     if has_row_security(catalog, tables.values()):
         return None
     try:
-        definition, _ = await running.services.plans.aside(written_out, parsed, running.session.bind_context(catalog))
+        context = running.session.bind_context(catalog)
+        definition, _, _ = await running.services.plans.aside(written_out, parsed, context)
     except SqlError:
         return None
     definition = through_views(definition, partial(_view_of, catalog, running.session.expanded))

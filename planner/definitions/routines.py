@@ -238,9 +238,9 @@ def _standard(
     texts: list[str] = []
     depends_on: set[int] = set()
     for statement in statements:
-        text, used = written_out(statement, with_arguments(record, context))
+        text, used, keys = written_out(statement, with_arguments(record, context))
         texts.append(text)
-        depends_on |= used
+        depends_on |= used | keys
     if create.is_return:
         body = f"RETURN {texts[0].removeprefix('SELECT ')}"
     else:

@@ -255,10 +255,10 @@ def policy_expression(relation: Relation, written: Parsed, context: BindContext)
     assert isinstance(schema, Schema)
     table = f"{quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
     (query,) = split_and_parse(f"SELECT 1 FROM {table} WHERE {deparsed(written.tree)}")
-    text, used = written_out(query, context)
+    text, used, keys = written_out(query, context)
     (stored,) = split_and_parse(text)
     return StoredPolicy(
-        text=deparsed(stored.tree.where_clause), columns=columns, depends_on=frozenset(used - {relation.oid})
+        text=deparsed(stored.tree.where_clause), columns=columns, depends_on=frozenset((used | keys) - {relation.oid})
     )
 
 

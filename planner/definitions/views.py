@@ -43,6 +43,7 @@ class ViewDefinition(Struct, frozen=True, kw_only=True):
     collations: tuple[int, ...]
     definition: str
     depends_on: tuple[int, ...]
+    needs_keys: tuple[int, ...]
 
 
 def define_view(create: CreateView, context: BindContext) -> ViewDefinition:
@@ -73,15 +74,22 @@ def define_query(
     for index, name in enumerate(names):
         if name in names[:index]:
             raise repeated_column(name)
-    text, used = written_out(query, context)
+    text, used, keys = written_out(query, context)
     columns = tuple((name, field.type) for name, field in zip(names, rel.fields, strict=True))
     collations = Collations(rel, context.catalog.get).of_fields(zip(names, rel.fields, strict=True))
-    return ViewDefinition(columns=columns, collations=collations, definition=text, depends_on=tuple(sorted(used)))
+    return ViewDefinition(
+        columns=columns,
+        collations=collations,
+        definition=text,
+        depends_on=tuple(sorted(used)),
+        needs_keys=tuple(sorted(keys)),
+    )
 
 
-def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:
+def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int], set[int]]:
     """The text of a query or a change of rows in which every name is qualified, every `*` written out and functions of
-    users are called by their oids; and the oids of the relations, sequences and functions that it names."""
+    users are called by their oids; the oids of the relations, sequences and functions that it names; and those of the
+    primary keys that it needs for what it groups by."""
     # A tree of its own, because names are written into it.
     copy = split_and_parse(query_text(_as_node(query)))[0]
     statement = new_statement(copy, context)
@@ -110,7 +118,8 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:
     _Qualified(context).visit(copy.tree, frozenset())
     used = _with_what_views_read(context, statement.relations)
     named = {oid for type_oid, oid in notes.objects.values() if type_oid == REGCLASS and context.catalog.get(oid)}
-    return query_text(_as_node(copy)), used.union(notes.sequences, named, (oid for _, oid in notes.functions))
+    used = used.union(notes.sequences, named, (oid for _, oid in notes.functions))
+    return query_text(_as_node(copy)), used, statement.needs_keys
 
 
 def keep_functions(tree: Tree, functions: Sequence[tuple[Tree, int]]) -> None:

@@ -205,9 +205,11 @@ class Grouping:
             if (
                 isinstance(record, Constraint)
                 and record.kind == "p"
+                and not record.deferrable
                 and record.relation == origin.relation_oid
                 and set(record.columns) <= grouped
             ):
+                statement.needs_keys.add(record.oid)
                 return True
         return False
 

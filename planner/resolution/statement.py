@@ -340,6 +340,8 @@ class Statement:
         self.relations: set[int] = set()
         self.functions: set[int] = set()
         """The functions of users that it calls, also inside of these."""
+        self.needs_keys: set[int] = set()
+        """The primary keys by which columns that are not grouped are the same in each group."""
         self.files: dict[int, FileTable] = {}
         """The rows of files that it reads, by the id of their `CteScan`."""
         self.foreign: dict[int, ForeignRead] = {}

@@ -115,8 +115,8 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=Tru
     shard: ShardId | None = None
     definition: str | None = None
     """The query of a view, as deparsed SQL with every name qualified."""
-    depends_on: tuple[int, ...] = ()
-    """Relations that a view's query reads."""
+    depends_on: tuple[int, ...] = ()  # Relations that a view's query reads.
+    needs_keys: tuple[int, ...] = ()  # Primary keys that say what it may name beside what it groups by.
     check_option: str | None = None  # ``local`` or ``cascaded``: what a view WITH CHECK OPTION holds new rows against.
     options: tuple[str, ...] = ()  # But for check_option, as pg_class.reloptions has them.
     constraints: tuple[int, ...] = ()

@@ -120,6 +120,7 @@ class Copies:
                     shard=None if record.shard is None else self._new_shard(),
                     definition=self._text(record.definition),
                     depends_on=self._all(record.depends_on),
+                    needs_keys=self._all(record.needs_keys),
                     of_type=self._oid(record.of_type) if record.of_type else 0,
                     constraints=self._all(record.constraints),
                     foreign=None

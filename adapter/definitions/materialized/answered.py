@@ -73,7 +73,7 @@ async def _found(running: Running, catalog: CatalogSnapshot, parsed: Parsed, pla
         return None
     services, session = running.services, running.session
     try:
-        definition, _ = await services.plans.aside(written_out, parsed, session.bind_context(catalog))
+        definition, _, _ = await services.plans.aside(written_out, parsed, session.bind_context(catalog))
     except SqlError:
         return None
     names = [column.name for column in plan.columns or ()]

@@ -71,7 +71,8 @@ async def create_materialized_view(running: Running, statement: st.CreateTableAs
             detail="Nobody tells the server when files change.",
         )
     await lock_read(running, definition.depends_on)
-    running.transaction.rely_on(r for oid in definition.depends_on if (r := catalog.get(oid)) is not None)
+    needed = (*definition.depends_on, *definition.needs_keys)
+    running.transaction.rely_on(r for oid in needed if (r := catalog.get(oid)) is not None)
     oid = new_oid(running, schema.oid)
     view = Relation(
         oid=oid,
@@ -83,6 +84,7 @@ async def create_materialized_view(running: Running, statement: st.CreateTableAs
         shard=new_shard_id(running, oid),
         definition=definition.definition,
         depends_on=definition.depends_on,
+        needs_keys=definition.needs_keys,
         materialized=Materialized(
             populated=statement.with_data,
             refresh=refresh,

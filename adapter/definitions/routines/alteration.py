@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from adapter.definitions.common.catalog_changes import change
 from adapter.definitions.common.owners import check_new_owner, require_owner
 from adapter.definitions.routines.names import check_free, find_routine, schema_called
-from adapter.definitions.routines.settings import with_settings
+from adapter.definitions.routines.settings import check_leakproof, with_settings
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_target_schema
 from adapter.execution.statement import Running
@@ -46,6 +46,7 @@ def _with_options(running: Running, record: Function, options: st.RoutineOptions
         raise InvalidFunctionDefinition("invalid attribute in procedure definition", position=options.refused[0][1])
     if options.rows is not None and not record.returns_set:
         raise InvalidParameterValue("ROWS is not applicable when function does not return a set")
+    check_leakproof(running, options)
     given = {
         name: value
         for name in ("volatility", "strict", "security_definer", "leakproof", "parallel", "cost", "rows")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.routines.names import check_free, signature
-from adapter.definitions.routines.settings import with_settings
+from adapter.definitions.routines.settings import check_leakproof, with_settings
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import creation_schema
 from adapter.execution.statement import Running
@@ -29,7 +29,9 @@ async def create_routine(running: Running, statement: st.CreateRoutine) -> None:
     schema = creation_schema(running, catalog, statement.name)
     context = running.session.bind_context(catalog)
     running.session.rights(catalog).require("l", LANGUAGE_SQL, "U")
-    record = replace(declared(statement, context), schema=schema.oid, owner=owner_oid(running))
+    declaration = declared(statement, context)
+    check_leakproof(running, statement.options)
+    record = replace(declaration, schema=schema.oid, owner=owner_oid(running))
     record = with_settings(running, record, statement.options)
     same = (other for other in catalog.functions(schema.oid, record.name) if other.input_types == record.input_types)
     existing = next(same, None)

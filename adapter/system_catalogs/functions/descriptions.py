@@ -21,6 +21,7 @@ from adapter.system_catalogs.objects.objects import (
     PG_FOREIGN_DATA_WRAPPER,
     PG_FOREIGN_SERVER,
     PG_NAMESPACE,
+    PG_POLICY,
     PG_PROC,
     PG_REWRITE,
     PG_STATISTIC_EXT,
@@ -33,6 +34,7 @@ from planner.catalog_data import content as catalog_data
 from planner.extensions.available import PLPGSQL
 from planner.syntax.identifiers import quote_identifier
 from planner.types import derived_oids
+from storage.catalog.access import Policy
 from storage.catalog.model import Constraint, Database
 from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID, Extension, ForeignServer
 from storage.catalog.record import ExtendedStatistics
@@ -146,6 +148,8 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
         hidden = record.schema not in context.path
         schema = f"{quote_identifier(objects.schema_name_by_oid[record.schema])}." if hidden else ""
         return f"statistics object {schema}{quote_identifier(record.name)}"
+    if class_id == PG_POLICY and isinstance(record, Policy):
+        return f"policy {record.name} on {describe_object(context, PG_CLASS, record.relation, 0)}"
     if class_id == PG_FOREIGN_SERVER:
         return f"server {record.name}" if isinstance(record, ForeignServer) else None
     if class_id == PG_EXTENSION:

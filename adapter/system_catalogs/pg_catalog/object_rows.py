@@ -21,6 +21,7 @@ from adapter.system_catalogs.objects.objects import (
     PG_FOREIGN_DATA_WRAPPER,
     PG_FOREIGN_SERVER,
     PG_NAMESPACE,
+    PG_POLICY,
     PG_PROC,
     PG_REWRITE,
     PG_STATISTIC_EXT,
@@ -212,6 +213,7 @@ def pg_depend(objects: CatalogObjects) -> Content:
             rows.append(_depends(rule, self, "i"))
             rows.append(_depends(rule, self, "n"))
             rows.extend(_depends(rule, (objects.class_of(oid), oid, 0), "n") for oid in relation.depends_on)
+            rows.extend(_depends(rule, (PG_CONSTRAINT, oid, 0), "n") for oid in relation.needs_keys)
         rows.extend(
             _depends((PG_CLASS, relation.oid, column.attnum), (PG_TYPE, column.type_oid, 0), "n")
             for column in relation.live_columns()
@@ -223,6 +225,11 @@ def pg_depend(objects: CatalogObjects) -> Content:
         types = dict.fromkeys([*(p.type_oid for p in function.parameters), function.result])
         rows.extend(_depends(self, (PG_TYPE, oid, 0), "n") for oid in types if is_user_type(oid))
         rows.extend(_depends(self, (objects.class_of(oid), oid, 0), "n") for oid in function.depends_on)
+    for policy in (each for table in objects.snapshot.policies.by_table.values() for each in table.policies):
+        self = (PG_POLICY, policy.oid, 0)
+        rows.append(_depends(self, (PG_CLASS, policy.relation, 0), "a"))
+        rows.extend(_depends(self, (PG_CLASS, policy.relation, attnum), "n") for attnum in policy.columns)
+        rows.extend(_depends(self, (objects.class_of(oid), oid, 0), "n") for oid in policy.depends_on)
     for extension in objects.extensions:
         self = (PG_EXTENSION, extension.oid, 0)
         rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))

@@ -59,6 +59,9 @@ def _simple_pattern(pattern: str, engine: str) -> str | None:
     out: list[str] = []
     index = 0
     while index < len(pattern):
+        if pattern.startswith("SSSS", index):
+            # Seconds since midnight, no seconds twice.
+            return None
         for field in ("HH24", "HH12", "YYYY", "MM", "DD", "MI", "SS", "US"):
             if pattern.startswith(field, index):
                 out.append(_SIMPLE_FIELDS[field][0 if engine == "local" else 1])

@@ -161,14 +161,15 @@ def to_char_interval(interval: Mapping[str, int], pattern: str) -> str:
         "MS": (sign * (fraction // 1000), 3),
         "US": (sign * fraction, 6),
         "YYYY": (years, 4),
-        "YYY": (years % 1000, 3),
-        "YY": (years % 100, 2),
-        "Y": (years % 10, 1),
+        "YYY": (years - int(years / 1000) * 1000, 3),
+        "YY": (years - int(years / 100) * 100, 2),
+        "Y": (years - int(years / 10) * 10, 1),
         "MM": (months, 2),
         "DD": (interval["days"], 1 if interval["days"] < 0 else 2),
         "DDD": (interval["days"] + 30 * interval["months"], 3),
-        "Q": (((months - 1) // 3 + 1) if months else 0, 1),
-        "CC": (years // 100, 2),
+        "W": (int((interval["days"] - 1) / 7) + 1, 1),
+        "WW": (int((interval["days"] + 30 * interval["months"] - 1) / 7) + 1, 2),
+        "CC": (int(years / 100), 2),
     }
     out: list[str] = []
     for token, text, fill, _ in tokens(pattern):
@@ -179,6 +180,16 @@ def to_char_interval(interval: Mapping[str, int], pattern: str) -> str:
         if field in numbers:
             number, width = numbers[field]
             shown = str(number) if fill else f"{number:0{width + (number < 0)}d}"
+        elif field == "Q":
+            shown = str(int((months - 1) / 3) + 1) if months else ""
+        elif field == "Y,YYY":
+            shown = f"{int(years / 1000)},{years - int(years / 1000) * 1000:03d}"
+        elif field in ("RM", "rm"):
+            # Of 12 months only years are left; -1 counts from the year's end.
+            place = months - (months > 0) if months else 11 if years >= 0 else 0
+            roman = _ROMAN[place] if months or years else ""
+            roman = roman if fill or not roman else roman.ljust(4)
+            shown = roman if field == "RM" else roman.lower()
         elif field in ("SSSS", "SSSSS"):
             shown = str(sign * (hours * 3600 + minutes * 60 + seconds))
         elif field.upper() in ("AM", "PM"):
