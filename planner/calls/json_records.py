@@ -1,6 +1,6 @@
 """json_to_record, json_to_recordset, json_populate_record, json_populate_recordset, and those of jsonb, in FROM: each
 is a query of one expression for each column, put together as text from the types of the columns. json_populate_record
-elsewhere is a subquery of one row."""
+elsewhere is a subquery of one row, json_populate_recordset the elements of an array of rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from planner.calls.user_calls import UserRows
-from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
 from planner.expressions.bind import bind
 from planner.functions.own import SCHEMA
-from planner.ir.nodes import Scalar
+from planner.ir.nodes import Cast, Literal, Scalar
 from planner.ir.written import FunctionCall
 from planner.resolution.casting import coerce
 from planner.resolution.coercion import Context
@@ -23,7 +23,7 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree, parse_tree, subtrees
 from planner.types.type_names import element_of, format_type
-from planner.types.types import BPCHAR, JSON, JSONB, RECORD, VARCHAR, SqlType, column_type
+from planner.types.types import BPCHAR, JSON, JSONB, RECORD, UNKNOWN, VARCHAR, SqlType, column_type
 from planner.types.user_types import attributes
 
 _TO_RECORD = frozenset({"json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"})
@@ -73,24 +73,45 @@ def json_records(level: Level, call: Tree, definitions: Sequence[Tree]) -> UserR
 
 
 def json_record(level: Level, call: Tree) -> Scalar | None:
-    """The value of a call of json_populate_record or jsonb_populate_record outside FROM; None for another call, and
-    where the type of the row is not known by a name."""
+    """The value of such a call outside FROM; None for a call of another function, and of a row written out. Raises
+    0A000 and 42804 where nothing says what the row is."""
     names = strings(call.funcname)
-    if names[-1] not in _ONE or (len(names) > 1 and names[0] != "pg_catalog") or len(call.args) != 2:
+    name = names[-1]
+    if (len(names) > 1 and names[0] != "pg_catalog") or len(call.args) != (1 if name in _TO_RECORD else 2):
         return None
-    base = bind(level, call.args[0])
-    fields = attributes(base.type.oid)
-    if fields is None or base.type.oid == RECORD:
+    base = bind(level, call.args[0]) if name in _POPULATE else None
+    if base is not None and base.type.oid == UNKNOWN:
+        raise DatatypeMismatch("could not determine polymorphic type because input has type unknown")
+    fields = None if base is None or base.type.oid == RECORD else attributes(base.type.oid)
+    if base is None or fields is None:
+        if name in _TO_RECORD or (base is not None and base.type.oid == RECORD and _is_null(base)):
+            raise FeatureNotSupported(
+                f"could not determine row type for result of {name}",
+                hint="Provide a non-null record argument, or call the function in the FROM clause using a column "
+                "definition list.",
+            )
         return None
-    tree = _select(level, call, names[-1], [(field.name, field.type) for field in fields], row=base.type)
+    several = name not in _ONE
+    tree = _select(level, call, name, [(field.name, field.type) for field in fields], row=base.type)
     holder = pb.Node()
-    holder.sub_link.sub_link_type = pb.EXPR_SUBLINK
+    holder.sub_link.sub_link_type = pb.ARRAY_SUBLINK if several else pb.EXPR_SUBLINK
     holder.sub_link.subselect.select_stmt.CopyFrom(tree)
+    if several:
+        rows = parse_tree("SELECT pg_catalog.unnest(NULL)").stmts[0].stmt.select_stmt.target_list[0].res_target.val
+        rows.func_call.location = call.location
+        rows.func_call.args[0].CopyFrom(holder)
+        holder = rows
     value = bind(level, holder)
-    kind = "jsonb" if names[-1].startswith("jsonb") else "json"
+    kind = "jsonb" if name.startswith("jsonb") else "json"
     if level.statement.written is not None:
-        level.statement.written_as(value, FunctionCall(name=names[-1], args=_written_arguments(level, call, kind)))
+        level.statement.written_as(value, FunctionCall(name=name, args=_written_arguments(level, call, kind)))
     return level.statement.at(value, call.location)
+
+
+def _is_null(base: Scalar) -> bool:
+    while isinstance(base, Cast):
+        base = base.arg
+    return isinstance(base, Literal) and base.value is None
 
 
 def _select(

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.catalog_data.content import casts
-from planner.errors import DatatypeMismatch
+from planner.errors import DatatypeMismatch, UndefinedObject
 from planner.types.base_types import cast_rule
 from planner.types.ranges import multirange_of, range_of
 from planner.types.signature import Signature
@@ -427,11 +427,11 @@ def resolve_polymorphic(
     final = concrete.get(result, result)
     if result in concrete and not final:
         what = element if result in _FAMILY_1 else common
-        raise DatatypeMismatch(f"could not find array type for data type {format_type(what)}")
+        raise UndefinedObject(f"could not find array type for data type {format_type(what)}")
     for index, oid in enumerate(declared):
         if oid in concrete and not args[index]:
             what = element if oid in _FAMILY_1 else common
-            raise DatatypeMismatch(f"could not find array type for data type {format_type(what)}")
+            raise UndefinedObject(f"could not find array type for data type {format_type(what)}")
     return args, final
 
 

@@ -12,6 +12,7 @@ from planner.errors import (
     FeatureNotSupported,
     SqlSyntaxError,
     UndefinedFunction,
+    UndefinedObject,
     WrongObjectType,
 )
 from planner.functions import of_extensions, registry
@@ -420,7 +421,7 @@ def array_operator(
         raise WrongObjectType("op ANY/ALL (array) requires operator to yield boolean", position=position)
     array = array_of(concrete[1])
     if not array:
-        raise DatatypeMismatch(f"could not find array type for data type {format_type(concrete[1])}", position=position)
+        raise UndefinedObject(f"could not find array type for data type {format_type(concrete[1])}", position=position)
     left = coerce(statement, left, column_type(concrete[0]), Context.IMPLICIT)
     if right.type.oid != array:
         if not can_coerce(right.type.oid, array, Context.IMPLICIT):

@@ -251,7 +251,12 @@ def _percentile(name: str, computed: Mapping[str, str]) -> Callable[[CallSite], 
             f"CASE WHEN {number} NOT BETWEEN 0 AND 1 THEN {fault} "
             f"WHEN {number} IS NOT NULL THEN {computed[site.engine].replace('<p>', number)} END"
         )
-        return f"CASE WHEN count({{1}}){{f}} > 0 THEN {site.dialect.transform('{0}', 'p', one) if several else one} END"
+        if site.arg_types[0].dimensioned:
+            items = site.dialect.transform("({0}).items", "p", one)
+            one = f"CASE WHEN {{0}} IS NOT NULL THEN {site.dialect.dimensioned(items, '({0}).dims')} END"
+        elif several:
+            one = site.dialect.transform("{0}", "p", one)
+        return f"CASE WHEN count({{1}}){{f}} > 0 THEN {one} END"
 
     return template
 
