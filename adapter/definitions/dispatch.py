@@ -177,7 +177,8 @@ async def _make_elements(running: Running, schema: st.CreateSchema) -> None:
     """Carry out the statements inside CREATE SCHEMA, with the new schema first in the search path.
 
     Raises what they raise, and 42P15 for one that names another schema."""
-    await _carry_out(running, schema.name, sorted(schema.elements, key=lambda element: _ELEMENTS[element.kind]))
+    name = objects.name_of_schema(running, schema)
+    await _carry_out(running, name, sorted(schema.elements, key=lambda element: _ELEMENTS[element.kind]))
 
 
 async def _carry_out(running: Running, schema: str, elements: Iterable[Parsed]) -> None:

@@ -62,15 +62,21 @@ from storage.catalog.outside import LAKE_WRAPPER_OID
 # ---------------------------------------------------------------- schemas
 
 
+def name_of_schema(running: Running, statement: st.CreateSchema) -> str:
+    """The name of the schema that CREATE SCHEMA makes. 42704."""
+    return statement.name or named_role(running, statement.owner or "").name
+
+
 async def create_schema(running: Running, statement: st.CreateSchema) -> None:
     """CREATE SCHEMA; the statements inside it come after."""
     catalog = own_catalog(running)
     running.session.rights(catalog).require("d", running.session.database_oid, "C")
-    check_schema_name(statement.name)
-    if catalog.schema(statement.name) is not None:
+    name = name_of_schema(running, statement)
+    check_schema_name(name)
+    if catalog.schema(name) is not None:
         if not statement.if_not_exists:
-            raise DuplicateSchema(f'schema "{statement.name}" already exists')
-        message = f'schema "{statement.name}" already exists, skipping'
+            raise DuplicateSchema(f'schema "{name}" already exists')
+        message = f'schema "{name}" already exists, skipping'
         running.session.notice(Notice(severity="NOTICE", sqlstate="42P06", message=message))
         return
     owner = owner_oid(running)
@@ -79,7 +85,7 @@ async def create_schema(running: Running, statement: st.CreateSchema) -> None:
         require_member(running, role)
         owner = role.oid
     database = running.session.database_oid
-    change(running, added=[Schema(oid=new_oid(running), name=statement.name, owner=owner, database=database)])
+    change(running, added=[Schema(oid=new_oid(running), name=name, owner=owner, database=database)])
 
 
 async def rename_object(running: Running, statement: st.RenameObject) -> None:

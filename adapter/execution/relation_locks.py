@@ -119,9 +119,9 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
 
 def _may_lock(mode: Mode) -> str:
     """The privileges any of which allows LOCK TABLE (LockTableAclCheck)."""
-    return (
-        "r" + _CHANGING if mode is Mode.ACCESS_SHARE else "a" + _CHANGING if mode is Mode.ROW_EXCLUSIVE else _CHANGING
-    )
+    if mode is Mode.ACCESS_SHARE:
+        return "r"
+    return "a" + _CHANGING if mode is Mode.ROW_EXCLUSIVE else _CHANGING
 
 
 def _made(running: Running, statement: object, catalog: CatalogSnapshot) -> Iterator[tags.Tag]:

@@ -126,8 +126,8 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
     if made and statement.definition is not None and statement.view_depth == 0:
         statement.definition.functions.append((tree, made))
     value: Scalar | None = session_value(resolved.signature, tuple(resolved.args), resolved.type)
-    if resolved.signature.oid == _PG_TYPEOF and isinstance(args[0], Literal) and args[0].type.oid == UNKNOWN:
-        value = Literal(value=UNKNOWN, type=resolved.type)
+    if resolved.signature.oid in _OF_UNKNOWN and isinstance(args[0], Literal) and args[0].type.oid == UNKNOWN:
+        value = Literal(value=_OF_UNKNOWN[resolved.signature.oid], type=resolved.type)
     if value is None and kind is Kind.SET_RETURNING:
         result = set_returning(level, resolved, names[-1], location, start_srfs)
         if statement.written is not None:
@@ -148,7 +148,8 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
     return result
 
 
-_PG_TYPEOF = 1619
+_OF_UNKNOWN = {1619: UNKNOWN, 3162: None}
+"""What pg_typeof and pg_collation_for (by their oids) say of a constant whose type is unknown."""
 """The one function of any type that tells a literal without a type from a text."""
 
 _AGES = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ, UNKNOWN})

@@ -44,9 +44,11 @@ def with_collations(bound: _StatementT, text: str, catalog: CatalogSnapshot) -> 
     if query is None or not (names or any(_has_own(catalog.get(oid)) for oid in query.relations)):
         return bound
     collations = Collations(query.rel, catalog.get)
-    for node in walk(query.rel):
+    nodes = list(walk(query.rel))
+    # What the sides of a set operation have together comes before what their rows are ordered by.
+    for node in sorted(nodes, key=lambda each: not isinstance(each, ir.SetOperation)):
         _check(collations, node)
-    if _OF not in text.lower():
+    if not names:
         return bound
 
     def told(node: object) -> ir.Literal | None:

@@ -124,9 +124,9 @@ class Collations:
                 fields = node.fields[len(node.input.fields) :]
                 self._note(fields, [partial(self._of, call) for call in node.calls])
             case ir.SetOperation():
-                sides = zip(node.left.fields, node.right.fields, strict=True)
-                pairs = [(ir.ColumnRef(id=a.id, type=a.type), ir.ColumnRef(id=b.id, type=b.type)) for a, b in sides]
-                self._note(node.fields, [partial(self._of_column, pair) for pair in pairs], [a for a, _ in pairs])
+                pairs = list(zip(node.left.fields, node.right.fields, strict=True))
+                left = [ir.ColumnRef(id=a.id, type=a.type) for a, _ in pairs]
+                self._note(node.fields, [partial(self.merged, a.id, b.id) for a, b in pairs], left)
             case ir.CteScan() if node.cte in tables:
                 inner = tables[node.cte].fields
                 self._note(node.fields, [partial(self._of_field, field.id) for field in inner])

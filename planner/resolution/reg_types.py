@@ -136,7 +136,7 @@ def split_name(text: str) -> list[str]:
                 raise invalid_name()
         else:
             start = index
-            while index < length and text[index] not in '. "' and not text[index].isspace():
+            while index < length and text[index] != "." and not text[index].isspace():
                 index += 1
             part = text[start:index].lower()
             if not part:

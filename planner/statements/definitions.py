@@ -198,7 +198,7 @@ class CreateView(Struct, frozen=True, kw_only=True):
 
 
 class CreateSchema(Struct, frozen=True, kw_only=True):
-    """CREATE SCHEMA; `elements` are the statements inside it."""
+    """CREATE SCHEMA; `elements` are the statements inside it. Without a name it has its owner's."""
 
     name: str
     if_not_exists: bool = False

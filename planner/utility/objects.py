@@ -21,7 +21,7 @@ from planner.utility.routines import ROUTINES, routine_name
 def _create_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     owner = role_name(tree.authrole) if tree.HasField("authrole") else None
     return st.CreateSchema(
-        name=tree.schemaname or owner or "",
+        name=tree.schemaname,
         if_not_exists=tree.if_not_exists,
         owner=owner,
         elements=tuple(parsed.part(node) for node in tree.schema_elts),

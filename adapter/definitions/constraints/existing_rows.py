@@ -27,6 +27,7 @@ from planner.errors import CheckViolation, ExclusionViolation, ForeignKeyViolati
 from planner.ir.bound import BoundQuery
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
+from planner.types.operator_classes import collation_name, column_collation
 from planner.types.ranges import range_of
 from planner.types.types import under_domain
 from storage.catalog.model import CatalogSnapshot, Column, Constraint, DomainType, Index, Relation, Schema
@@ -237,7 +238,19 @@ def _unmatched_text(
     assert isinstance(parent, Relation)
     names = {column.attnum: quote_identifier(column.name) for column in parent.columns}
     others = [names[attnum] for attnum in constraint.foreign_columns]
-    pairs = " AND ".join(f"fk.{own} = pk.{other}" for own, other in zip(columns, others, strict=True))
+    # Values are compared by the collation of the key that is referenced.
+    own_collations, collations = (
+        {column.attnum: column_collation(column) for column in table.columns} for table in (relation, parent)
+    )
+    compared = [
+        f" COLLATE {quote_identifier(collation_name(collations[key]))}"
+        if collations[key] and collations[key] != own_collations[attnum]
+        else ""
+        for attnum, key in zip(constraint.columns, constraint.foreign_columns, strict=True)
+    ]
+    pairs = " AND ".join(
+        f"fk.{own}{collate} = pk.{other}" for own, collate, other in zip(columns, compared, others, strict=True)
+    )
     word = " OR " if constraint.match == "f" else " AND "
     given = word.join(f"fk.{column} IS NOT NULL" for column in columns)
     listed = ", ".join(f"fk.{column}" for column in columns)

@@ -76,7 +76,7 @@ def split_name(text: str) -> list[str]:
             while position < length and text[position] != "." and not text[position].isspace():
                 position += 1
             part = text[start:position].lower()
-            if not part or '"' in part:
+            if not part:
                 raise invalid_name()
         parts.append(part)
         skip_blanks()
