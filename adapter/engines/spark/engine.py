@@ -46,7 +46,7 @@ from adapter.engines.spark.folder_writes import (
 from adapter.engines.spark.frames import RunningSpark
 from adapter.engines.spark.limits.execution import Execution, goes_beyond, limit_of
 from adapter.engines.spark.plans import SparkPlans
-from adapter.engines.spark.profiles import POOL, Mode, Profile, profile_for, spark_settings
+from adapter.engines.spark.profiles import POOL, STORING, Mode, Profile, profile_for, spark_settings
 from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, FolderSpool, SpooledResult, StoredSpool
 from adapter.engines.spark.results import ResultTooLarge, spark_error, told_error, trouble_with
 from adapter.engines.spark.runtime import Spark, SparkRuntime
@@ -256,7 +256,7 @@ class SparkEngine:
                 shutil.rmtree(scratch, ignore_errors=True)
                 with (
                     kept(extra),
-                    self._statement(spark, execution, scans, query, params, context, extra) as statement,
+                    self._statement(spark, execution, scans, query, params, context, extra, stores=True) as statement,
                 ):
                     return write_sets(statement.frame(), scratch, outputs, layout)
 
@@ -286,7 +286,7 @@ class SparkEngine:
             def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> WrittenSets:
                 with (
                     kept(extra),
-                    self._statement(spark, execution, scans, query, params, context, extra) as statement,
+                    self._statement(spark, execution, scans, query, params, context, extra, stores=True) as statement,
                 ):
                     return self._stored(store, statement, sets, shard)
 
@@ -440,12 +440,14 @@ class SparkEngine:
         params: Sequence[LiteralValue],
         context: ExecutionContext,
         extra: Mapping[int, ArrowTable] | None,
+        *,
+        stores: bool = False,
     ) -> Iterator[_Statement]:
-        """Inside, the statement may run on this thread; blocks."""
+        """Inside, the statement may run on this thread; blocks. `stores`: its tasks write the rows."""
         read = [part for scan in scans.values() for part in scan.inserts]
         size = sum(part.bytes for part in read) + sum(table.bytes for table in query.files.values())
         profile = profile_for(size, sum(part.rows for part in read), generates=generates_rows(query.rel))
-        mode = Mode(profile, spark_settings(context.settings))
+        mode = Mode(profile, spark_settings(context.settings), stores=stores and profile in STORING)
         views, plans = self._prepared(spark)
         single = profile is Profile.TINY and not self._folds(query, scans)
         registered: list[str] = []

@@ -31,10 +31,12 @@ class Profile(Enum):
 
 
 class Mode(Struct, frozen=True):
-    """How a statement runs: by which profile, and with which of Spark's settings that its user has set."""
+    """How a statement runs: by which profile, and with which of Spark's settings that its user has set. `stores`: its
+    tasks write the rows."""
 
     profile: Profile
     settings: tuple[tuple[str, str], ...] = ()
+    stores: bool = False
 
 
 MAX_MODES = 256
@@ -67,8 +69,20 @@ def profile_for(read_bytes: int, read_rows: int, *, generates: bool) -> Profile:
     return Profile.MEDIUM if read_bytes <= MEDIUM_BYTES else Profile.LARGE
 
 
-def profile_settings(profile: Profile, cores: int) -> dict[str, str]:
-    """Spark's settings for statements of `profile` on so many `cores`."""
+STORING = frozenset({Profile.SMALL, Profile.MEDIUM})
+"""Whose statements have sessions of their own where they store rows."""
+
+
+def profile_settings(mode: Mode, cores: int) -> dict[str, str]:
+    """Spark's settings for statements of `mode` on so many `cores`."""
+    found = _settings_of(mode.profile, cores)
+    if mode.stores:
+        # A task makes a file, and each costs the making of its encoders: no more files than keep all cores busy.
+        found["spark.sql.files.minPartitionNum"] = str(cores)
+    return found
+
+
+def _settings_of(profile: Profile, cores: int) -> dict[str, str]:
     match profile:
         case Profile.TINY:
             return {

@@ -491,7 +491,7 @@ class SparkRuntime:
 
         def new_session(mode: Mode) -> Any:
             session = root.newSession()
-            chosen = {name: v for name, v in profile_settings(mode.profile, cores).items() if name not in given}
+            chosen = {name: v for name, v in profile_settings(mode, cores).items() if name not in given}
             for name, value in {**chosen, **dict(mode.settings)}.items():
                 session.conf.set(name, value)
             return session

@@ -8,7 +8,7 @@ from planner.dialects.comparison_keys import AS_IT_IS, order_key
 from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import CallSite, Form, both, local_only
-from planner.functions.forms.numeric_division import quotient
+from planner.functions.forms.numeric_division import number_scale, quotient, quotient_number
 from planner.ir.physical import element_type
 from planner.types.base_types import kind_of
 from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of
@@ -54,16 +54,32 @@ def _average(site: CallSite) -> str | None:
         return "tg_numeric_div(CAST(sum({d}{0}){f} AS VARCHAR), CAST(nullif(count({d}{0}){f}, 0) AS VARCHAR))"
     integer = site.arg_types[0].oid in INTEGER_DIGITS
     summed = f"sum({{d}}CAST({{0}} AS DECIMAL({narrow.precision},0))){{f}}" if integer else "sum({d}{0}){f}"
-    divided = quotient_of_sum(site.arg_types[0], lambda _: summed)
+    divided = quotient_of_sum(site.arg_types[0], lambda _: summed, number=shape_of(site.type).exact_scale)
     return None if divided is None else divided.replace("{count}", _NUMBER)
 
 
-def quotient_of_sum(type: SqlType, summed: Callable[[str], str]) -> str | None:
-    """avg() on Spark of integers or decimals of `type`: their sum, which `summed` gives in the type of a name, through
-    their number, whose place is ``{count}``. None where the engine has no room for it."""
+def _sum_shape(narrow: NumericShape) -> NumericShape:
+    return NumericShape(min(38, narrow.precision + 10), narrow.scale)
+
+
+def average_number(type: SqlType) -> NumericShape | None:
+    """The decimal that holds averages of numbers of `type` on Spark, where only their value matters."""
     narrow = shape_of(type)
-    shape = NumericShape(min(38, narrow.precision + 10), narrow.scale)
-    divided = quotient("spark", shape, _COUNT_SHAPE, whole_digits=narrow.precision - narrow.scale)
+    whole = narrow.precision - narrow.scale
+    scale = number_scale(_sum_shape(narrow), _COUNT_SHAPE, whole)
+    return None if scale is None else NumericShape(whole + scale, scale)
+
+
+def quotient_of_sum(type: SqlType, summed: Callable[[str], str], *, number: bool = False) -> str | None:
+    """avg() on Spark of integers or decimals of `type`: their sum, which `summed` gives in the type of a name, through
+    their number, whose place is ``{count}``; with `number` as an `average_number`. None where the engine has no room
+    for it."""
+    narrow = shape_of(type)
+    shape, whole = _sum_shape(narrow), narrow.precision - narrow.scale
+    if number:
+        divided: str | None = quotient_number(shape, _COUNT_SHAPE, whole)
+    else:
+        divided = quotient("spark", shape, _COUNT_SHAPE, whole_digits=whole)
     if divided is None:
         return None
     return _joined(divided, summed(f"DECIMAL({shape.precision},{shape.scale})"), "CAST({count} AS DECIMAL(12,0))")

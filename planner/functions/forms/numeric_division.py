@@ -48,7 +48,7 @@ def quotient(
     decimals = left.exact_scale and right.exact_scale and max(left.scale, right.scale) <= MAX_OPERAND_SCALE
     whole = left.precision - left.scale + right.scale if whole_digits is None else whole_digits
     if engine == "spark" and decimals:
-        scale = max(left.scale, right.scale, min(WIDE_QUOTIENT_SCALE, max(QUOTIENT_SCALE, 38 - whole)))
+        scale = _scale(left, right, whole)
         operands = _spark_operands(left, right, scale)
     if operands is None:
         dialect = dialect_of(engine)
@@ -78,6 +78,34 @@ def quotient(
         f"p -> named_struct('a', p.a, 'b', p.b, 'd', CASE WHEN {fits} THEN {divided} END, "
         f"'e', CASE WHEN {fits} THEN NULL ELSE {large} END)), "
         f"r -> CASE WHEN r.e IS NULL THEN {shown} ELSE {_by_size('r.e', large_scale, least, same_group)} END)[0]"
+    )
+
+
+def _scale(left: NumericShape, right: NumericShape, whole_digits: int) -> int:
+    """The scale of the decimals that Spark computes quotients as."""
+    return max(left.scale, right.scale, min(WIDE_QUOTIENT_SCALE, max(QUOTIENT_SCALE, 38 - whole_digits)))
+
+
+def number_scale(left: NumericShape, right: NumericShape, whole_digits: int) -> int | None:
+    """The scale of `quotient_number`; None where Spark has no room for it."""
+    if not left.exact_scale or not right.exact_scale or max(left.scale, right.scale) > MAX_OPERAND_SCALE:
+        return None
+    scale = _scale(left, right, whole_digits)
+    return None if whole_digits > 38 - scale or _spark_operands(left, right, scale) is None else scale
+
+
+def quotient_number(left: NumericShape, right: NumericShape, whole_digits: int) -> str:
+    """A template of Spark's for the value of the quotient alone, as a decimal of `number_scale`, which there is."""
+    scale = number_scale(left, right, whole_digits)
+    assert scale is not None
+    operands = _spark_operands(left, right, scale)
+    assert operands is not None
+    divided = _divided("p.a", "p.b", operands, scale)
+    same_group = _same_first_group(left.scale, right.scale)
+    return (
+        "transform(transform(array(named_struct('a', {0}, 'b', {1})), "
+        f"p -> named_struct('a', p.a, 'b', p.b, 'd', {divided})), "
+        f"r -> {_by_size('r.d', scale, max(left.scale, right.scale), same_group, number=True)})[0]"
     )
 
 
@@ -152,6 +180,12 @@ def _of_digits(left: NumericShape, right: NumericShape) -> str:
     return f"({result})[1]"
 
 
+def _rounded(divided: str, weight: int, least: int, scale: int) -> str:
+    """A quotient, a decimal of `scale`, rounded to the scale that its weight gives."""
+    wanted = max(16 - 4 * weight, least)
+    return divided if wanted >= scale else f"CAST(round({divided}, {wanted}) AS DECIMAL(38,{scale}))"
+
+
 def _shown(divided: str, weight: int, least: int, scale: int) -> str:
     """The text of a quotient, a decimal of `scale`, rounded to the scale that its weight gives."""
     wanted = max(16 - 4 * weight, least)
@@ -166,15 +200,15 @@ def _by_weight(divided: str, weight: str, least: int, scale: int) -> str:
     return f"CASE greatest(least({weight}, 4), -2){rounds} END"
 
 
-def _by_size(place: str, scale: int, least: int, same_first_group: str) -> str:
-    """The text of the quotient at `place`, rounded to the scale that its own weight gives.
+def _by_size(place: str, scale: int, least: int, same_first_group: str, *, number: bool = False) -> str:
+    """The text of the quotient at `place`, rounded to the scale that its own weight gives; with `number` the decimal.
 
     With m the weight of the quotient's value, PostgreSQL's estimate is m, but m - 1 where the first groups of both
     operands are equal and the quotient is at least 10000^m; it is then less than twice that.
     """
 
     def rounded(weight: int) -> str:
-        return _shown(place, min(weight, 4), least, scale)
+        return (_rounded if number else _shown)(place, min(weight, 4), least, scale)
 
     cases = ""
     for weight in range(5, -2, -1):
@@ -186,6 +220,8 @@ def _by_size(place: str, scale: int, least: int, same_first_group: str) -> str:
             twice = f"abs({place}) < CAST('{power.replace('1', '2')}' AS DECIMAL(38,{scale}))"
             usual = f"CASE WHEN {twice} AND {same_first_group} THEN {less} ELSE {usual} END"
         cases += f" WHEN abs({place}) >= CAST('{power}' AS DECIMAL(38,{scale})) THEN {usual}"
+    if number:
+        return f"CASE{cases} ELSE {rounded(-2)} END" if cases else rounded(-2)
     zero = _by_weight(place, f"-1 - {_weight('r.b')}", least, scale)
     return f"CASE WHEN r.a = 0 THEN {zero}{cases} ELSE {rounded(-2)} END"
 

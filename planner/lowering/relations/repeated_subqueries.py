@@ -19,6 +19,7 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import is_correlated, transform, walk
 from planner.lowering.fragments.context import Repeated
 from planner.lowering.fragments.fragment import Fragment, made
+from planner.lowering.relations.compared_numbers import with_numbers
 from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select
 
@@ -31,6 +32,8 @@ Found = Mapping[int, tuple[ir.ScalarSubquery, Fragment]]
 def add_conditions(relations: RelationLowering, select: Select, condition: ir.Scalar) -> Select:
     """`select` with those rows for which `condition` is true; conditions may be added to it."""
     scalars = relations.scalars
+    if relations.ctx.engine == "spark":
+        condition = with_numbers(condition)
     conjuncts, found = _watched(relations, condition, lambda: scalars.conjuncts(condition))
     if not found:
         select.where.extend(conjuncts)

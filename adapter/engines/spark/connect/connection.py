@@ -100,7 +100,7 @@ class ConnectSpark:
 
         session: Any = SparkSession(connection=DefaultChannelBuilder(self._url, CHANNEL))
         session.client.set_retry_policies([DefaultPolicy(**RETRIES)])
-        chosen = {**self._settings, **profile_settings(mode.profile, self._cores), **self._given, **dict(mode.settings)}
+        chosen = {**self._settings, **profile_settings(mode, self._cores), **self._given, **dict(mode.settings)}
         session.conf._set_all(configs=chosen, silent=False)
         return session
 
