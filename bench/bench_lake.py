@@ -127,20 +127,22 @@ def tpch(
             spark.read.parquet(str(data / f"{table}.parquet")).createOrReplaceTempView(table)
         connection.execute("SET engine = spark")
         for number, text in [each for each in queries() if not wanted or each[0] in wanted]:
-            runs = {"ours": partial(fetched, connection, text), "theirs": partial(collected, spark, text)}
+            runs: dict[str, Callable[[], object]] = {
+                "ours": partial(fetched, connection, text),
+                "theirs": partial(collected, spark, text),
+            }
             clock[number], cost[number] = by_turns(runs, process, rounds)
         connection.execute(f"RESET search_path; DROP SCHEMA {name} CASCADE".encode())
     print(f"\n{name}")
-    rows = [("query", "Tidegate", "Spark", "ratio", "of the processor", "ratio")]
+    rows: list[list[str]] = [["query", "Tidegate", "Spark", "ratio", "of the processor", "Spark", "ratio"]]
     for number in clock:
-        cells = [f"q{number:02}"]
-        for taken in (clock[number], cost[number]):
-            cells += [f"{taken['ours']:.2f} s", f"{taken['theirs']:.2f} s", f"{taken['ours'] / taken['theirs']:.2f}"]
-        rows.append((*cells[:4], f"{cells[4]} {cells[5]}", cells[6]))
+        rows.append([f"q{number:02}"])
+        for each in (clock[number], cost[number]):
+            rows[-1] += [f"{each['ours']:.2f} s", f"{each['theirs']:.2f} s", f"{each['ours'] / each['theirs']:.2f}"]
     print_table(rows)
-    for suffix, taken_by in (("", clock), ("_processor", cost)):
-        better = [taken["theirs"] / taken["ours"] for taken in taken_by.values()]
-        total = {side: sum(taken[side] for taken in taken_by.values()) for side in ("ours", "theirs")}
+    for suffix, found in (("", clock), ("_processor", cost)):
+        better = [each["theirs"] / each["ours"] for each in found.values()]
+        total = {side: sum(each[side] for each in found.values()) for side in ("ours", "theirs")}
         ratios[f"{name}_total{suffix}"] = total["theirs"] / total["ours"]
         ratios[f"{name}_mean{suffix}"] = geometric_mean(better)
         ratios[f"{name}_worst{suffix}"] = min(better)
