@@ -154,11 +154,13 @@ def _drop_direct(
     if not found:
         return
     direct = sorted(found, key=lambda record: record.oid)
-    reports: list[tuple[Record, str]] = [(record, what) for record in direct]
+    reports: list[tuple[Record, str]] = []
     doomed: dict[int, Record] = {record.oid: record for record in direct}
-    for record, parent in dependents_of(catalog, doomed):
-        doomed[record.oid] = record
-        reports.append((record, describe(running, catalog, parent)))
+    for each in reversed(direct):
+        below = [pair for pair in dependents_of(catalog, {each.oid: each}) if pair[0].oid not in doomed]
+        doomed.update({record.oid: record for record, _ in below})
+        described = [(record, describe(running, catalog, parent)) for record, parent in below]
+        reports = [(each, what), *described, *reports]
     if not cascade:
         raise DependentObjectsStillExist(
             f"cannot drop {what} because other objects depend on it",

@@ -6,7 +6,7 @@ mentions it on a type, everything on its schema.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from adapter.definitions.common.catalog_changes import change, forget_shard, shards_of
@@ -58,10 +58,14 @@ class Dependents:
         for record in catalog.all():
             for oid in _needed(catalog, record, members):
                 self._found[oid][record.oid] = record
-            if isinstance(record, Index) and record.constraint is None:
+            if isinstance(record, Index):
+                constraint = catalog.get(record.constraint or 0)
+                if constraint is not None and not (isinstance(constraint, Constraint) and constraint.kind == "x"):
+                    continue
                 for name in filter(None, map(extension_of, record.operator_classes)):
                     if name in by_name:
-                        self._found[by_name[name]][record.oid] = record
+                        needing = constraint or record
+                        self._found[by_name[name]][needing.oid] = needing
             if isinstance(record, Relation):
                 for oid in record.depends_on:
                     self._readers[oid][record.oid] = record
@@ -125,19 +129,34 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
 
 
 def dependents_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[Record, Record]]:
-    """Everything that depends on `targets`, directly or not, with what it depends on; nearest first."""
+    """Everything that depends on `targets`, directly or not, with what it depends on, in the order in which PostgreSQL
+    lists it: of the last target first; the older of what depends on an object, and before the next what depends on that
+    in turn. What depends on several comes with the last of them."""
     dependents = Dependents(catalog)
-    found: list[tuple[Record, Record]] = []
+    collected: list[tuple[Record, Record]] = []
     known = set(targets)
-    queue = deque(targets.values())
-    while queue:
-        parent = queue.popleft()
-        for record in dependents.direct(parent.oid):
-            if record.oid not in known:
-                known.add(record.oid)
-                found.append((record, parent))
-                queue.append(record)
-    return found
+    for target in targets.values():
+        _collect(dependents, target, known, collected)
+    return collected[::-1]
+
+
+def _collect(dependents: Dependents, target: Record, known: set[int], collected: list[tuple[Record, Record]]) -> None:
+    """Add what depends on `target` and is not `known`, newer objects first, each behind what depends on it."""
+
+    def below(parent: Record) -> Iterator[tuple[Record, Record]]:
+        return iter([(record, parent) for record in reversed(dependents.direct(parent.oid))])
+
+    path: list[tuple[Iterator[tuple[Record, Record]], tuple[Record, Record] | None]] = [(below(target), None)]
+    while path:
+        rest, own = path[-1]
+        pair = next(rest, None)
+        if pair is None:
+            path.pop()
+            if own is not None:
+                collected.append(own)
+        elif pair[0].oid not in known:
+            known.add(pair[0].oid)
+            path.append((below(pair[0]), pair))
 
 
 def named(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
@@ -205,6 +224,7 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
                 isinstance(record, (Constraint, Index, Policy, RowSecurity, ExtendedStatistics))
                 and record.relation in doomed
             )
+            or (isinstance(record, Index) and record.constraint in doomed)
             or (isinstance(record, Acl) and doomed & {record.object_oid, derived_oids.owner(record.object_oid)})
             or (isinstance(record, DefaultAcl) and doomed & {record.role, record.schema})
         ):

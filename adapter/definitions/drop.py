@@ -20,7 +20,15 @@ from adapter.definitions.policies.changes import dropped_policies
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.sequences import identity_owner
 from adapter.definitions.statistics.changes import find_statistics, require_statistics
-from adapter.definitions.type_uses import ColumnUse, ViewUse, droppable_type, remove_use, type_rested_on, uses_of_types
+from adapter.definitions.type_uses import (
+    ColumnUse,
+    TypeUse,
+    ViewUse,
+    droppable_type,
+    remove_use,
+    type_rested_on,
+    uses_of_types,
+)
 from adapter.definitions.types.names import look_up_type
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, kind_of, look_up, shown_name, with_article
@@ -274,10 +282,15 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
         return
     doomed: dict[int, Record] = dict(targets)
     reports: list[tuple[Record, Record]] = []
+    places = {oid: place for place, oid in enumerate(targets)}
+    chains: dict[int, tuple[tuple[int, int], ...]] = {}
     for record, parent in dependents_of(catalog, targets):
         doomed[record.oid] = record
+        places[record.oid] = places[parent.oid]
+        chains[record.oid] = chains.get(parent.oid, ())
         if not _is_part_of(record, parent):
             reports.append((record, parent))
+            chains[record.oid] += ((record.oid, 0),)
     uses = uses_of_types(running, catalog, doomed)
     columns = {(use.relation.oid, use.column.attnum) for use in uses if isinstance(use, ColumnUse) and not use.default}
     # A constraint goes with its table, what numbers its columns too, and an index with its columns, without a word.
@@ -298,12 +311,17 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
         default = f"default value for column {column.name} of table {shown_name(running, catalog, relation)}"
         lines.append((default, named(running, catalog, sequence)))
     if uses:
-        # What depends on arrays comes first, then older objects; of one of them later columns.
-        ordered = [
-            ((not line[1].endswith("[]"), record.oid, 0), line)
-            for (record, _), line in zip(reports, lines, strict=False)
-        ]
-        ordered += [(use.place, (use.described(running, catalog), use.rests_on(running, catalog))) for use in uses]
+        # The last target comes first; what depends on arrays, then older objects, each before what depends on it; of
+        # one of them later columns.
+        on_arrays: dict[int, bool] = {}
+        ordered: list[tuple[tuple[int, bool, tuple[tuple[int, int], ...]], tuple[str, str]]] = []
+        for (record, parent), line in zip(reports, lines, strict=False):
+            on_arrays[record.oid] = on_arrays.get(parent.oid, line[1].endswith("[]"))
+            ordered.append(((-places[record.oid], not on_arrays[record.oid], chains[record.oid]), line))
+        for use in uses:
+            is_plain, *of_column = use.place
+            line = (use.described(running, catalog), use.rests_on(running, catalog))
+            ordered.append(((-places[_type_of(use)], is_plain, ((of_column[0], of_column[1]),)), line))
         lines = [*lines[len(reports) :], *(line for _, line in sorted(ordered, key=lambda pair: pair[0]))]
     if lines and not cascade:
         refuse(running, catalog, targets, lines)
@@ -323,6 +341,11 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
         remove_use(running, use)
     left = own_catalog(running)
     remove(running, left, [record for record in doomed.values() if left.get(record.oid) is not None])
+
+
+def _type_of(use: TypeUse) -> int:
+    """The oid of the record of the type that is used."""
+    return use.column.type_oid if isinstance(use, ViewUse) else use.type_oid
 
 
 def _refuse_identities(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> None:
@@ -383,7 +406,7 @@ def _columns_of(record: Record) -> set[tuple[int, int]]:
 def _is_part_of(record: Record, parent: Record) -> bool:
     """A sequence goes with the column that owns it, a function with its extension, a multirange with its range, without
     a word."""
-    if isinstance(parent, Extension) and not isinstance(record, Index):
+    if isinstance(parent, Extension) and not isinstance(record, (Constraint, Index)):
         return True
     if isinstance(record, UserRange) and isinstance(parent, UserRange):
         return True

@@ -121,8 +121,9 @@ class ViewUse(Struct, frozen=True, kw_only=True):
 def type_rested_on(record: Record, parent: Record) -> str | None:
     """What messages call the type, or the operator class, that `record` needs of the record `parent`; None where it
     needs something else of it."""
-    if isinstance(record, Index):
-        return _operator_class(record, parent)
+    index = TYPE_SCOPE.get().catalog.get(record.index or 0) if isinstance(record, Constraint) else record
+    if isinstance(index, Index):
+        return _operator_class(index, parent)
     if isinstance(record, Function):
         used = {record.result, *(parameter.type_oid for parameter in record.parameters)}
     elif isinstance(record, DomainType):

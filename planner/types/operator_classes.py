@@ -20,7 +20,6 @@ from planner.extensions.operator_classes import (
 from planner.types import types as t
 from planner.types.base_types import KINDS, kind_of, operator_class_called, operator_classes
 from planner.types.derived_oids import row_type_oid
-from planner.types.ranges import range_or_multirange
 from planner.types.type_names import check_collation, collation_oid, element_of, format_type, type_row
 from planner.types.type_scope import TYPE_SCOPE
 from storage.catalog.model import PG_CATALOG_OID, Column, Schema
@@ -34,11 +33,8 @@ METHODS = {"btree": 403, "hash": 405}
 """The access methods whose indexes hold keys here, with their oids."""
 
 ACCESS_METHODS = METHODS | {"gist": 783, "gin": 2742, "brin": 3580, "spgist": 4000}
-"""All of PostgreSQL's. Exclusion constraints name gist, for which the operator classes of B-trees do as PostgreSQL's
-btree_gist has them; other indexes of the methods that are not `METHODS` stand in the catalog and hold nothing."""
-
-_EQUALITY = {ACCESS_METHODS["btree"]: 3, ACCESS_METHODS["hash"]: 1, ACCESS_METHODS["gist"]: 18}
-"""The strategy number of equality; of GiST that of ranges."""
+"""All of PostgreSQL's. Indexes of the methods that are not `METHODS` stand in the catalog and hold nothing, but for
+those of exclusion constraints."""
 
 _GIST_COMPRESS, _GIST_FETCH = 3, 9
 """Support functions of GiST."""
@@ -231,31 +227,22 @@ def _method_of(oid: int) -> int:
     return _of_class(oid, "opcmethod") if made is None else ACCESS_METHODS[made.method]
 
 
-def excluding_class(type_oid: int) -> int | None:
-    """The operator class that an exclusion constraint USING gist has for keys of this type: that of ranges, or that of
-    B-trees, which does as PostgreSQL's btree_gist has it."""
-    is_range = range_or_multirange(t.under_domain(type_oid)) is not None
-    return default_operator_class(type_oid, "gist" if is_range else "btree")
-
-
 def is_default_class(oid: int, type_oid: int, method: str) -> bool:
     """Whether an index of keys of this type, which has the operator class, has it without being told."""
     made = BY_OID.get(oid)
     if made is not None:
         return made.is_default and made.method == method
     if method == "gist" and _method_of(oid) != ACCESS_METHODS[method]:
-        return oid == excluding_class(type_oid)
+        # Exclusion constraints of earlier versions had the operator classes of B-trees.
+        return oid == default_operator_class(type_oid)
     return oid == default_operator_class(type_oid, method)
 
 
-def operator_class(
-    type_oid: int, method: str, given: Sequence[str] = (), *, has_options: bool = False, excluding: bool = False
-) -> int:
-    """The operator class for keys of this type: the one that is `given` by its name, or the default one; `excluding`:
-    for an exclusion constraint. Raises 42704, 42804, 22023, 3F000."""
-    excluding = excluding and method == "gist"
+def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has_options: bool = False) -> int:
+    """The operator class for keys of this type: the one that is `given` by its name, or the default one. Raises 42704,
+    42804, 22023, 3F000."""
     if not given:
-        default = excluding_class(type_oid) if excluding else default_operator_class(type_oid, method)
+        default = default_operator_class(type_oid, method)
         if default is None:
             raise UndefinedObject(
                 f'data type {format_type(type_oid)} has no default operator class for access method "{method}"',
@@ -264,8 +251,6 @@ def operator_class(
             )
         return default
     type_oid = t.under_domain(type_oid)
-    if excluding and range_or_multirange(type_oid) is None and _known(given, method) is None:
-        method = "btree"
     found = _class_called(given, method, type_oid)
     if not _takes(found[1], type_oid):
         raise DatatypeMismatch(f'operator class "{".".join(given)}" does not accept data type {format_type(type_oid)}')
@@ -343,7 +328,7 @@ def operator_family_name(operator_class_oid: int) -> str:
 
 
 def equality(operator_class_oid: int) -> int:
-    """The oid of the operator that says for an operator class which keys are equal."""
+    """The oid of the operator that says for an operator class which keys are equal, 0 where it has none."""
     made = operator_class_called(operator_class_oid)
     if made is not None:
         return made[1].equality
@@ -352,10 +337,16 @@ def equality(operator_class_oid: int) -> int:
     classes, operators = columns("pg_opclass"), columns("pg_amop")
     place = classes["oid"].index(operator_class_oid)
     family, type_oid = classes["opcfamily"][place], classes["opcintype"][place]
-    strategy = _EQUALITY[classes["opcmethod"][place]]
-    fields = ("amopfamily", "amoplefttype", "amoprighttype", "amopstrategy")
-    rows = zip(*(operators[field] for field in fields), operators["amopopr"], strict=True)
-    return next(int(row[4]) for row in rows if row[:4] == (family, type_oid, type_oid, strategy))
+    fields = ("amopfamily", "amoplefttype", "amoprighttype", "amopopr")
+    rows = zip(*(operators[field] for field in fields), strict=True)
+    return next((int(row[3]) for row in rows if row[:3] == (family, type_oid, type_oid) and row[3] in _equalities()), 0)
+
+
+@cache
+def _equalities() -> frozenset[int]:
+    operators = columns("pg_operator")
+    named = zip(operators["oid"], operators["oprname"], strict=True)
+    return frozenset(oid for oid, name in named if name == "=")
 
 
 def key_collation(type_oid: int, given: Sequence[str] = ()) -> int:

@@ -112,7 +112,7 @@ def index_of(
     _check_method(statement, excluding=excluding)
     parameters = storage_parameters(statement.options, statement.method)
     _columns(relation, statement, keys, missing_column=missing_key_column if excluding else unknown_column)
-    classes, collations, options = _orders(statement, keys, excluding=excluding)
+    classes, collations, options = _orders(statement, keys)
     include = _included(relation, statement)
     name = _name(running, relation, statement, keys.names, taken, label)
     if name is None:
@@ -232,9 +232,7 @@ def _columns(
         keys.collations[place] = column_collation(column)
 
 
-def _orders(
-    statement: st.CreateIndex, keys: _Keys, *, excluding: bool
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def _orders(statement: st.CreateIndex, keys: _Keys) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Operator classes, collations and options of the keys."""
     classes, collations, options = [], [], []
     for element, type_, own in zip(statement.elements, keys.types, keys.collations, strict=True):
@@ -250,7 +248,6 @@ def _orders(
                 statement.method,
                 element.operator_class,
                 has_options=bool(element.class_options),
-                excluding=excluding,
             )
         )
         if "can_order" not in METHODS[statement.method]:
@@ -298,8 +295,6 @@ def _check_method(statement: st.CreateIndex, *, excluding: bool) -> None:
     ):
         if asked and ability not in METHODS[method]:
             raise FeatureNotSupported(f'access method "{method}" does not support {what}')
-    if excluding and method == "spgist":
-        raise FeatureNotSupported(f'exclusion constraints with access method "{method}" are not supported')
 
 
 def check_tablespace(name: str | None) -> None:

@@ -85,29 +85,32 @@ def retype_exclusions(running: Running, indexes: Iterable[Index]) -> None:
 def _operator(relation: Relation, index: Index, place: int, names: tuple[str, ...]) -> int:
     """The operator of a key: its type's equality, or && of ranges."""
     name = names[-1]
-    if name == "=" and names[:-1] in ((), ("pg_catalog",)):
-        return equality(index.operator_classes[place])
+    is_equality = name == "=" and names[:-1] in ((), ("pg_catalog",))
+    operator_class = index.operator_classes[place]
+    if is_equality and equality(operator_class):
+        return equality(operator_class)
     type_oid = under_domain(_type_of(relation, index, place))
-    shown = format_type(type_oid)
     operators = columns("pg_operator")
     fields = ("oid", "oprcom", "oprname", "oprleft", "oprright")
     rows = zip(*(operators[field] for field in fields), strict=True)
     wanted = [(name, of, of) for of in (type_oid, input_type(type_oid))]
     found = next((row for row in rows if row[2:] in wanted), None)
     if found is None:
+        shown = format_type(type_oid)
         raise UndefinedFunction(
             f"operator does not exist: {shown} {name} {shown}",
             hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
         )
+    shown = format_type(found[3])
     if found[0] != found[1]:
         raise WrongObjectType(
             f"operator {name}({shown},{shown}) is not commutative",
             detail="Only commutative operators can be used in exclusion constraints.",
         )
-    if index.method != "gist":
-        family, declared = operator_family_name(index.operator_classes[place]), format_type(found[3])
+    if is_equality or index.method not in ("gist", "spgist"):
+        family = operator_family_name(operator_class)
         raise WrongObjectType(
-            f'operator {name}({declared},{declared}) is not a member of operator family "{family}"',
+            f'operator {name}({shown},{shown}) is not a member of operator family "{family}"',
             detail="The exclusion operator must be related to the index operator class for the constraint.",
         )
     if name == _OVERLAPS and range_or_multirange(type_oid) is not None:

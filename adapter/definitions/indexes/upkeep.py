@@ -104,9 +104,8 @@ def _with_classes(before: Relation, earlier: Index, changed: Relation, index: In
     keys' types have. Those that were asked for stay; the others are what the keys have by themselves. Raises 42704 for
     a type without an operator class, 42804 for one that the class is not for."""
     old_types, types = _key_types(before, earlier), _key_types(changed, index)
-    excluding = index.constraint is not None
     classes = [
-        operator_class(new, index.method, excluding=excluding)
+        operator_class(new, index.method)
         if new != old and is_default_class(known, old, index.method)
         else checked_class(known, new)
         for known, old, new in zip(index.operator_classes, old_types, types, strict=True)

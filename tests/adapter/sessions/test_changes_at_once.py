@@ -439,6 +439,7 @@ async def test_do_nothing_says_whose_row_is_new(filled: Place) -> None:
 )
 async def test_every_kind_of_key_decides(place: Place, key: str) -> None:
     one = place.clients[0]
+    await one.run("create extension if not exists btree_gist")
     await one.run(f"create table k (a int, b int, {key})")
     text = "insert into k values ({}, 1) on conflict do nothing"
     answers = await together(place.clients, [text.format(("null", "5", "6")[n % 3]) for n in range(SESSIONS)])
