@@ -45,6 +45,7 @@ from adapter.execution.relation_names import creation_schema, find_relation, loo
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.publishing.published_tables import check_publishable, type_held
+from adapter.publishing.published_views import check_view_publishable
 from adapter.queries.past.evaluated_moments import look_up_past
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import execution_context, prepare_plan
@@ -442,6 +443,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         )
         relation = await with_collations(running, relation)
         _check_check_option(relation, running.session.bind_context(catalog))
+        check_view_publishable(catalog, relation)
         change(running, added=[relation])
         return
     if not statement.or_replace:
@@ -464,6 +466,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     )
     replaced = await with_collations(running, replaced)
     _check_check_option(replaced, running.session.bind_context(catalog))
+    check_view_publishable(catalog, replaced)
     change(running, removed=[existing], added=[replaced])
 
 

@@ -57,8 +57,11 @@ def says_published(relation: Relation) -> bool | None:
 def is_published(catalog: CatalogSnapshot, relation: Relation) -> bool:
     """Whether `relation` is to be published: what it says, else its schema, else its database."""
     said = says_published(relation)
-    if said is not None:
-        return said
+    return published_by_default(catalog, relation) if said is None else said
+
+
+def published_by_default(catalog: CatalogSnapshot, relation: Relation) -> bool:
+    """Whether what is in the schema of `relation`, or else in its database, is to be published."""
     schema = catalog.get(relation.schema)
     if not isinstance(schema, Schema) or is_temporary(schema.oid):
         return False

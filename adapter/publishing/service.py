@@ -10,6 +10,7 @@ import structlog
 
 from adapter.access.privileges import Rights
 from adapter.publishing.published_tables import publishable, published_relations
+from adapter.publishing.published_views import PublishedViews
 from planner.errors import FeatureNotSupported, SqlError
 from storage.catalog.model import CatalogSnapshot, Database, Relation
 from storage.environment.environment import Environment
@@ -42,6 +43,7 @@ class Publishing:
         self._env = env
         self._publisher: Publisher | None = None
         self._loading = asyncio.Lock()
+        self.views = PublishedViews()
         self.publications = 0
         """How often this process has published what a database has to publish."""
         self.seconds = 0.0
@@ -89,6 +91,7 @@ class Publishing:
                     raise
                 failed.add(relation.oid)
                 log.warning("a table cannot be published", table=relation.name, error=str(error))
+        await asyncio.to_thread(self.views.of, catalog)  # The log names those that cannot be.
         if not tables and not (await self.published(catalog.database)).tables:
             return Publications()
         self._check_readable()

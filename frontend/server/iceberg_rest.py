@@ -2,8 +2,8 @@
 
 A database is a warehouse, which clients have for a prefix of the paths; schemas are namespaces of one level. What is
 not read is answered as the specification says of what a server does not support. Who asks comes in by the rules of
-pg_hba.conf, with a password or a token that was given for one, and sees the tables on which its role has SELECT. Who
-says nothing is the role postgres, which only a rule that trusts lets in.
+pg_hba.conf, with a password or a token that was given for one, and sees the tables and views on which its role has
+SELECT. Who says nothing is the role postgres, which only a rule that trusts lets in.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ DEFAULT = "postgres"
 """The database without a warehouse, and the role of who says nothing."""
 
 _TABLE = "/namespaces/{namespace}/tables/{table}"
+_VIEW = "/namespaces/{namespace}/views/{view}"
 _READS = (
     "GET /v1/{prefix}/namespaces",
     "GET /v1/{prefix}/namespaces/{namespace}",
@@ -44,6 +45,9 @@ _READS = (
     "GET /v1/{prefix}/namespaces/{namespace}/tables",
     "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "GET /v1/{prefix}/namespaces/{namespace}/views",
+    "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
 )
 """What there is, as a client is told."""
 
@@ -81,6 +85,7 @@ class IcebergRest:
             ("/namespaces/{namespace}/tables", self._tables),
             ("/namespaces/{namespace}/views", self._views),
             (_TABLE, self._table),
+            (_VIEW, self._view),
         ):
             router.add_get(within + path, self._answering(answer))
         router.add_post(within + _TABLE + "/metrics", self._answering(self._metrics))
@@ -116,8 +121,20 @@ class IcebergRest:
         return _json({"identifiers": named, "next-page-token": more})
 
     async def _views(self, request: web.Request, catalog: ServedCatalog) -> web.Response:
-        _known(catalog, request.match_info["namespace"])
-        return _json({"identifiers": [], "next-page-token": None})
+        namespace = _known(catalog, request.match_info["namespace"])
+        page, more = _page(request, list(catalog.view_names(namespace)))
+        named = [{"namespace": [namespace], "name": name} for name in page]
+        return _json({"identifiers": named, "next-page-token": more})
+
+    async def _view(self, request: web.Request, catalog: ServedCatalog) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["view"]
+        view = catalog.views.get(namespace, {}).get(name)
+        if view is None:
+            raise _Refused(404, "NoSuchViewException", f"View does not exist: {namespace}.{name}")
+        if request.method == "HEAD":
+            return web.Response(status=204)
+        location, metadata = self._catalogs.view(view)
+        return _json({"metadata-location": location, "metadata": metadata, "config": {}})
 
     async def _table(self, request: web.Request, catalog: ServedCatalog) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["table"]
@@ -235,7 +252,7 @@ def _field(form: Any, name: str) -> str:
 
 
 def _known(catalog: ServedCatalog, namespace: str) -> str:
-    if namespace not in catalog.tables:
+    if namespace not in catalog.tables and namespace not in catalog.views:
         raise _Refused(404, "NoSuchNamespaceException", f"Namespace does not exist: {namespace}")
     return namespace
 

@@ -97,6 +97,7 @@ ODD: dict[str, tuple[dict[str, Any], str]] = {
     "of_prod": (_of({"id": "int"}, trino="SELECT id FROM prod.shop.sales"), 'of catalog "prod"'),
     "of_default": (_of({"id": "int"}, spark="SELECT id FROM sales", catalog="prod"), 'of catalog "prod"'),
     "unknown": (_of({"id": "int"}, impala="SELECT id FROM sales"), r"in no known dialect \(impala\)"),
+    "texts": (_of({"x": "double"}, spark="SELECT label / 2 AS x FROM sales"), "operands of type text, integer"),
     "lambda": (_of({"id": "int"}, spark="SELECT transform(array(1), x -> x)[0]"), "of spark cannot be translated"),
     "broken": (_of({"id": "int"}, spark="SELECT id FRO sales WHERE"), "syntax error"),
     "change": (_of({"id": "int"}, spark="DELETE FROM sales"), "not one query"),

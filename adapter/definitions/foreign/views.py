@@ -23,6 +23,7 @@ from planner.files.arrow_types import sql_type
 from planner.files.read_calls import shown_type
 from planner.statements import foreign as ft
 from planner.statements import records as st
+from planner.syntax.dialects.reading import Reading
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree, split_and_parse, subtrees
 from planner.syntax.qualified_names import QualifiedName
@@ -144,7 +145,10 @@ class ViewImport:
         names = {column.name for relation in read for column in relation.live_columns()}
         context = self._running.session.bind_context(own_catalog(self._running))
         bind = partial(query_with, query, names, columns, context, trusted=not is_postgres(dialect))
-        return await aside(bind)
+        try:
+            return await aside(bind)
+        except SqlError as error:
+            raise Reading(dialect=dialect, given=text, text="").pointed(error) from error
 
     async def _resolve(self, reference: Tree, view: CatalogView, dialect: str) -> Relation:
         """Calls a relation that the query reads as it is called here. Raises 0A000 for one that is not imported."""

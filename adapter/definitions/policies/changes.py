@@ -13,6 +13,7 @@ from adapter.definitions.policies.view_options import view_options, without_opti
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import look_up, missing
 from adapter.execution.statement import Running
+from adapter.publishing.published_views import check_view_publishable
 from adapter.results import Notice
 from planner.definitions.row_expressions import policy_expression
 from planner.errors import DuplicateObject, SqlSyntaxError, UndefinedObject, WrongObjectType
@@ -204,4 +205,5 @@ def set_view_options(running: Running, view: Relation, action: st.SetStorageOpti
         check_option = checked_check_option(dict(action.options)["check_option"])
     changed = replace(view, options=options, check_option=check_option)
     if changed != view:
+        check_view_publishable(own_catalog(running), changed)
         change(running, removed=[view], added=[changed])

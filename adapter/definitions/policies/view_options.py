@@ -1,4 +1,4 @@
-"""The options of views that are a matter of security: security_barrier and security_invoker."""
+"""The options of views: security_barrier, security_invoker, and whether they are published (iceberg)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from planner.errors import InvalidParameterValue
 from planner.syntax.options import boolean_value
 
-_OPTIONS = ("security_barrier", "security_invoker")
+_OPTIONS = ("security_barrier", "security_invoker", "iceberg")
 
 
 def view_options(given: Iterable[tuple[str, str]], known: tuple[str, ...] = ()) -> tuple[str, ...]:
