@@ -70,6 +70,16 @@ class NanNotHeld(SqlError):
         self.columns = columns
 
 
+class UnsafeNewEnumValueUsage(SqlError):
+    """A value of an enum that the transaction itself has added."""
+
+    sqlstate = "55P04"
+    HINT = "New enum values must be committed before they can be used."
+
+    def __init__(self, label: str, type_name: str) -> None:
+        super().__init__(f'unsafe use of new value "{label}" of enum type {type_name}', hint=self.HINT)
+
+
 def missing_database(name: str, *, fatal: bool = False) -> InvalidCatalogName:
     return InvalidCatalogName(f'database "{name}" does not exist', fatal=fatal)
 

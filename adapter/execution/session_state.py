@@ -371,6 +371,7 @@ class SessionState:
             and known[2].files is self.files
             and known[2].past is self.past
             and known[2].holds_nan is self.holds_nan
+            and known[3].new_labels == self._new_labels()
         ):
             # NOTE: each statement of each session comes by here.
             TYPE_SCOPE.set(known[3])
@@ -397,11 +398,18 @@ class SessionState:
             ),
         )
         scope = TypeScope(
-            catalog=catalog, search_path=context.search_path, closed_schemas=closed, holds_nan=self.holds_nan
+            catalog=catalog,
+            search_path=context.search_path,
+            closed_schemas=closed,
+            holds_nan=self.holds_nan,
+            new_labels=self._new_labels(),
         )
         self._context = (catalog, self.values, context, scope)
         TYPE_SCOPE.set(scope)
         return context
+
+    def _new_labels(self) -> frozenset[int]:
+        return frozenset() if self.transaction is None else self.transaction.pending.new_labels
 
     def rights(self, catalog: CatalogSnapshot) -> Rights:
         """What the current role may do."""

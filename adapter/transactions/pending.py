@@ -141,6 +141,8 @@ class Pending(Struct, frozen=True, kw_only=True):
     """What SET CONSTRAINTS has said: by oid of the constraint whether it is deferred, 0 for all others."""
 
     large_objects: LargeObjects = LargeObjects()
+    new_labels: frozenset[int] = frozenset()
+    """The labels (oids) that were added to enums, which nobody may use before the commit."""
 
     def over(self, base: CatalogSnapshot) -> Pending:
         """The same over another catalog. 40001 when the definitions do not fit that."""

@@ -35,6 +35,8 @@ class TypeScope(Struct, frozen=True, kw_only=True):
     """The schemas on which the current role has no USAGE."""
     holds_nan: bool = False
     """Whether values of numeric(p, s) are held as texts, which may be NaN, where nothing stored is read or written."""
+    new_labels: frozenset[int] = frozenset()
+    """The labels of enums (oids) that the transaction has added, which nobody may use before it commits."""
 
 
 _NOTHING = TypeScope(catalog=CatalogSnapshot.empty())
@@ -45,8 +47,9 @@ TYPE_SCOPE: ContextVar[TypeScope] = ContextVar("types", default=_NOTHING)
 @contextmanager
 def types_of(catalog: CatalogSnapshot, search_path: tuple[str, ...]) -> Iterator[None]:
     """Types are looked up there for the length of the block."""
-    holds_nan = TYPE_SCOPE.get().holds_nan
-    token = TYPE_SCOPE.set(TypeScope(catalog=catalog, search_path=search_path, holds_nan=holds_nan))
+    known = TYPE_SCOPE.get()
+    scope = TypeScope(catalog=catalog, search_path=search_path, holds_nan=known.holds_nan, new_labels=known.new_labels)
+    token = TYPE_SCOPE.set(scope)
     try:
         yield
     finally:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.common_errors import UnsafeNewEnumValueUsage
 from planner.errors import InvalidTextRepresentation
 from planner.ir.composite import Composite
 from planner.types.base_types import HSTORE, kind_of
 from planner.types.derived_oids import row_type_oid
 from planner.types.type_names import format_type
+from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import SqlType
 from planner.types.user_types import attributes, enum_of
 from planner.values.opaque.hstore_text import parse_hstore
@@ -43,11 +45,13 @@ def format_user_value(value: object, type: SqlType, show: Callable[[object, SqlT
 
 
 def enum_position(enum: EnumType, text: str) -> int:
-    """What stands for the value of `enum` with this label. Raises 22P02."""
+    """What stands for the value of `enum` with this label. Raises 22P02, and 55P04 for one that is new."""
+    name = format_type(row_type_oid(enum.oid))
     for label in enum.labels:
         if label.name == text:
+            if label.oid in TYPE_SCOPE.get().new_labels:
+                raise UnsafeNewEnumValueUsage(text, name)
             return label.position
-    name = format_type(row_type_oid(enum.oid))
     raise InvalidTextRepresentation(f'invalid input value for enum {name}: "{text}"')
 
 

@@ -77,6 +77,8 @@ async def add_value(running: Running, statement: st.AddEnumValue) -> None:
     change(running, removed=[record], added=[
         replace(record, labels=(*record.labels[:place], label, *record.labels[place:]))
     ])  # fmt: skip
+    pending = running.transaction.pending
+    running.transaction.pending = replace(pending, new_labels=pending.new_labels | {label.oid})
 
 
 def _place_of(record: EnumType, name: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from planner.common_errors import UnsafeNewEnumValueUsage
 from planner.dialects.error_text import error_text
 from planner.dialects.quoting import quoted
 from planner.errors import FeatureNotSupported
@@ -22,12 +23,14 @@ from planner.types import types
 from planner.types.base_types import HSTORE, kind_of, like_text
 from planner.types.ranges import range_name, range_of, range_or_multirange
 from planner.types.type_names import format_type
+from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values.datetimes.calendar_days import MICROS_1970_TO_2000
 from planner.values.geometry.shapes import GEOMETRY
 from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
+from storage.catalog.types import EnumLabel
 
 TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.CSTRING})
 INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
@@ -383,11 +386,15 @@ def _to_composite(ctx: Context, fields: Sequence[Attribute]) -> str:
 
 def _to_enum(ctx: Context, enum: EnumType, target: SqlType) -> str:
     """The value that a label stands for."""
-    number = ctx.dialect.integer
-    labels = [
-        f" WHEN {quoted(ctx.dialect.string(label.name))} THEN {number(label.position, types.INT8)}"
-        for label in enum.labels
-    ]
+    new, name = TYPE_SCOPE.get().new_labels, format_type(target.oid)
+
+    def value(label: EnumLabel) -> str:
+        if label.oid not in new:
+            return ctx.dialect.integer(label.position, types.INT8)
+        error = UnsafeNewEnumValueUsage(label.name, name)
+        return quoted(ctx.dialect.error(ctx.dialect.string(error_text(error.sqlstate, str(error), None, error.hint))))
+
+    labels = [f" WHEN {quoted(ctx.dialect.string(label.name))} THEN {value(label)}" for label in enum.labels]
     invalid = f"invalid input value for enum {format_type(target.oid)}: "
     fault = ctx.dialect.raise_quoting("22P02", invalid, "{0}")
     found = f"CASE {{0}}{''.join(labels)} END" if labels else ctx.dialect.null(target)
