@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from adapter.changes.executor_files import ended, is_for_executors, write_by_executors
+from adapter.engines.common.executor_files import FileColumn
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
 from adapter.lake.databases import is_database
@@ -32,9 +34,10 @@ from planner.types.types import type_of_column
 from storage.catalog.model import Column, Relation
 from storage.catalog.outside import ForeignServer
 from storage.lake.formats import SUFFIXES
+from storage.lake.output.row_files import Layout, OutputFormat
+from storage.lake.output.writing import FilesWriter
 from storage.lake.tables import folder_columns
 from storage.lake.troubles import FileTrouble
-from storage.lake.writing import FilesWriter, Layout, OutputFormat
 
 FILE_BYTES = 256 << 20
 """About how large the files get."""
@@ -87,25 +90,33 @@ async def _write(running: Running, plan: Plan, relation: Relation) -> int:
             tag=str(running.services.env.new_shard_id()),
         )
     )
-    required = [place for place, column in enumerate(columns) if column.not_null]
+    refused = [
+        f'null value in column "{column.name}" of relation "{relation.name}" violates not-null constraint'
+        if column.not_null
+        else None
+        for column in columns
+    ]
     count = 0
     try:
         _check_columns(columns)  # Not before it is known that the table is one of files at all.
         read = await prepare_plan(running, plan, constants=may_skip_engines(running))
+        if is_for_executors(read, writer.files):
+            made = [
+                FileColumn(name=f"c{field.id}", type=arrow_type(field.type), null_refused=refusal)
+                for field, refusal in zip(read.query.rel.fields, refused, strict=True)
+            ]
+            return await write_by_executors(threads, read, writer, made, empty=False)
         stream: Any = read.stream()
         async with aclosing(stream) as batches:
             async for batch in batches:
-                for place in required:
-                    if batch.column(place).null_count:
-                        raise NotNullViolation(
-                            f'null value in column "{columns[place].name}" of relation "{relation.name}" violates '
-                            "not-null constraint"
-                        )
+                for array, refusal in zip(batch.columns, refused, strict=True):
+                    if refusal is not None and array.null_count:
+                        raise NotNullViolation(refusal)
                 if batch.num_rows:
                     await threads.run(partial(writer.write, pa.record_batch(batch.columns, schema=schema)))
                     count += batch.num_rows
         if count:
-            await threads.run(writer.finish)
+            await ended(threads, writer.finish)
     except BaseException:
         # NOTE: also when the statement is cancelled: what was written aside goes in any case.
         await asyncio.shield(threads.run(writer.abort))
@@ -158,4 +169,6 @@ def _writer(
             f'cannot insert into foreign table "{relation.name}"', detail="All of its columns are those of folders."
         )
     layout = Layout(partition_by=partitions, file_size=FILE_BYTES)
-    return FilesWriter(places, path, schema, OutputFormat(name="parquet"), layout, scratch, beside=tag)
+    return FilesWriter(
+        places, path, schema, OutputFormat(name="parquet"), layout, tag=tag, scratch=scratch, beside=True
+    )

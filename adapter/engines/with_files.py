@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from adapter.engines.common.engine import Engine, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.common.engine import Engine, EngineName, RecordBatch, RowTasks, TableInput, WrittenPart
 from adapter.execution_context import ExecutionContext
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal
@@ -71,6 +71,24 @@ class EngineWithFiles:
             return await self.inner.write(
                 query, tables, params, context, shard=shard, columns=columns, names=names, layout=layout, extra=extra
             )
+
+    def reaches(self, path: str, options: Mapping[str, str]) -> bool:
+        """See `Engine.reaches`."""
+        return self.inner.reaches(path, options)
+
+    async def hand_over(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[Literal],
+        context: ExecutionContext,
+        *,
+        tasks: RowTasks,
+        extra: Mapping[int, pa.Table],
+    ) -> Sequence[RecordBatch]:
+        """See `Engine.hand_over`."""
+        async with self._files.holding(_keys(tables)):
+            return await self.inner.hand_over(query, tables, params, context, tasks=tasks, extra=extra)
 
     async def cancel(self, token: str) -> None:
         """See `Engine.cancel`."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from adapter.results import ColumnDescription, CopyFormat, RecordBatch, SkippedRow
 from planner.values.text_values import Names
-from storage.lake.writing import Encoder
+from storage.lake.output.row_files import Encoder
 
 
 class Decoder(Protocol):

@@ -170,6 +170,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "layouts",
         "catalog",
         "lake.snapshots",
+        "lake.output",
         "lake",
         "shards.indexes.reading",
         "shards.indexes",

@@ -13,22 +13,28 @@ import pyarrow as pa
 
 from adapter.changes.copy.copy_options import begin_progress, copied_from, copy_format
 from adapter.changes.copy.copy_out import plan_copied
+from adapter.changes.executor_files import ended, is_for_executors, may_be_for_executors, write_by_executors
 from adapter.changes.with_changes import run_rows
+from adapter.engines.common.executor_files import FileColumn, as_list
 from adapter.execution.relation_names import find_relation
-from adapter.execution.statement import Running
+from adapter.execution.statement import Outcome, Running
 from adapter.plans.plan_cache import Plan
-from adapter.results import ColumnDescription, Command, CopyFormat, CopyOut, RecordBatch
+from adapter.queries.prepared_read import PreparedRead
+from adapter.queries.read import prepare_query, rows_outcome
+from adapter.results import ColumnDescription, Command, CopyFormat, CopyOut, CopyProgress, RecordBatch
 from adapter.store_errors import sql_error
-from planner.common_errors import unknown_column
+from adapter.threads import Workers
+from planner.common_errors import NanNotHeld, unknown_column
 from planner.copies.copy_texts import is_held, rows_text
-from planner.errors import FeatureNotSupported, InternalError, InvalidParameterValue
+from planner.errors import InternalError, InvalidParameterValue
 from planner.ir.physical import arrow_type, listed
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
 from storage.lake.formats import packing_of
+from storage.lake.output.row_files import Encoder, Layout, Lines, OutputFormat
+from storage.lake.output.writing import FilesWriter
 from storage.lake.places import Places
 from storage.lake.troubles import FileTrouble
-from storage.lake.writing import Encoder, FilesWriter, Layout, OutputFormat
 
 SENT_BYTES = 1 << 20
 """Read of a finished file at once, to be sent to the client."""
@@ -38,7 +44,8 @@ async def run_copy_to_files(running: Running, statement: st.Copy, path: str) -> 
     """COPY table TO 'path' and COPY (query) TO 'path'. Raises BeginAgain."""
     plan = await plan_copied(running, statement)
     try:
-        return Command(tag=f"COPY {await _write(running, statement, plan, running.services.lake.places, path)}")
+        rows = await _write(running, statement, plan, running.services.lake.places, path, by_executors=True)
+        return Command(tag=f"COPY {rows}")
     except FileTrouble as trouble:
         raise sql_error(trouble) from trouble
 
@@ -73,8 +80,10 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _write(running: Running, statement: st.Copy, plan: Plan, places: Places, path: str) -> int:
-    """Write the rows of `plan` to files at `path`; their number. Raises FileTrouble."""
+async def _write(
+    running: Running, statement: st.Copy, plan: Plan, places: Places, path: str, *, by_executors: bool = False
+) -> int:
+    """Write the rows of `plan` to files at `path`, or let executors do it; their number. Raises FileTrouble."""
     options, threads = statement.options, running.services.file_threads
     assert plan.columns is not None
     columns: Sequence[ColumnDescription] = plan.columns
@@ -92,7 +101,7 @@ async def _write(running: Running, statement: st.Copy, plan: Plan, places: Place
         assert plan.columns is not None
         names = ["", *layout.partition_by]
         schema = pa.schema([pa.field(n, arrow_type(c.type)) for n, c in zip(names, plan.columns, strict=True)])
-        encoder = _Lines
+        encoder = Lines
     else:
         schema = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
         encoder = _text_encoder(running, statement, [c for c in columns if c.name not in layout.partition_by])
@@ -101,29 +110,65 @@ async def _write(running: Running, statement: st.Copy, plan: Plan, places: Place
     )
     output = OutputFormat(name=options.format, compression=codec, encoder=encoder)
     lists = [options.format == "parquet" and column.type.dimensioned for column in plan.columns or ()]
-    outcome = await run_rows(running, plan)
+    new_writer = partial(
+        FilesWriter, places, path, schema, output, layout,
+        tag=str(running.services.env.new_shard_id()), scratch=running.services.lake_scratch.new(),
+    )  # fmt: skip
+    progress = begin_progress(running, statement, copied_from(running, statement))
+    outcome: Outcome
+    if by_executors and may_be_for_executors(plan) and output.name in ("parquet", "json"):
+        read = await prepare_query(running, plan)
+        if read.writer is not None:
+            made = [
+                FileColumn(name=f"c{field.id}", type=arrow_type(field.type), listed=listing)
+                for field, listing in zip(read.query.rel.fields, lists, strict=True)
+            ]
+            rows = await _write_by_executors(threads, read, new_writer, made, progress)
+            if rows is not None:
+                return rows
+        outcome = rows_outcome(running, plan, read)
+    else:
+        outcome = await run_rows(running, plan)
     stream: Any = getattr(outcome, "batches", None)
     assert stream is not None
     count = 0
-    progress = begin_progress(running, statement, copied_from(running, statement))
     async with aclosing(stream) as batches:
-        writer = await threads.run(
-            partial(FilesWriter, places, path, schema, output, layout, running.services.lake_scratch.new())
-        )
+        writer = await threads.run(new_writer)
         try:
             async for batch in batches:
                 held = [
-                    _as_list(array) if listing else array for array, listing in zip(batch.columns, lists, strict=True)
+                    as_list(array) if listing else array for array, listing in zip(batch.columns, lists, strict=True)
                 ]
                 await threads.run(partial(writer.write, pa.record_batch(held, schema=schema)))
                 count += batch.num_rows
                 progress.tuples_processed, progress.bytes_processed = count, writer.bytes
-            await threads.run(writer.finish)
+            await ended(threads, writer.finish)
         except BaseException:
             # NOTE: also when the statement is cancelled: what was written aside goes in any case.
             await asyncio.shield(threads.run(writer.abort))
             raise
     return count
+
+
+async def _write_by_executors(
+    threads: Workers,
+    read: PreparedRead,
+    new_writer: Callable[[], FilesWriter],
+    columns: Sequence[FileColumn],
+    progress: CopyProgress,
+) -> int | None:
+    """Let executors write the rows of `read`; their number. None when this process is to do it. Raises FileTrouble."""
+    writer = await threads.run(new_writer)
+    if not is_for_executors(read, writer.files):
+        return None
+    try:
+        return await write_by_executors(threads, read, writer, columns, progress=progress)
+    except NanNotHeld:
+        await threads.run(writer.abort)
+        return None
+    except BaseException:
+        await asyncio.shield(threads.run(writer.abort))
+        raise
 
 
 def _check_partitions(columns: Sequence[ColumnDescription], layout: Layout) -> None:
@@ -149,17 +194,6 @@ def _held_columns(running: Running, statement: st.Copy, plan: Plan) -> tuple[Pla
     return plan, names, [arrow_type(listed(c.type) if c.type.dimensioned else c.type) for c in plan.columns]
 
 
-def _as_list(arrays: Any) -> Any:
-    """Arrays of any dimensions as lists. 0A000 for one that is none."""
-    items, dims = arrays.flatten()
-    if dims.null_count < len(dims):
-        hint = "Cast such a column to text."
-        raise FeatureNotSupported(
-            "arrays of several dimensions, or whose lower bound is not 1, cannot be written", hint=hint
-        )
-    return items
-
-
 def _other_plan(running: Running, statement: st.Copy, plan: Plan) -> Plan:
     """The plan that gives the rows of `plan` as files hold them."""
     assert plan.columns is not None
@@ -179,19 +213,3 @@ def _text_encoder(running: Running, statement: st.Copy, columns: Sequence[Column
     format = copy_format(statement.options, [column.name for column in columns], relation)
     settings = dict(running.session.values.flat)
     return partial(codec.encoder, tuple(columns), format, settings)
-
-
-class _Lines:
-    """Texts as lines of a file."""
-
-    def start(self) -> bytes:
-        """Nothing comes before them."""
-        return b""
-
-    def rows(self, batch: pa.RecordBatch, first: bool) -> bytes:
-        """The lines of a batch."""
-        return b"".join(f"{line}\n".encode() for line in batch.column(0).to_pylist())
-
-    def finish(self, *, any_rows: bool) -> bytes:
-        """Nothing comes after them."""
-        return b""

@@ -7,12 +7,13 @@ record batches of the physical types (planner.ir.physical). It never sees SQL te
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from adapter.execution_context import ExecutionContext
+from planner.errors import InternalError
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from storage.catalog.model import Relation
@@ -59,6 +60,17 @@ class WrittenPart(Struct, frozen=True, kw_only=True):
     def uploaded(self) -> UploadedPart:
         """What the storage is told of it."""
         return UploadedPart(key=self.key, rows=self.rows, bytes=self.bytes, checksum=self.checksum, footer=self.footer)
+
+
+class RowTasks(Struct, frozen=True, kw_only=True):
+    """What executors do with the rows of a query. `task` gets a number that no other run of it has, and the rows of one
+    task, in columns as the query calls them (``c<id>``); what it gives has the columns `answers`. Rows that agree in
+    the output columns at the places `by` come together, where the query says no order; with `at_once` all rows do."""
+
+    task: Callable[[int, Iterator[RecordBatch]], Iterator[RecordBatch]]
+    answers: str
+    by: tuple[int, ...] = ()
+    at_once: bool = False
 
 
 class Engine(Protocol):
@@ -112,6 +124,24 @@ class Engine(Protocol):
         """
         ...
 
+    def reaches(self, path: str, options: Mapping[str, str]) -> bool:
+        """Whether tasks can write below `path` by themselves: a local folder, or a URL of a store with `options`."""
+        ...
+
+    async def hand_over(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        tasks: RowTasks,
+        extra: Mapping[int, ArrowTable],
+    ) -> Sequence[RecordBatch]:
+        """Runs the query once and hands its rows to tasks, which see what they write about where it `reaches`. Returns
+        the answers of those that count: another attempt of a task may have done the same."""
+        ...
+
     async def cancel(self, token: str) -> None:
         """Ends the execution that `token` names, if it still runs."""
         ...
@@ -119,3 +149,15 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Stops the engine."""
         ...
+
+
+class WithoutTasks:
+    """What an `Engine` has in common with others whose rows come to this process."""
+
+    def reaches(self, path: str, options: Mapping[str, str]) -> bool:
+        """See `Engine.reaches`: there are no tasks."""
+        return False
+
+    async def hand_over(self, *_: Any, **__: Any) -> Sequence[RecordBatch]:
+        """See `Engine.hand_over`. Nobody asks for it where nothing is reached."""
+        raise InternalError("this engine has no tasks")

@@ -106,6 +106,21 @@ def generates_rows(rel: ir.Rel) -> bool:
             return generates_rows(rel.input)
 
 
+def is_ordered(rel: ir.Rel) -> bool:
+    """Whether the rows of `rel` come in an order that its text asks for."""
+    match rel:
+        case ir.Sort():
+            return True
+        case ir.With():
+            return is_ordered(rel.body)
+        case ir.Project() | ir.ProjectSet() | ir.Filter() | ir.Limit() | ir.LockRows():
+            return is_ordered(rel.input)
+        case ir.Deduplicate():
+            return bool(rel.order_by)
+        case _:
+            return False
+
+
 def _is_grouped(rel: ir.Rel) -> bool:
     match rel:
         case ir.Aggregate() | ir.Deduplicate():

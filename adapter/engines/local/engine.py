@@ -32,7 +32,7 @@ from msgspec import Struct, field
 
 from adapter.admission.admission import Admission, Place, Turn
 from adapter.admission.classes import AT_ONCE, Limits, WorkloadClass
-from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WithoutTasks, WrittenPart
 from adapter.engines.common.estimates import workload_class
 from adapter.engines.common.lookups import Indexes
 from adapter.engines.common.lowered_queries import KnownQueries, KnownQuery
@@ -161,7 +161,7 @@ class _Lost(Exception):
     """The execution is to begin anew in another database: an error of another one has taken its own."""
 
 
-class LocalEngine:
+class LocalEngine(WithoutTasks):
     """`Engine` on DuckDB. `directory` is a private scratch directory; `blob_root` the blob store's folder, where files
     are read, or None when it is not on this machine; `folders` are those of files of others that tables have
     (`storage.shards.links`)."""

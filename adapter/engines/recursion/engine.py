@@ -12,7 +12,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from adapter.engines.common.engine import ArrowTable, Engine, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.common.engine import ArrowTable, Engine, EngineName, RecordBatch, RowTasks, TableInput, WrittenPart
 from adapter.engines.recursion.kept_rows import KeptRows
 from adapter.execution_context import ExecutionContext
 from planner.dialects.of_engine import dialect_of
@@ -92,6 +92,26 @@ class EngineInRounds:
         return await self.inner.write(
             query, tables, params, context, shard=shard, columns=columns, names=names, layout=layout, extra=extra
         )
+
+    def reaches(self, path: str, options: Mapping[str, str]) -> bool:
+        """See `Engine.reaches`."""
+        return self.inner.reaches(path, options)
+
+    async def hand_over(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[Literal],
+        context: ExecutionContext,
+        *,
+        tasks: RowTasks,
+        extra: Mapping[int, ArrowTable],
+    ) -> Sequence[RecordBatch]:
+        """See `Engine.hand_over`."""
+        rounds = self._rounds(query)
+        if rounds is not None:
+            query, extra = rounds.body, await self._rows(rounds, tables, params, context, extra or {})
+        return await self.inner.hand_over(query, tables, params, context, tasks=tasks, extra=extra)
 
     async def cancel(self, token: str) -> None:
         """See `Engine.cancel`."""

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-from msgspec import Struct
 
 from adapter.admission.admission import Admission
-from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, RowTasks, TableInput, WrittenPart
 from adapter.engines.common.estimates import workload_class
+from adapter.engines.common.executor_files import reaches_store
 from adapter.engines.common.lowered_queries import KnownQueries
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.result_size import generates_rows, size_bound
@@ -50,6 +50,7 @@ from adapter.engines.spark.profiles import POOL, STORING, Mode, Profile, profile
 from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, FolderSpool, SpooledResult, StoredSpool
 from adapter.engines.spark.results import ResultTooLarge, spark_error, told_error, trouble_with
 from adapter.engines.spark.runtime import Spark, SparkRuntime
+from adapter.engines.spark.statements import Statement, arranged, named
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan, spark_columns
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
@@ -61,6 +62,7 @@ from planner.ir.nodes import Literal as LiteralValue
 from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment
 from storage.ids import ShardId
+from storage.lake.places import is_url
 from storage.layouts.layout import TableLayout
 from storage.stores.object_place import ObjectPlace
 
@@ -299,8 +301,39 @@ class SparkEngine:
             for files in written.sets
         ]
 
+    def reaches(self, path: str, options: Mapping[str, str]) -> bool:
+        """See `Engine.reaches`."""
+        if not is_url(path):
+            return self._store is None
+        return self._settings.local or reaches_store(path, options, self._settings.place)
+
+    async def hand_over(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        tasks: RowTasks,
+        extra: Mapping[int, ArrowTable],
+    ) -> Sequence[RecordBatch]:
+        """See `Engine.hand_over`."""
+        with self._execution(query, tables, params, context) as execution:
+
+            def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> list[RecordBatch]:
+                with (
+                    kept(extra),
+                    self._statement(spark, execution, scans, query, params, context, extra, stores=True) as statement,
+                ):
+                    task = named(partial(tasks.task, next(self._numbers)))
+                    return spark.run_tasks(
+                        statement.mode, arranged(statement.frame(), query, tasks), task, tasks.answers
+                    )
+
+            return await self._carry_out(execution, query, tables, run)
+
     def _stored(
-        self, store: ClusterStore, statement: _Statement, sets: Sequence[FileSet], shard: ShardId
+        self, store: ClusterStore, statement: Statement, sets: Sequence[FileSet], shard: ShardId
     ) -> WrittenSets:
         """What executors write to `store` of a statement's rows."""
         needed = dict.fromkeys(name for file_set in sets for name in file_set.columns)
@@ -442,7 +475,7 @@ class SparkEngine:
         extra: Mapping[int, ArrowTable] | None,
         *,
         stores: bool = False,
-    ) -> Iterator[_Statement]:
+    ) -> Iterator[Statement]:
         """Inside, the statement may run on this thread; blocks. `stores`: its tasks write the rows."""
         read = [part for scan in scans.values() for part in scan.inserts]
         size = sum(part.bytes for part in read) + sum(table.bytes for table in query.files.values())
@@ -469,7 +502,7 @@ class SparkEngine:
                 sql = self._known.of(query).text(sources, params, context).sql
                 spark.define(mode, sql)
                 size = sum(scan.inline.nbytes for scan in scans.values())
-                yield _Statement(spark=spark, plans=plans, execution=execution, mode=mode, sql=sql, read_bytes=size)
+                yield Statement(spark=spark, plans=plans, execution=execution, mode=mode, sql=sql, read_bytes=size)
             finally:
                 for name in registered:
                     views.drop(name, mode)
@@ -508,7 +541,7 @@ class SparkEngine:
         between them."""
         return self._known.of(query).folds and not any(scan.plan.files for scan in scans.values())
 
-    def _spool(self, statement: _Statement, query: BoundQuery) -> SpooledResult:
+    def _spool(self, statement: Statement, query: BoundQuery) -> SpooledResult:
         if self._store is not None:
             count = len(query.rel.fields)
             everything = file_set(query, tuple(range(count)), [f"c{number}" for number in range(1, count + 1)])
@@ -561,28 +594,3 @@ class SparkEngine:
             size, check, footer = await self._runtime.run(lambda path=path, target=target: moved(path, target))  # type: ignore[misc]
             parts.append(WrittenPart(key=key, rows=rows, bytes=size, checksum=check, footer=footer))
         return parts
-
-
-class _Statement(Struct, frozen=True, kw_only=True):
-    """A lowered statement on the thread that runs it."""
-
-    spark: RunningSpark
-    plans: SparkPlans | None
-    execution: Execution
-    mode: Mode
-    sql: str
-    read_bytes: int
-
-    def rows(self, *, few: bool, keep: bool) -> list[RecordBatch]:
-        """All rows, which should be `few`. `keep`: the plan may be kept. Raises ResultTooLarge, or what Spark
-        raises."""
-        profile = self.mode.profile
-        if self.plans is None or profile is Profile.LARGE or (profile is not Profile.TINY and not few):
-            return self.spark.collect(self.frame())
-        self.execution.check()
-        return self.plans.rows(self.mode, self.sql, read_bytes=self.read_bytes, keep=keep)
-
-    def frame(self) -> Any:
-        """The statement as PySpark's data frame."""
-        self.execution.check()
-        return self.spark.frame(self.mode, self.sql)

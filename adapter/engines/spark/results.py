@@ -6,10 +6,12 @@ import re
 from typing import Any
 
 from adapter.engines.common.engine import RecordBatch
+from adapter.engines.common.executor_files import TaskFailed
 from adapter.engines.spark.databases.jdbc import remote_error
 from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows
 from planner.common_errors import canceled
+from planner.dialects.error_text import END
 from planner.errors import IoError, OutOfMemory, SqlError
 from planner.lowering.engine_errors import translate
 
@@ -17,6 +19,10 @@ _TOO_LARGE = "spark.driver.maxResultSize"
 
 _STORE_TROUBLE = re.compile(r"^storage\.errors\.\w+: (.+)$", re.MULTILINE)
 """What the object store refused a task of ours."""
+
+
+_FAILED_TASK = re.compile(rf"{TaskFailed.__module__}\.{TaskFailed.__name__}: (TG:[^{END}]*{END})")
+"""An error of ours that a task of ours has raised."""
 
 
 class ResultTooLarge(Exception):
@@ -59,6 +65,9 @@ def spark_error(error: BaseException) -> SqlError:
         return canceled()
     if "java.lang.OutOfMemoryError" in text:
         return OutOfMemory("out of memory", detail="Spark's memory did not suffice for the statement.")
+    failed = _FAILED_TASK.search(text)
+    if failed is not None:
+        return translate("spark", failed[1])
     trouble = _STORE_TROUBLE.search(text)
     if trouble is not None:
         return IoError(trouble[1])

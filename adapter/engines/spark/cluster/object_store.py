@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import structlog
 
+from adapter.engines.common.executor_files import OUTLIVES_S
 from adapter.engines.spark.cluster.connectors import hadoop_url
 from adapter.engines.spark.cluster.executor_writes import (
     DESCRIPTION,
@@ -43,11 +44,6 @@ log = structlog.get_logger(__name__)
 SIDE_FILES = ShardId("spark")
 """Files beside the tables' own are kept as if they were of this shard, which there is not: nothing refers to them for
 longer than their process lives."""
-
-
-OUTLIVES_S = 10.0
-"""How long the Python worker of a task may go on after its job has failed or its executor was lost: Spark ends it
-within ``spark.python.task.killTimeout``, 2 s, and the upload that it is in ends before it does."""
 
 
 class ClusterStore:
