@@ -109,6 +109,7 @@ lock: setup-dev ## Write the lock files anew from pyproject.toml
 	$(LOCK) pyproject.toml --group dev -o requirements-dev.lock
 	$(LOCK) --group java -o requirements-java.lock
 	$(LOCK) --group ducklake -o requirements-ducklake.lock
+	$(LOCK) --group iceberg -o requirements-iceberg.lock
 	$(LOCK) --group tpcds -o requirements-tpcds.lock
 	$(LOCK) --group connect -c requirements.lock -o requirements-connect.lock
 	for name in $(CLIENT_LOCKS); do $(LOCK) tests/clients_basic/locks/$$name.in -o tests/clients_basic/locks/$$name.txt; done

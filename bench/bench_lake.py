@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.iceberg_spark import IcebergInSpark, iceberg_in_spark, is_installed
 from bench.peers import plain_pyspark
 from bench.report import geometric_mean, interleaved, machine, median_ms, print_json, print_table
 from bench.tpch.load import TABLES, queries
@@ -111,12 +112,15 @@ def tpch(
     ratios: Ratios,
     counts: Counts,
     *,
+    iceberg: IcebergInSpark | None = None,
     laid_out: bool = False,
 ) -> None:
     """The queries that are `wanted` (empty: all 22), of tables in a schema of their own."""
     name = "laid_out" if laid_out else "tpch"
     assert server.process is not None
-    process = psutil.Process(server.process.pid)
+    processes = {"ours": psutil.Process(server.process.pid)}
+    if iceberg is not None:
+        processes["iceberg"] = psutil.Process(iceberg.process.pid)
     clock: dict[int, dict[str, float]] = {}
     cost: dict[int, dict[str, float]] = {}
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
@@ -131,36 +135,43 @@ def tpch(
                 "ours": partial(fetched, connection, text),
                 "theirs": partial(collected, spark, text),
             }
-            clock[number], cost[number] = by_turns(runs, process, rounds)
+            if iceberg is not None:
+                runs["iceberg"] = partial(iceberg.count, text.rstrip().rstrip(";"))
+            clock[number], cost[number] = by_turns(runs, processes, rounds)
+            took = ", ".join(f"{side} {each:.2f} s ({cost[number][side]:.2f})" for side, each in clock[number].items())
+            print(f"{name} q{number:02}: {took}", flush=True)
         connection.execute(f"RESET search_path; DROP SCHEMA {name} CASCADE".encode())
     print(f"\n{name}")
-    rows: list[list[str]] = [["query", "Tidegate", "Spark", "ratio", "of the processor", "Spark", "ratio"]]
-    for number in clock:
-        rows.append([f"q{number:02}"])
-        for each in (clock[number], cost[number]):
-            rows[-1] += [f"{each['ours']:.2f} s", f"{each['theirs']:.2f} s", f"{each['ours'] / each['theirs']:.2f}"]
-    print_table(rows)
-    for suffix, found in (("", clock), ("_processor", cost)):
-        better = [each["theirs"] / each["ours"] for each in found.values()]
-        total = {side: sum(each[side] for each in found.values()) for side in ("ours", "theirs")}
-        ratios[f"{name}_total{suffix}"] = total["theirs"] / total["ours"]
-        ratios[f"{name}_mean{suffix}"] = geometric_mean(better)
-        ratios[f"{name}_worst{suffix}"] = min(better)
+    peers = {"theirs": "Spark", "iceberg": "Iceberg in Spark"}
+    for peer in [each for each in peers if each in next(iter(clock.values()))]:
+        rows: list[list[str]] = [["query", "Tidegate", peers[peer], "ratio", "of the processor", peers[peer], "ratio"]]
+        for number in clock:
+            rows.append([f"q{number:02}"])
+            for each in (clock[number], cost[number]):
+                rows[-1] += [f"{each['ours']:.2f} s", f"{each[peer]:.2f} s", f"{each['ours'] / each[peer]:.2f}"]
+        print_table(rows)
+        beside = name if peer == "theirs" else f"{name}_{peer}"
+        for suffix, found in (("", clock), ("_processor", cost)):
+            better = [each[peer] / each["ours"] for each in found.values()]
+            total = {side: sum(each[side] for each in found.values()) for side in ("ours", peer)}
+            ratios[f"{beside}_total{suffix}"] = total[peer] / total["ours"]
+            ratios[f"{beside}_mean{suffix}"] = geometric_mean(better)
+            ratios[f"{beside}_worst{suffix}"] = min(better)
 
 
 def by_turns(
-    runs: dict[str, Callable[[], object]], server: psutil.Process, rounds: int
+    runs: Mapping[str, Callable[[], object]], processes: Mapping[str, psutil.Process], rounds: int
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Medians of `rounds` turns of `runs`, after one that does not count: the seconds, and those of the processor, of
-    the server with its children for what is called "ours", of the other children of this process else."""
+    the one of `processes` that is called so with its children, else of the other children of this process."""
     clocks: dict[str, list[float]] = {name: [] for name in runs}
     costs: dict[str, list[float]] = {name: [] for name in runs}
+    but = tuple(processes.values())
     for number in range(rounds + 1):
         for name, run in runs.items():
-            but = None if name == "ours" else server
-            before = processors_s(server, but)
+            before = processors_s(processes.get(name), but)
             taken = seconds(run)
-            cost = processors_s(server, but) - before
+            cost = processors_s(processes.get(name), but) - before
             if number:
                 clocks[name].append(taken)
                 costs[name].append(cost)
@@ -195,10 +206,10 @@ def bringing_in(
             }
             runs["spark"] = partial(frame.write.parquet, str(scratch / f"written-{number}"))
             for name, run in runs.items():
-                but = ours if name == "spark" else None
-                before = processors_s(ours, but)
+                root = None if name == "spark" else ours
+                before = processors_s(root, [ours])
                 taken = seconds(run)
-                cost = processors_s(ours, but) - before
+                cost = processors_s(root, [ours]) - before
                 if number:
                     clocks.setdefault(name, []).append(taken)
                     costs.setdefault(name, []).append(cost)
@@ -215,10 +226,10 @@ def bringing_in(
     counts["lineitem_bytes"] = path.stat().st_size
 
 
-def processors_s(server: psutil.Process, but: psutil.Process | None) -> float:
-    """The processor's time that the server and its children have taken; with `but`, that of the other children of this
-    process."""
-    trees = [server] if but is None else [each for each in psutil.Process().children() if each != but]
+def processors_s(root: psutil.Process | None, but: Sequence[psutil.Process]) -> float:
+    """The processor's time that `root` and its children have taken; without it, that of the children of this process
+    but those."""
+    trees = [each for each in psutil.Process().children() if each not in but] if root is None else [root]
     total = 0.0
     for each in [process for tree in trees for process in (tree, *tree.children(recursive=True))]:
         times = each.cpu_times()
@@ -333,7 +344,13 @@ def main() -> int:
             if not {"tpch", "laid-out", "bringing-in"}.isdisjoint(arguments.parts):
                 with plain_pyspark([("spark.driver.memory", DRIVER_MEMORY)]) as spark:
                     if "tpch" in arguments.parts:
-                        tpch(server, spark, data, arguments.rounds, arguments.queries, ratios, counts)
+                        given = (arguments.rounds, arguments.queries, ratios, counts)
+                        if is_installed():
+                            with iceberg_in_spark(data, scratch / "iceberg", DRIVER_MEMORY) as iceberg:
+                                tpch(server, spark, data, *given, iceberg=iceberg)
+                        else:
+                            print("Iceberg in Spark: not installed; scripts/setup.sh iceberg")
+                            tpch(server, spark, data, *given)
                     if "laid-out" in arguments.parts:
                         given = (arguments.rounds, arguments.queries, ratios, counts)
                         tpch(server, spark, data, *given, laid_out=True)

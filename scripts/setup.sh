@@ -2,6 +2,7 @@
 # Sets up ./.venv: `scripts/setup.sh run` what the server needs, `scripts/setup.sh dev` what the tests need as well.
 # `scripts/setup.sh ducklake` sets up .cache/ducklake, after one of these: what `make bench NAME=small` needs for DuckLake.
 # `scripts/setup.sh tpcds` sets up .cache/tpcds, after one of these: what generates TPC-DS.
+# `scripts/setup.sh iceberg` sets up .cache/iceberg, after one of these: the Spark that Iceberg's runtime is made for.
 # `scripts/setup.sh connect` sets up .cache/connect, after one of these: what a client of Spark Connect needs, to be
 # named in PYTHONPATH.
 # Does nothing when the lock files have not changed since it last succeeded.
@@ -12,7 +13,7 @@ profile=${1:-run}
 case "$profile" in
     run) locks=(requirements.lock) ;;
     dev) locks=(requirements-dev.lock) ;;
-    ducklake | tpcds)
+    ducklake | tpcds | iceberg)
         .venv/bin/uv venv --quiet --allow-existing --python .venv/bin/python ".cache/$profile"
         .venv/bin/uv pip install --quiet --python ".cache/$profile/bin/python" --require-hashes -r "requirements-$profile.lock"
         exit ;;
@@ -22,7 +23,7 @@ case "$profile" in
         .venv/bin/uv pip install --quiet --python .venv/bin/python --target .cache/connect --require-hashes -r requirements-connect.lock
         cp requirements-connect.lock .cache/connect/.lock
         exit ;;
-    *) echo "usage: scripts/setup.sh run|dev|ducklake|tpcds|connect" >&2; exit 2 ;;
+    *) echo "usage: scripts/setup.sh run|dev|ducklake|tpcds|iceberg|connect" >&2; exit 2 ;;
 esac
 
 find_python() {

@@ -33,6 +33,7 @@ JAVA = pins(PROJECT["dependency-groups"]["java"])
 LAKES = pins(PROJECT["dependency-groups"]["lakes"])
 CONNECT = pins(PROJECT["dependency-groups"]["connect"])
 DUCKLAKE = pins(PROJECT["dependency-groups"]["ducklake"])
+ICEBERG = pins(PROJECT["dependency-groups"]["iceberg"])
 TPCDS = pins(PROJECT["dependency-groups"]["tpcds"])
 
 
@@ -100,6 +101,7 @@ def test_a_tool_for_developers_is_used(name: str) -> None:
         ("requirements-dev.lock", RUNTIME | DEVELOPMENT | JAVA | LAKES),
         ("requirements-java.lock", JAVA),
         ("requirements-ducklake.lock", DUCKLAKE),
+        ("requirements-iceberg.lock", ICEBERG),
         ("requirements-tpcds.lock", TPCDS),
         ("requirements-connect.lock", CONNECT),
     ],

@@ -538,5 +538,8 @@ def test_a_column_that_cannot_be_read_is_named_with_its_file(client: Client, lak
         f"SELECT id FROM read_parquet('{lake}/nested')",
     ):
         assert refused(client, text) == ("0A000", words)
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as told:
+        client.execute("IMPORT FOREIGN SCHEMA nested FROM SERVER files INTO mine")
+    assert told.value.diag.context == 'importing foreign table "deep"'
     client.execute("CREATE FOREIGN TABLE deep (id bigint) SERVER files OPTIONS (path 'nested/deep.parquet')")
     assert rows(client, "SELECT * FROM deep") == [(1,)]

@@ -20,11 +20,12 @@ from adapter.execution.statement import Running
 from adapter.lake.databases import check_access, database_of, is_database
 from adapter.lake.foreign_files import TABLE_OPTIONS, joined
 from adapter.store_errors import sql_error
-from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidName, InvalidSchemaName
+from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidName, InvalidSchemaName, SqlError
 from planner.lowering.engine_errors import named_error
 from planner.statements import foreign as ft
 from planner.syntax.file_names import format_of, without_suffix
 from planner.syntax.qualified_names import QualifiedName
+from storage.catalog.model import Column
 from storage.catalog.outside import ForeignServer
 from storage.lake.formats import SUFFIXES
 from storage.lake.places import Places
@@ -69,14 +70,8 @@ async def import_foreign_schema(
         if below.catalog is None and any(char in path for char in "*?["):
             raise FeatureNotSupported(f'"{path}" cannot be imported: the path of a table is a pattern')
         made = {**options, "path" if below.catalog is None else "table": path, "format": format}
-        await create_foreign_table(
-            running,
-            ft.CreateForeignTable(
-                name=QualifiedName(name=name, schema=statement.schema),
-                server=server.name,
-                options=tuple(made.items()),
-            ),
-        )
+        table = QualifiedName(name=name, schema=statement.schema)
+        await _create(running, ft.CreateForeignTable(name=table, server=server.name, options=tuple(made.items())))
     wanted = [name for name in views if _is_wanted(statement, name)]
     if not wanted:
         return
@@ -114,13 +109,20 @@ async def _import_database(running: Running, statement: ft.ImportForeignSchema, 
         if _is_wanted(statement, name)
     ]
     for name, columns in await remote_columns(running, server, tables):
-        await create_foreign_table(
-            running,
-            ft.CreateForeignTable(
-                name=QualifiedName(name=name, schema=statement.schema), server=server.name, options=dict(tables)[name]
-            ),
-            columns,
-        )
+        table = QualifiedName(name=name, schema=statement.schema)
+        made = ft.CreateForeignTable(name=table, server=server.name, options=dict(tables)[name])
+        await _create(running, made, columns)
+
+
+async def _create(
+    running: Running, statement: ft.CreateForeignTable, columns: tuple[Column, ...] | None = None
+) -> None:
+    """One of the tables. An error says at which of them it was."""
+    try:
+        await create_foreign_table(running, statement, columns)
+    except SqlError as error:
+        error.where = error.where or f'importing foreign table "{statement.name.name}"'
+        raise
 
 
 def _tables_in(tables: LakeTables, server: ForeignServer, folder: str) -> Mapping[str, Sequence[tuple[str, str]]]:
