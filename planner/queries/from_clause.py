@@ -65,7 +65,9 @@ def bind_from(level: Level, nodes: Sequence[Tree], *, into: Rel | None = None) -
     an UPDATE or DELETE, whose item is in scope)."""
     rel = into
     if rel is not None:
-        _set_lateral(level.namespace, lateral_only=True)
+        _set_lateral(level.namespace, lateral_only=True, lateral_ok=False)
+        for item in level.namespace:
+            item.changed = True
     for node in nodes:
         before = len(level.references)
         left_ids = set(level.from_ids)

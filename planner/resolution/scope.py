@@ -127,9 +127,14 @@ def qualifier_of(level: Level, item: NsItem, column: NsColumn) -> str | None:
 
 def _check_lateral(level: Level, item: NsItem, location: int) -> None:
     if item.lateral_only and not item.lateral_ok:
+        outside = (
+            f'There is an entry for table "{item.alias}", but it cannot be referenced from this part of the query.'
+        )
+        combined = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
         raise InvalidColumnReference(
             f'invalid reference to FROM-clause entry for table "{item.alias}"',
-            detail="The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
+            detail=None if item.changed else combined,
+            hint=outside if item.changed else None,
             position=level.statement.position(location),
         )
 

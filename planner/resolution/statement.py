@@ -120,11 +120,11 @@ class NsColumn:
 class NsItem(Struct, kw_only=True):
     """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` and `database`
     qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
-    ParseNamespaceItem. `row_type` is the oid of a relation's row type, RECORD otherwise. `scalar_function` marks an
-    item with one column of a scalar type whose whole-row reference is that column; `nullable` one whose rows an outer
-    join in the FROM of the level `of` may lack. `rel` is what it reads, unless it is a join; `joined` marks one that
-    has a name; `source` is what has its rows. `presence` is the column that tells a row of it from a lack of one, once
-    that has been asked for."""
+    ParseNamespaceItem; `changed` marks what an UPDATE or DELETE changes. `row_type` is the oid of a relation's row
+    type, RECORD otherwise. `scalar_function` marks an item with one column of a scalar type whose whole-row reference
+    is that column; `nullable` one whose rows an outer join in the FROM of the level `of` may lack. `rel` is what it
+    reads, unless it is a join; `joined` marks one that has a name; `source` is what has its rows. `presence` is the
+    column that tells a row of it from a lack of one, once that has been asked for."""
 
     alias: str | None
     columns: list[NsColumn]
@@ -137,6 +137,7 @@ class NsItem(Struct, kw_only=True):
     cols_visible: bool = True
     lateral_only: bool = False
     lateral_ok: bool = True
+    changed: bool = False
     scalar_function: bool = False
     nullable: bool = False
     joined: bool = False
