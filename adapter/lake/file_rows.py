@@ -8,6 +8,7 @@ store) Arrow copies to Parquet files first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import date
@@ -40,6 +41,9 @@ _FIRST_DAY = date(1582, 10, 25)
 """From here on it is all the same in which calendar an ORC file counts its days, which files do not always say."""
 
 _OLD_DAY = FeatureNotSupported(f"dates before {_FIRST_DAY} in ORC files are not supported")
+
+_ODD_FOLDER = re.compile(r"=/|=[^/]*%[89A-Fa-f][0-9A-Fa-f][^/]*/")
+"""Folders that Spark reads another value from: one without text, and escaped bytes of UTF-8, each a character to it."""
 
 COPY_ROWS = 1 << 16
 """Rows of a row group of what is copied."""
@@ -101,7 +105,9 @@ class FileRows:
             or any(is_url(file.path) or not file.size for file in table.files)
         ):
             return False
-        if any(column.partition for column in table.columns) and table.root is None:
+        if any(column.partition for column in table.columns) and (
+            table.root is None or any(_ODD_FOLDER.search(file.path) for file in table.files)
+        ):
             return False
         return all(column.partition or (column.uniform and _is_common(column.type)) for column in table.columns)
 

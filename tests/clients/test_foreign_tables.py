@@ -543,3 +543,13 @@ def test_a_column_that_cannot_be_read_is_named_with_its_file(client: Client, lak
     assert told.value.diag.context == 'importing foreign table "deep"'
     client.execute("CREATE FOREIGN TABLE deep (id bigint) SERVER files OPTIONS (path 'nested/deep.parquet')")
     assert rows(client, "SELECT * FROM deep") == [(1,)]
+
+
+def test_folders_of_odd_values_are_read_alike(client: Client, lake: Path) -> None:
+    values = {"%C3%BC": "ü", "ö": "ö", "a b": "a b", "x%2Fy": "x/y", "100%25": "100%", "": ""}
+    for number, folder in enumerate(values):
+        below = lake / f"odd/p={folder}"
+        below.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [number]}), below / "x.parquet")
+    found = rows(client, f"SELECT id, p FROM read_parquet('{lake}/odd') ORDER BY id")
+    assert found == list(enumerate(values.values()))
