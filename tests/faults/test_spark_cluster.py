@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -139,6 +139,80 @@ def test_a_lost_executor_costs_time_and_leaves_nothing(
     while row_count(files, before) != 1_440_000:
         assert time.monotonic() < deadline
         time.sleep(1)
+
+
+def objects(place: ObjectPlace) -> set[str]:
+    """What is in the bucket of others, also what is hidden."""
+    return set(place.open().list(""))
+
+
+def objects_soon(place: ObjectPlace, wanted: Callable[[set[str]], bool]) -> set[str]:
+    """What is there, once it is as wanted: a task may outlive its statement for a moment."""
+    deadline = time.monotonic() + 60
+    while not wanted(found := objects(place)):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.5)
+    return found
+
+
+def test_executors_write_files_of_others(
+    server: TidegateServer, cluster: SparkCluster, s3: S3Server, place: ObjectPlace, temporary: Path
+) -> None:
+    options = {**place.options, "secret_access_key": "hush-hush-hush"}
+    others = ObjectPlace(root=f"s3://{s3.new_bucket()}/out", options=options)
+    reached = ", ".join(f"{name} '{options[name]}'" for name in ("endpoint", "region"))
+    keys = ", ".join(f"{name} '{options[name]}'" for name in ("access_key_id", "secret_access_key"))
+    failures: list[BaseException] = []
+    tags: list[str | None] = []
+
+    def insert() -> None:
+        try:
+            with psycopg.connect(server.dsn(), autocommit=True) as connection:
+                connection.execute("SET engine = 'spark'")
+                text = "INSERT INTO made SELECT a.n, b.n, repeat(a.text, 40) FROM sides a, sides b"
+                tags.append(connection.execute(text).statusmessage)
+        except psycopg.Error as error:
+            failures.append(error)
+
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute(
+            f"CREATE SERVER others FOREIGN DATA WRAPPER lake OPTIONS (path '{others.root}', {reached});"
+            f"CREATE USER MAPPING FOR CURRENT_USER SERVER others OPTIONS ({keys});"
+            "CREATE FOREIGN TABLE made (a int, b int NOT NULL, text text) SERVER others"
+            " OPTIONS (path 'made', format 'parquet');"
+            "CREATE TABLE sides AS SELECT g AS n, 'x' || g AS text FROM generate_series(1, 1200) g"
+        )
+        # What fails, and what is cancelled, leaves nothing.
+        for failing, sqlstate in (
+            ("INSERT INTO made SELECT 1 / (a.n - 1200), b.n, a.text FROM sides a, sides b", "22012"),
+            ("INSERT INTO made SELECT a.n, nullif(b.n, a.n), a.text FROM sides a, sides b", "23502"),
+        ):
+            with pytest.raises(psycopg.Error) as failed:
+                connection.execute(failing.encode())
+            assert failed.value.sqlstate == sqlstate
+            objects_soon(others, lambda found: not found)
+        # An executor is lost while it writes: its tasks are carried out again, and no row is there twice.
+        statement = threading.Thread(target=insert)
+        statement.start()
+        time.sleep(2)
+        cluster.kill_executor()
+        statement.join(timeout=600)
+        assert not statement.is_alive()
+        assert (failures, tags) == ([], ["INSERT 0 1440000"])
+        written = objects_soon(others, lambda found: bool(found) and not any("/." in f"/{key}" for key in found))
+        rows = [pq.read_table(pa.BufferReader(others.open().get(key))) for key in written]
+        assert sum(table.num_rows for table in rows) == 1_440_000
+        pairs = pa.concat_tables(rows).select(["a", "b"])
+        assert pairs.group_by(["a", "b"]).aggregate([]).num_rows == 1_440_000
+        copied = ObjectPlace(root=f"s3://{s3.new_bucket()}/copy", options=place.options)
+        text = "(SELECT n % 3 AS k, s.* FROM sides s, generate_series(1, 800) g)"
+        copy = connection.execute(f"COPY {text} TO '{copied.root}' (FORMAT parquet, PARTITION_BY (k))".encode())
+        assert copy.statusmessage == "COPY 960000"
+        found = objects_soon(copied, lambda found: not any("/." in f"/{key}" for key in found))
+        assert {key.partition("/")[0] for key in found} == {"k=0", "k=1", "k=2"}
+    assert server.output().count("files.written_by_executors") == 2
+    assert list(temporary.rglob("*.parquet")) == []
+    assert "hush-hush" not in server.output()
 
 
 def test_a_killed_driver_costs_time_and_leaves_nothing(server: TidegateServer, place: ObjectPlace) -> None:
