@@ -25,7 +25,7 @@ from adapter.definitions.common.catalog_changes import (
 from adapter.definitions.common.column_options import set_column_options
 from adapter.definitions.common.columns import retyped, with_collations
 from adapter.definitions.common.in_use import refuse_in_use
-from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout
+from adapter.definitions.common.layouts import PLAIN_TABLES, permitted_layout
 from adapter.definitions.common.owners import check_new_owner, give, require_owner
 from adapter.definitions.common.row_types import refuse_itself, refuse_stored
 from adapter.definitions.common.table_options import as_reloptions, retained_of, with_options
@@ -177,7 +177,7 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
     altered = own_catalog(running).get(record.oid)
     assert isinstance(altered, Relation)
     if altered.kind == "r" and altered.options:
-        checked_layout(altered)
+        await permitted_layout(running, altered)
     if says_published(record):
         check_publishable(altered)
 

@@ -22,7 +22,7 @@ from adapter.definitions.common.catalog_changes import (
     without_column,
 )
 from adapter.definitions.common.columns import collation_of, retyped, with_collations
-from adapter.definitions.common.layouts import checked_layout
+from adapter.definitions.common.layouts import permitted_layout
 from adapter.definitions.common.row_types import refuse_itself, refuse_stored
 from adapter.definitions.common.table_rows import alter_shard, fill_table, make_shard, physical_schema
 from adapter.definitions.constraints.checks import retyped_checks
@@ -180,7 +180,7 @@ async def _set_types(
     """Put `changed` in the place of `old`, which `catalog` has; what is stored `stays` where it can be read so."""
     relation = own_catalog(running).get(old.oid)
     assert isinstance(relation, Relation)
-    checked_layout(changed)
+    await permitted_layout(running, changed)
     checks = retyped_checks(running, changed, changes)
     change(running, removed=[old_check for old_check, _ in checks], added=[new_check for _, new_check in checks])
     rules.checks.extend(check.oid for check, _ in checks if check.validated)

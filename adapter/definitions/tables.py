@@ -25,7 +25,7 @@ from adapter.definitions.common.columns import (
     with_collations,
 )
 from adapter.definitions.common.in_use import refuse_in_use
-from adapter.definitions.common.layouts import PLAIN_TABLES, checked_layout, copied_layout
+from adapter.definitions.common.layouts import PLAIN_TABLES, copied_layout, permitted_layout
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.table_options import as_reloptions, checked_options, retained_of
 from adapter.definitions.common.table_rows import fill_table, make_shard
@@ -144,7 +144,7 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
     ]
     relation = await with_collations(running, msgspec.structs.replace(relation, columns=tuple(held)))
     check_publishable(relation)
-    checked_layout(relation)
+    await permitted_layout(running, relation)
     bare: Relation | None = None
     if _has_expressions(statement):
         # They may name the table and the sequences of its columns.
@@ -342,7 +342,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     )
     relation = await with_collations(running, relation)
     check_publishable(relation)
-    checked_layout(relation)
+    await permitted_layout(running, relation)
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
     read = await _prepared(running, plan) if statement.with_data else None

@@ -64,13 +64,15 @@ class EngineWithFiles:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
+        is_ordered: bool = False,
         extra: Mapping[int, pa.Table],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         async with self._files.holding(_keys(tables)):
             return await self.inner.write(
-                query, tables, params, context, shard=shard, columns=columns, names=names, layout=layout, extra=extra
-            )
+                query, tables, params, context,
+                shard=shard, columns=columns, names=names, layout=layout, is_ordered=is_ordered, extra=extra,
+            )  # fmt: skip
 
     def reaches(self, path: str, options: Mapping[str, str]) -> bool:
         """See `Engine.reaches`."""

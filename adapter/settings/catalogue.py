@@ -328,6 +328,8 @@ role|string|user|none|-|-|-|hidden|Ungrouped
     Sets the current role.
 role_memory_limit|integer|superuser|-1|kB|-1..2147483647|-|-|Tidegate / Engines
     Sets the memory that all statements of a role have together on the local engine; -1 means that of their classes.
+rewrite_group_size|integer|user|4194304|kB|1..2147483647|-|-|Tidegate / Engines
+    Sets the size of the files that VACUUM (FULL) rewrites together, in one order.
 row_security|bool|user|on|-|-|-|-|Client Connection Defaults / Statement Behavior
     Enable row security.
 search_path|string|user|"$user", public|-|-|-|list_value|Client Connection Defaults / Statement Behavior

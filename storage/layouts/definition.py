@@ -2,8 +2,9 @@
 
 ``partition_by`` names columns and transforms of them (`storage.shards.partitions.transforms`): the rows of a file have
 the same values of them. ``sort_by`` names the columns by which the rows of a file are in order, ascending and NULLs
-last, as `storage.shards` compares them. ``target_file_size`` says about how many bytes a file has. All are wishes: a
-file that does not keep to them is as right as any other, and compaction makes it keep to them in time.
+last, as `storage.shards` compares them; ``zorder(a, b)`` those along whose curve they are. ``target_file_size`` says
+about how many bytes a file has. All are wishes: a file that does not keep to them is as right as any other, and
+compaction makes it keep to them in time.
 
 The options are kept as text, with the columns' names, as ``pg_class.reloptions`` shows them.
 """
@@ -17,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from storage.catalog.model import Relation
+from storage.layouts import zorder
 from storage.layouts.layout import TableLayout
 from storage.shards.partitions.transforms import PartitionField
 
@@ -27,12 +29,16 @@ TARGET_FILE_SIZE = "target_file_size"
 LEAST_FILE_BYTES = 64 * 1024
 MOST_FILE_BYTES = 4 * 1024**3
 
+ZORDER_FORMAT = 11
+"""From which on ``sort_by`` may be a curve: earlier versions do not know what it says."""
+
 _UNITS = {"": 1, "B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3}
 _SIZE = re.compile(r"\s*([0-9]{1,15})\s*([a-zA-Z]*)\s*")
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s",()]+))\s*')
 _PLAIN = re.compile(r"[a-z_\u0080-\uffff][a-z0-9_$\u0080-\uffff]*")
 
 
+_CURVE = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 _TERM = re.compile(r"\s*(?:([a-z]+)\s*\((?:\s*([0-9]{1,9})\s*,)?)?", re.IGNORECASE)
 PERIODS = ("year", "month", "day", "hour")
 WITH_WIDTH = ("bucket", "truncate")
@@ -61,8 +67,32 @@ class UnknownColumn(ValueError):
         self.option = option
 
 
+class Order(Struct, frozen=True):
+    """What a value of ``sort_by`` says: the columns, and whether it is their curve."""
+
+    columns: tuple[str, ...]
+    is_curve: bool = False
+
+
+def order_of_text(text: str) -> Order:
+    """What `text` says as a value of ``sort_by``. Raises BadLayout."""
+    curve = _CURVE.fullmatch(text)
+    if curve is None:
+        return Order(sorted_columns(text))
+    order = Order(sorted_columns(curve[1]), is_curve=True)
+    if not 1 < len(order.columns) <= zorder.MOST_COLUMNS:
+        raise BadLayout(text)
+    return order
+
+
+def text_of_order(order: Order) -> str:
+    """The inverse of `order_of_text`."""
+    text = sort_text(order.columns)
+    return f"zorder({text})" if order.is_curve else text
+
+
 def sorted_columns(text: str) -> tuple[str, ...]:
-    """The names in a value of ``sort_by``. Raises BadLayout."""
+    """The names in a list of columns. Raises BadLayout."""
     names: list[str] = []
     place = 0
     while True:
@@ -150,11 +180,13 @@ def layout_of(relation: Relation) -> TableLayout | None:
     fields = [
         PartitionField(_physical(relation, term.column, PARTITION_BY), term.transform, term.width) for term in terms
     ]
-    names = sorted_columns(given[SORT_BY]) if SORT_BY in given else ()
+    order = order_of_text(given[SORT_BY]) if SORT_BY in given else Order(())
+    columns = tuple([_physical(relation, name, SORT_BY) for name in order.columns])
     size = given.get(TARGET_FILE_SIZE)
     return TableLayout(
         partition=tuple(fields),
-        sort=tuple([_physical(relation, name, SORT_BY) for name in names]),
+        sort=() if order.is_curve else columns,
+        zorder=columns if order.is_curve else (),
         target_bytes=None if size is None else file_bytes(size),
     )
 
@@ -172,8 +204,9 @@ def renamed(options: Sequence[str], old: str, new: str) -> tuple[str, ...]:
     for option in options:
         name, _, value = option.partition("=")
         if name == SORT_BY:
-            names = [new if each == old else each for each in sorted_columns(value)]
-            option = f"{name}={sort_text(names)}"
+            order = order_of_text(value)
+            columns = tuple([new if each == old else each for each in order.columns])
+            option = f"{name}={text_of_order(replace(order, columns=columns))}"
         elif name == PARTITION_BY:
             terms = [replace(term, column=new) if term.column == old else term for term in partition_terms(value)]
             option = f"{name}={partition_text(terms)}"

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage.layouts import zorder
 from storage.layouts.layout import TableLayout
 from storage.shards.partitions.transforms import are_defined, keys_of
 from storage.shards.parts import INLINE_LIMIT_BYTES, arrow_bytes, encode_parquet
@@ -37,6 +38,8 @@ def order_of(rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.Arra
 
 def in_order(rows: pa.Table, layout: TableLayout) -> pa.Table:
     """`rows` in the order of `layout`."""
+    if layout.zorder:
+        return rows.take(pa.array(np.argsort(zorder.places(rows, layout.zorder), kind="stable")))
     order = order_of(rows, layout.sort)
     return rows if order is None else rows.take(order)
 
@@ -72,6 +75,8 @@ def _divided(rows: pa.Table, layout: TableLayout) -> tuple[list[pa.Table], pa.Ta
     for name in layout.sort:
         if name in rows.column_names:
             keyed[name] = rows.column(name)
+    if layout.zorder:
+        keyed["curve"] = pa.array(zorder.places(rows, layout.zorder))
     keys = pa.table(keyed)
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keyed])
     rows = rows.take(order)

@@ -112,15 +112,14 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     Until then `first_row_id` of an insert part is provisional, and `scope` tells apart the transactions of one
     commit, each of which numbers its provisional ids from the same start.
-
     `row_ids` of a delete part translates the provisional ids of rows that its own transaction inserted; a part
     that has it must be read through `read_table`, not by an engine from its file.
 
-    `runs` has its key runs, by the oid of the index. One that is missing is made when it is needed.
-
-    `readable_from`: reads at earlier CSNs need the parts that a compaction made this one of
-    (`storage.shards.history`). 0 for what a commit wrote. `link`: its file is one of others (`storage.shards.links`).
-    `partition`: what the layout of then partitioned by, where all rows of the file have it in common.
+    `runs` has its key runs, by the oid of the index. One that is missing is made when it is needed. `readable_from`:
+    reads at earlier CSNs need the parts that a compaction made this one of (`storage.shards.history`). 0 for what a
+    commit wrote. `link`: its file is one of others (`storage.shards.links`). `partition`: what the layout of then
+    partitioned by, where all rows of the file have it in common. `laid_out`: the layout it was rewritten by
+    (`storage.upkeep.rewriting`); a server that does not know that forgets it.
     """
 
     kind: str
@@ -143,6 +142,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     link: Link | None = None
     partition: tuple[PartitionValue, ...] = ()
     whole: bool = False
+    laid_out: str = ""
 
     @property
     def files(self) -> tuple[str, ...]:

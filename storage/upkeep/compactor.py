@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.durable.state import Abandon
+from storage.errors import CorruptPart
 from storage.ids import ShardId
 from storage.layouts.layout import TableLayout
 from storage.membership.leases import Leases
@@ -26,8 +27,9 @@ from storage.shards.shard_state import Compact, ShardDiff, ShardState
 from storage.timestamps.csn import Csn
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txns_cache import TxnsCache
-from storage.upkeep import compaction, large_compaction
+from storage.upkeep import compaction, large_compaction, rewriting
 from storage.upkeep.retention import Retention
+from storage.upkeep.rewriting import BeatenToIt, Rewritten, StillRead
 
 MAX_ROUNDS = 32
 """Compactions of one shard in a row, so that one busy shard does not keep the others waiting."""
@@ -60,6 +62,8 @@ class Compactor:
         """By part that was rewritten for nothing, how many deletions had seemed to hit it."""
         self._undivided: dict[ShardId, tuple[TableLayout | None, set[int]]] = {}
         """The parts that could not be divided as a layout wants it."""
+        self._rewritten: set[ShardId] = set()
+        """The shards of which a group is being rewritten here: it would be for nothing if its parts were compacted."""
         self.swaps = 0
         """Compactions so far that put parts in the place of others."""
         self.parts_removed = 0
@@ -75,7 +79,7 @@ class Compactor:
     def is_due(self, shard: ShardId) -> bool:
         """A cheap look at whether `shard` may need compaction."""
         handle = self._handles.opened(shard)
-        if handle is None or shard not in self._cache.state.registered:
+        if handle is None or shard not in self._cache.state.registered or shard in self._rewritten:
             return False
         parts = handle.state.parts
         return len(parts) >= compaction.MERGE_FACTOR or self._is_worth_it(shard, list(parts.values()))
@@ -172,6 +176,55 @@ class Compactor:
         self._merged_in_vain.pop(handle.shard, None)
         return len(removed)
 
+    async def rewrite(self, shard: ShardId, after: Csn, most_bytes: int, write: rewriting.Write) -> Rewritten | None:
+        """Rewrite the next group of parts of `shard`, of some `most_bytes` together, as its layout wants them; None
+        when there is none. Raises StillRead while somebody may read before `after`, BeatenToIt when another process has
+        changed the group meanwhile, and what `write` raises; nothing has changed then."""
+        handle = await self._handles.open(shard)
+        await self._cache.durable.refresh()
+        await handle.durable.refresh()
+        await self._downgrade(handle)
+        state, layout = handle.state, self.layout_of(shard)
+        # NOTE: the since of a shard that nobody has written to lately stays behind.
+        if self._leases.since_limit() < after or state.since < min(after, state.upper - 1):
+            raise StillRead(f"{shard} is read from {min(self._leases.since_limit(), state.since)} on")
+        group = await asyncio.to_thread(rewriting.next_group, state, layout, most_bytes)
+        if group is None:
+            return None
+        added: list[Part] = []
+        self._rewritten.add(shard)
+        try:
+            await write(group, added)
+            gone = await rewriting.folded_rows(self._parts, group)
+            csn, mark = max(part.csn for part in group.inserts), rewriting.mark_of(layout)
+            version = state.schema().version
+            added[:] = [msgspec.structs.replace(part, csn=csn, schema_version=version, laid_out=mark) for part in added]
+            rows = sum(part.rows for part in added)
+            if rows != group.rows - len(gone):
+                raise CorruptPart(
+                    f"{group.rows} rows of {shard}, {len(gone)} of them deleted, were rewritten as {rows}"
+                )
+            drop = large_compaction.drop_entries
+            removed = [part.id for part in group.inserts]
+            removed += [p.id for p in group.deletes if len(gone) and await drop(self._parts, shard, p, gone, added)]
+            if not await self._swap(handle, state.epoch, tuple(removed), tuple(added)):
+                raise BeatenToIt(f"parts of {shard} that were being rewritten have gone")
+        except BaseException:
+            self._parts.discard(added)
+            raise
+        finally:
+            self._rewritten.discard(shard)
+        self._parts.committed(added)
+        return Rewritten(parts=len(group.inserts), bytes=group.bytes)
+
+    async def not_laid_out(self, shard: ShardId) -> int:
+        """The bytes of `shard` that `rewrite` is to rewrite, now or once nobody reads at a moment before them."""
+        handle = await self._handles.open(shard)
+        await handle.durable.refresh()
+        state, layout = handle.state, self.layout_of(shard)
+        found = await asyncio.to_thread(rewriting.not_laid_out, state, state.parts.values(), layout)
+        return sum(part.bytes for part in found)
+
     async def _fold_large(self, handle: DataShard, state: ShardState) -> int:
         """Fold deletions into or from parts that are too large to be read whole. Returns how many were swapped out."""
         if not large_compaction.due(state):
@@ -202,6 +255,8 @@ class Compactor:
         encode = self._parts.encode
         added: list[Part] = []
         replace = msgspec.structs.replace
+        # What was laid out together is near together: merged it is laid out still.
+        mark = plan.inserts[0].laid_out if plan.inserts else ""
         for piece in merged.pieces:
             part = await encode("insert", shard, piece.rows, () if layout is None else layout.partition)
             version = max(part.schema_version for part in plan.inserts)
@@ -215,6 +270,7 @@ class Compactor:
                     has_row_id_column=hidden,
                     first_row_id=first,
                     fingerprint=plan.inserts[0].fingerprint,
+                    laid_out=mark if all(part.laid_out == mark for part in plan.inserts) else "",
                 )
             )
         by_id = {part.id: part for part in plan.deletes}

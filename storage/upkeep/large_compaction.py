@@ -83,6 +83,7 @@ class _Output(Struct):
                 first_row_id=first_row_id,
                 fingerprint=self.origin.fingerprint if self.origin.kind == "insert" else part.fingerprint,
                 partition=self.origin.partition,
+                laid_out=self.origin.laid_out,
             )
         )
 
@@ -140,7 +141,7 @@ async def fold(
             del added[before:]
             found_vain[part.id] = hits[part.id]
     gone = np.sort(np.concatenate(folded)) if folded else np.empty(0, np.int64)
-    removed += [part.id for part in deletes if len(gone) and await _drop_entries(parts, shard, part, gone, added)]
+    removed += [part.id for part in deletes if len(gone) and await drop_entries(parts, shard, part, gone, added)]
     return Folding(removed=tuple(removed), added=tuple(added)), found_vain
 
 
@@ -182,7 +183,7 @@ async def _fold_into(parts: PartStore, shard: ShardId, part: Part, deletes: list
     return np.concatenate(folded) if folded else np.empty(0, np.int64)
 
 
-async def _drop_entries(parts: PartStore, shard: ShardId, part: Part, gone: RowIds, added: list[Part]) -> bool:
+async def drop_entries(parts: PartStore, shard: ShardId, part: Part, gone: RowIds, added: list[Part]) -> bool:
     """Rewrite the delete part `part` without its entries for the rows `gone`; False when it has none."""
     low, high = part.row_id_bounds
     if np.searchsorted(gone, high, "right") == np.searchsorted(gone, low, "left"):

@@ -125,6 +125,35 @@ def test_changed_rows_are_written_in_order(client: Client, data: Path) -> None:
     assert client.execute("SELECT count(*) FROM t WHERE k IS DISTINCT FROM id % 11 AND id > 100").fetchone() == (0,)
 
 
+def test_vacuum_full_lays_out_the_whole_table(client: Client) -> None:
+    rows = "SELECT count(*), count(k), sum(id), min(note), max(ts) FROM t"
+    client.execute("CREATE TABLE t (id int, k int, ts timestamp, note text)")
+    for remainder in range(3):
+        client.execute(f"INSERT INTO t SELECT * FROM ({SOURCE}) s WHERE id % 3 = {remainder}")
+    client.execute("DELETE FROM t WHERE id % 10 = 0")
+    client.execute("UPDATE t SET note = 'changed' WHERE id % 1000 = 1")
+    there = client.execute(rows).fetchone()
+    client.execute("ALTER TABLE t SET (sort_by = 'k, id', target_file_size = '500kB')")
+    client.execute("VACUUM (FULL) t")
+    read, total = parts_read(client, "SELECT * FROM t WHERE k = 3 AND id < 10000")
+    assert total >= 4
+    assert read == 1
+    assert client.execute(rows).fetchone() == there
+    client.execute("ALTER TABLE t SET (sort_by = 'zorder(id, ts)', target_file_size = '150kB')")
+    client.execute("VACUUM (FULL) t")
+    for condition in ("id BETWEEN 50000 AND 51000", "ts BETWEEN '2026-06-01' AND '2026-06-05'"):
+        read, total = parts_read(client, f"SELECT * FROM t WHERE {condition}")
+        assert total >= 8
+        assert read <= total * 0.7
+    assert client.execute(rows).fetchone() == there
+    client.execute("ALTER TABLE t SET (partition_by = 'month(ts)')")
+    client.execute("VACUUM (FULL) t")
+    read, total = parts_read(client, "SELECT * FROM t WHERE ts BETWEEN '2026-06-01' AND '2026-06-05'")
+    assert read < total / 3
+    assert client.execute(rows).fetchone() == there
+    assert client.execute("SELECT count(*) FROM t WHERE id % 10 = 0").fetchone() == (0,)
+
+
 def partitions(path: Path, fields: tuple[PartitionField, ...]) -> set[tuple[Any, ...]]:
     """The partitions that rows of a file are of."""
     table = pq.read_table(path)

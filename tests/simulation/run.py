@@ -20,6 +20,7 @@ from tests.simulation.old_readers import grow_old
 from tests.simulation.past import look_back
 from tests.simulation.prepared import end_some, prepare_some
 from tests.simulation.publishing import publish_some
+from tests.simulation.rewriting import rewrite_some
 from tests.simulation.verify import check_final, settle_statuses
 from tests.simulation.views import create_view, keep_view
 from tests.simulation.workload import client, create_tables, follow
@@ -45,6 +46,7 @@ class Outcome:
     failed: int
     in_doubt: int
     kills: int
+    rewritten: int
     switches: int
     faults: int
     steps: int
@@ -85,6 +87,8 @@ async def _run(world: World) -> None:
             following.append(asyncio.ensure_future(keep_view(world, server)))
         if plan.published:
             following.append(asyncio.ensure_future(publish_some(world, server)))
+        if plan.laid_out:
+            following.append(asyncio.ensure_future(rewrite_some(world, server)))
         if plan.prepares:
             following.append(asyncio.ensure_future(end_some(world, server)))
         leaving = asyncio.ensure_future(leave(server, working, following))
@@ -211,6 +215,7 @@ def run(seed: int, *, keep_lines: int = 0, plan: Plan | None = None) -> Outcome:
         failed=statuses["fail"],
         in_doubt=statuses["info"],
         kills=world.kills,
+        rewritten=world.rewritten,
         switches=world.switches,
         faults=world.network.faults,
         steps=trace.events,

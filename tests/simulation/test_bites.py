@@ -37,7 +37,7 @@ from storage.transactions import rows_ahead, txn
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.txns_shard import ONE_PHASE, Phase, TxnsShard
 from storage.transactions.txns_state import Prepared
-from storage.upkeep import compaction
+from storage.upkeep import compaction, rewriting
 from storage.upkeep.orphans import OrphanCollector
 from storage.upkeep.retention import Retention
 from storage.upkeep.shared_files import SharedFiles
@@ -305,6 +305,20 @@ def sorts_rows_without_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "laid_out", laid_out)
 
 
+def rewrites_what_others_still_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewriting leaves out rows whose deletion is not in the past of all readers."""
+    real = rewriting.next_group
+
+    def next_group(state: ShardState, *args: Any) -> Any:
+        group = real(state, *args)
+        if group is None:
+            return None
+        deletes = [part for part in state.parts.values() if part.kind == "delete" and not part.whole]
+        return msgspec.structs.replace(group, deletes=tuple(deletes))
+
+    monkeypatch.setattr(rewriting, "next_group", next_group)
+
+
 def looks_at_the_first_and_last_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorted rows need no ids when the last row's is as far from the first's as the rows are."""
 
@@ -418,6 +432,7 @@ MISTAKES_OF_LAYOUTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (sorts_rows_without_their_ids, r"is not immutable|delivered|exists twice|too many"),
     (looks_at_the_first_row, r"says that it does not have"),
     (looks_at_the_first_and_last_id, r"is not immutable|row id \d+ twice|exists twice|too many"),
+    (rewrites_what_others_still_see, r"is not what its query gives|is not immutable|delivered"),
 ]
 
 

@@ -267,6 +267,8 @@ class World:
         self.switches = 0
         """How often a process that was left alone was seen to take timestamps by itself again."""
         self.kills = 0
+        self.rewritten = 0
+        """Parts that were written anew as the layout of their table wants them."""
         self._incarnations = 0
         self._next_value = 0
 

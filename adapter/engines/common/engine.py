@@ -113,6 +113,7 @@ class Engine(Protocol):
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
+        is_ordered: bool = False,
         extra: Mapping[int, ArrowTable],
     ) -> Sequence[Sequence[WrittenPart]]:
         """Runs the query once and writes its rows as Parquet parts straight to the blob store.
@@ -120,7 +121,8 @@ class Engine(Protocol):
         Each entry of `columns` (positions in the query's output) with its `names` (physical column names) makes one
         set of parts, so that UPDATE writes delete parts and insert parts from one run. Returns the parts of each
         set. Executors write; the rows do not pass this process on Spark. New rows, which have no row id, are laid out
-        as `layout` says.
+        as `layout` says; where the query's rows come in the order of that (`is_ordered`), whatever they have, they are
+        only cut into its files.
         """
         ...
 

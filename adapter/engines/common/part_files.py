@@ -31,12 +31,13 @@ class PartFileWriter:
         columns: Sequence[int],
         names: Sequence[str],
         layout: TableLayout | None = None,
+        is_ordered: bool = False,
     ) -> None:
         self._env = env
         self._shard = shard
         self._columns = tuple(columns)
         self._names = tuple(names)
-        self._layout = None if ROW_ID in names else layout
+        self._layout = None if ROW_ID in names and not is_ordered else layout
         self._batches: list[RecordBatch] = []
         self._bytes = 0
         self.parts: list[WrittenPart] = []
@@ -65,6 +66,19 @@ class PartFileWriter:
             self.parts.append(
                 WrittenPart(key=key, rows=rows, bytes=len(data), checksum=checksum(data), footer=footer_of(data))
             )
+
+
+def part_writers(
+    env: Environment,
+    shard: ShardId,
+    columns: Sequence[tuple[int, ...]],
+    names: Sequence[Sequence[str]],
+    layout: TableLayout | None,
+    is_ordered: bool,
+) -> list[PartFileWriter]:
+    """What writes each set of parts (`Engine.write`)."""
+    pairs = zip(columns, names, strict=True)
+    return [PartFileWriter(env, shard, *pair, layout, is_ordered) for pair in pairs]
 
 
 def _encode(batches: Sequence[RecordBatch], layout: TableLayout | None) -> list[tuple[bytes, int]]:

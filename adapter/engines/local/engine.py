@@ -36,7 +36,7 @@ from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, T
 from adapter.engines.common.estimates import workload_class
 from adapter.engines.common.lookups import Indexes
 from adapter.engines.common.lowered_queries import KnownQueries, KnownQuery
-from adapter.engines.common.part_files import PartFileWriter
+from adapter.engines.common.part_files import part_writers
 from adapter.engines.common.scan_sources import DeletedRows, ScanPlan
 from adapter.engines.local.databases import Databases, Held, Opened
 from adapter.engines.local.scans import (
@@ -362,10 +362,11 @@ class LocalEngine(WithoutTasks):
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
+        is_ordered: bool = False,
         extra: Mapping[int, ArrowTable],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
-        writers = [PartFileWriter(self._env, shard, *pair, layout) for pair in zip(columns, names, strict=True)]
+        writers = part_writers(self._env, shard, columns, names, layout, is_ordered)
         async with aclosing(self.execute(query, tables, params, context, extra=extra)) as batches:
             async for batch in batches:
                 for writer in writers:

@@ -83,6 +83,7 @@ class EngineInRounds:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
+        is_ordered: bool = False,
         extra: Mapping[int, ArrowTable],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
@@ -90,8 +91,9 @@ class EngineInRounds:
         if rounds is not None:
             query, extra = rounds.body, await self._rows(rounds, tables, params, context, extra or {})
         return await self.inner.write(
-            query, tables, params, context, shard=shard, columns=columns, names=names, layout=layout, extra=extra
-        )
+            query, tables, params, context,
+            shard=shard, columns=columns, names=names, layout=layout, is_ordered=is_ordered, extra=extra,
+        )  # fmt: skip
 
     def reaches(self, path: str, options: Mapping[str, str]) -> bool:
         """See `Engine.reaches`."""

@@ -242,6 +242,7 @@ class SparkEngine:
         columns: Sequence[tuple[int, ...]],
         names: Sequence[Sequence[str]],
         layout: TableLayout | None = None,
+        is_ordered: bool = False,
         extra: Mapping[int, ArrowTable],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
@@ -249,7 +250,8 @@ class SparkEngine:
         if store is None and layout is not None and layout.partition:
             store = self._folder_store  # Spark's own writer knows none of these transforms.
         if store is not None:
-            return await self._write_stored(store, query, tables, params, context, shard, columns, names, layout, extra)
+            sets = [file_set(query, *pair, layout, is_ordered) for pair in zip(columns, names, strict=True)]
+            return await self._write_stored(store, query, tables, params, context, shard, sets, is_ordered, extra)
         scratch = self._blob_scratch() / str(next(self._numbers))
         outputs = [outputs_of(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
@@ -260,7 +262,7 @@ class SparkEngine:
                     kept(extra),
                     self._statement(spark, execution, scans, query, params, context, extra, stores=True) as statement,
                 ):
-                    return write_sets(statement.frame(), scratch, outputs, layout)
+                    return write_sets(statement.frame(), scratch, outputs, layout, is_ordered)
 
             try:
                 folders = await self._carry_out(execution, query, tables, run)
@@ -276,13 +278,11 @@ class SparkEngine:
         params: Sequence[LiteralValue],
         context: ExecutionContext,
         shard: ShardId,
-        columns: Sequence[tuple[int, ...]],
-        names: Sequence[Sequence[str]],
-        layout: TableLayout | None,
+        sets: Sequence[FileSet],
+        is_ordered: bool,
         extra: Mapping[int, ArrowTable] | None,
     ) -> Sequence[Sequence[WrittenPart]]:
         """`write` by executors that reach `store` by themselves."""
-        sets = [file_set(query, *pair, layout) for pair in zip(columns, names, strict=True)]
         with self._execution(query, tables, params, context) as execution:
 
             def run(spark: RunningSpark, scans: Mapping[int, SparkScan]) -> WrittenSets:
@@ -290,7 +290,7 @@ class SparkEngine:
                     kept(extra),
                     self._statement(spark, execution, scans, query, params, context, extra, stores=True) as statement,
                 ):
-                    return self._stored(store, statement, sets, shard)
+                    return self._stored(store, statement, sets, shard, is_ordered)
 
             written = await self._carry_out(execution, query, tables, run)
         return [
@@ -333,12 +333,12 @@ class SparkEngine:
             return await self._carry_out(execution, query, tables, run)
 
     def _stored(
-        self, store: ClusterStore, statement: Statement, sets: Sequence[FileSet], shard: ShardId
+        self, store: ClusterStore, statement: Statement, sets: Sequence[FileSet], shard: ShardId, ordered: bool = False
     ) -> WrittenSets:
         """What executors write to `store` of a statement's rows."""
         needed = dict.fromkeys(name for file_set in sets for name in file_set.columns)
         frame = statement.frame().selectExpr(*needed)
-        order = sets[0].order if len(sets) == 1 else ()
+        order = sets[0].order if len(sets) == 1 and not ordered else ()
         frame = frame.sort(*order) if order else frame
         return store.write(sets, shard, partial(statement.spark.run_tasks, statement.mode, frame))
 

@@ -51,9 +51,12 @@ def outputs_of(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]
     return [f"c{fields[position].id} AS {name}" for position, name in zip(columns, names, strict=True)]
 
 
-def write_sets(frame: Any, scratch: Path, sets: Sequence[Sequence[str]], layout: TableLayout | None) -> list[Path]:
+def write_sets(
+    frame: Any, scratch: Path, sets: Sequence[Sequence[str]], layout: TableLayout | None, is_ordered: bool
+) -> list[Path]:
     """Writes one folder of files for each set of columns. With several, the statement runs once: its rows are kept on
-    the executors' disks in between. New rows are laid out as `layout` says. When it fails nothing of it is left."""
+    the executors' disks in between. New rows are laid out as `layout` says, as are all that come in its order. When it
+    fails nothing of it is left."""
     folders = [scratch / str(index) for index in range(len(sets))]
     kept = len(sets) > 1
     if kept:
@@ -64,8 +67,9 @@ def write_sets(frame: Any, scratch: Path, sets: Sequence[Sequence[str]], layout:
         for folder, outputs in zip(folders, sets, strict=True):
             selected = frame.selectExpr(*outputs)
             most_rows = 0
-            if layout is not None and not any(output.endswith(f" AS {ROW_ID}") for output in outputs):
-                if layout.sort:
+            is_new = not any(output.endswith(f" AS {ROW_ID}") for output in outputs)
+            if layout is not None and (is_new or is_ordered):
+                if layout.sort and not is_ordered:
                     selected = selected.sort(*layout.sort)
                 most_rows = _most_rows(selected, layout)
             write_parquet(with_column_ids(selected), folder, "zstd", WRITTEN_ROW_GROUP_BYTES, most_rows)

@@ -10,8 +10,8 @@ NOTE: what is read is not validated at the commit. Rows that others write meanwh
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from adapter.plans.plan_cache import make_plan
 from adapter.plans.predicates import scan_templates
 from adapter.queries.extents.gathered import replace_gathered
 from adapter.queries.read import prepare_read
+from adapter.statements.maintenance.looking import looking_as_superuser, name_of
 from adapter.statistics.column_statistics import (
     MAX_WIDTH,
     ColumnStatistics,
@@ -38,25 +39,13 @@ from planner.types import types as t
 from planner.types.operator_classes import default_operator_class
 from planner.types.ranges import range_of, range_or_multirange
 from planner.types.type_names import element_of, type_length
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Column, Relation, Schema
+from storage.catalog.model import CatalogSnapshot, Column, Relation
 
 ROWS_PER_TARGET = 300
 """Rows that are enough for a statistics target of 1 (Chaudhuri, Motwani and Narasayya, as analyze.c explains)."""
 
 MAX_READ_ROWS = 3_000_000
 """A hundred times what the default target needs: more files are not read, once those picked have so many rows."""
-
-_SETTINGS = {
-    "engine": "local",
-    "DateStyle": "ISO, MDY",
-    "IntervalStyle": "postgres",
-    "TimeZone": "UTC",
-    "bytea_output": "hex",
-    "extra_float_digits": "1",
-    "row_security": "on",
-    "tidegate.as_of": "",
-}
-"""What the values are looked at with, so that they are kept in one form."""
 
 
 async def gather(running: Running, relation: Relation, names: Sequence[str]) -> None:
@@ -70,7 +59,7 @@ async def gather(running: Running, relation: Relation, names: Sequence[str]) -> 
     if running.transaction.snapshot is None:
         await running.transaction.begin_statement(running.services.env)
     catalog = running.transaction.catalog
-    with _looking_as_superuser(running):
+    with looking_as_superuser(running, "local"):
         read, total = await _what_to_read(running, catalog, relation)
         wanted = ROWS_PER_TARGET * max(target for _, target in columns)
         found: dict[int, ColumnStatistics] = {}
@@ -96,21 +85,6 @@ def _as_said(column: Column, statistics: ColumnStatistics) -> ColumnStatistics:
         if name == "n_distinct" and float(value):
             return replace(statistics, n_distinct=float(value))
     return statistics
-
-
-@contextmanager
-def _looking_as_superuser(running: Running) -> Iterator[None]:
-    """Whoever may ANALYZE a table need not be allowed to read it, and policies are not for it."""
-    session = running.session
-    values, brought, expanded = session.values, session.brought, session.expanded
-    changed = values.within(BOOTSTRAP_SUPERUSER_OID)
-    for name, value in _SETTINGS.items():
-        changed = changed.with_local(name, value)
-    try:
-        session.values, session.expanded = changed, frozenset()
-        yield
-    finally:
-        session.values, session.brought, session.expanded = values, brought, expanded
 
 
 async def _what_to_read(running: Running, catalog: CatalogSnapshot, relation: Relation) -> tuple[TableInput, int]:
@@ -147,7 +121,7 @@ async def _column(
     """What a column has in a `share` of the rows of `read`; None when there are none."""
     base = t.under_domain(column.type_oid)
     name, fixed = quote_identifier(column.name), type_length(base)
-    sample = _name(catalog, read.relation)
+    sample = name_of(catalog, read.relation)
     if share < 1.0:
         sample += f" WHERE pg_catalog.random() < {share:.17g}"
     width = _width(base, fixed)
@@ -190,12 +164,6 @@ async def _batches(running: Running, catalog: CatalogSnapshot, table: TableInput
     async with aclosing(stream) as batches:
         async for batch in batches:
             yield batch
-
-
-def _name(catalog: CatalogSnapshot, relation: Relation) -> str:
-    schema = catalog.get(relation.schema)
-    assert isinstance(schema, Schema)
-    return f"{quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
 
 
 def _shown(type_oid: int) -> str:

@@ -1,6 +1,6 @@
-"""VACUUM and ANALYZE. The storage controller compacts by itself, so that VACUUM has nothing to do, and ANALYZE finds
-out what pg_stats shows; tables are named, checked, waited for and skipped as in PostgreSQL (vacuum.c:
-vacuum_open_relation).
+"""VACUUM and ANALYZE. The storage controller compacts by itself, so that VACUUM has nothing to do; with FULL it writes
+the files of large tables anew, as their layout wants them. ANALYZE finds out what pg_stats shows. Tables are named,
+checked, waited for and skipped as in PostgreSQL (vacuum.c: vacuum_open_relation).
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
     if not statement.analyze_only and any(statement.columns) and not _is_on(options.get("analyze")):
         raise FeatureNotSupported("ANALYZE option must be specified when a column list is provided")
     skips = _is_on(options.get("skip_locked"))
-    mode = Mode.ACCESS_EXCLUSIVE if _is_on(options.get("full")) else Mode.SHARE_UPDATE_EXCLUSIVE
+    is_full = _is_on(options.get("full"))
+    # Others read and write while files are written anew; only definitions wait.
+    mode = Mode.SHARE_UPDATE_EXCLUSIVE
     wanted: list[tuple[Relation | SystemRelation, tuple[str, ...]]] = []
     for name, columns in zip(statement.tables, statement.columns, strict=True):
         relation = look_up_any(running, catalog, name)
@@ -53,7 +55,7 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
             session.warn("01000", message)
         else:
             wanted.append((relation, columns))
-    if not statement.tables and (statement.analyze_only or _is_on(options.get("analyze"))):
+    if not statement.tables and (statement.analyze_only or is_full or _is_on(options.get("analyze"))):
         role = session.values.identity.current
         hidden = hidden_tables(catalog)
         tables = [r for r in catalog.all() if isinstance(r, Relation) and r.kind in "rm" and r.oid not in hidden]
@@ -76,6 +78,11 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
             analyzes = statement.analyze_only or _is_on(options.get("analyze"))
             if analyzes:
                 await gather(running, relation, columns)
+            if is_full and relation.oid < FIRST_TEMPORARY_OID:
+                # What it needs of definitions is not loaded at the start.
+                from adapter.statements.maintenance.rewriting import rewrite
+
+                await rewrite(running, relation)
             if relation.oid < FIRST_TEMPORARY_OID:
                 activity, database, now = running.services.activity, session.database_oid, utc_now()
                 if not statement.analyze_only:

@@ -138,12 +138,17 @@ def store_in_folder(blob: Blob, parts: PartStore) -> ClusterStore | None:
 
 
 def file_set(
-    query: BoundQuery, columns: tuple[int, ...], names: Sequence[str], layout: TableLayout | None = None
+    query: BoundQuery,
+    columns: tuple[int, ...],
+    names: Sequence[str],
+    layout: TableLayout | None = None,
+    is_ordered: bool = False,
 ) -> FileSet:
-    """The files of the query's output at `columns`, called `names`; new rows are laid out as `layout` says."""
+    """The files of the query's output at `columns`, called `names`; new rows are laid out as `layout` says, and all
+    that come in its order (`is_ordered`)."""
     fields = [query.rel.fields[position] for position in columns]
     schema = pa.schema([(name, arrow_type(field.type)) for name, field in zip(names, fields, strict=True)])
-    kept = None if ROW_ID in names else layout
+    kept = None if ROW_ID in names and not is_ordered else layout
     return FileSet(columns=tuple(f"c{field.id}" for field in fields), schema=schema, layout=kept)
 
 
