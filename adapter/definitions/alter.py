@@ -23,7 +23,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
 )
 from adapter.definitions.common.column_options import set_column_options
-from adapter.definitions.common.columns import retyped, with_collations
+from adapter.definitions.common.columns import retyped, with_kept_fields
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, permitted_layout
 from adapter.definitions.common.owners import check_new_owner, give, require_owner
@@ -377,7 +377,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     check_column_count(len(relation.columns) + 1)
     column = column_of(definition, len(relation.columns) + 1)
     column = retyped(column, type_held(own_catalog(running), relation, type_of_column(column)))
-    column = (await with_collations(running, msgspec.structs.replace(relation, columns=(column,)))).columns[0]
+    column = (await with_kept_fields(running, msgspec.structs.replace(relation, columns=(column,)))).columns[0]
     refuse_itself(relation, column.type_oid)
     added: list[SequenceRecord] = []
     rewritten = definition.generation is not None

@@ -21,7 +21,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
     without_column,
 )
-from adapter.definitions.common.columns import collation_of, retyped, with_collations
+from adapter.definitions.common.columns import collation_of, retyped, with_kept_fields
 from adapter.definitions.common.layouts import permitted_layout
 from adapter.definitions.common.row_types import refuse_itself, refuse_stored
 from adapter.definitions.common.table_rows import alter_shard, fill_table, make_shard, physical_schema
@@ -147,7 +147,7 @@ async def set_types(
             _check_converted_default(running, relation, column)
         changed = with_column(changed, column)
         changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
-    changed = await with_collations(running, changed)
+    changed = await with_kept_fields(running, changed)
     stays = not _has_written(running, relation) and all(
         action.using is None and widens(require_column(relation, action.name), action.type) for action in actions
     )

@@ -22,7 +22,7 @@ from adapter.definitions.common.columns import (
     column_of_type,
     retyped,
     stored_columns,
-    with_collations,
+    with_kept_fields,
 )
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, copied_layout, permitted_layout
@@ -142,7 +142,7 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
         retyped(column, type_held(catalog, relation, type_of_column(column))) if column.attnum in written else column
         for column in relation.columns
     ]
-    relation = await with_collations(running, msgspec.structs.replace(relation, columns=tuple(held)))
+    relation = await with_kept_fields(running, msgspec.structs.replace(relation, columns=tuple(held)))
     check_publishable(relation)
     await permitted_layout(running, relation)
     bare: Relation | None = None
@@ -340,7 +340,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         options=as_reloptions(options),
         retain_ms=retained_of(options),
     )
-    relation = await with_collations(running, relation)
+    relation = await with_kept_fields(running, relation)
     check_publishable(relation)
     await permitted_layout(running, relation)
     await running.transaction.lock(plan.locks)
@@ -441,7 +441,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
             check_option=statement.check_option,
             options=view_options(statement.options),
         )
-        relation = await with_collations(running, relation)
+        relation = await with_kept_fields(running, relation)
         _check_check_option(relation, running.session.bind_context(catalog))
         check_view_publishable(catalog, relation)
         change(running, added=[relation])
@@ -464,7 +464,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         check_option=statement.check_option,
         options=view_options(statement.options),
     )
-    replaced = await with_collations(running, replaced)
+    replaced = await with_kept_fields(running, replaced)
     _check_check_option(replaced, running.session.bind_context(catalog))
     check_view_publishable(catalog, replaced)
     change(running, removed=[existing], added=[replaced])

@@ -104,7 +104,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 COMPOSITE = "c"  # `Relation.kind` of a composite type, whose fields are the columns.
 
 
-class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=True):
+class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=True, omit_defaults=True):
     """A table (kind ``r``), foreign table (``f``), view (``v``), materialized view (``m``), composite type (``c``)."""
 
     name: str

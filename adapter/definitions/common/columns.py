@@ -15,7 +15,7 @@ from planner.types.operator_classes import key_collation
 from planner.types.type_names import collation_oid, format_type
 from planner.types.types import SqlType, holds_nan
 from storage.catalog.model import Column, Relation
-from storage.catalog.record import COLLATIONS_FORMAT
+from storage.catalog.record import COLLATIONS_FORMAT, NEEDED_KEYS_FORMAT
 
 
 def stored_type(name: str, type_: SqlType) -> SqlType:
@@ -46,12 +46,13 @@ def collation_of(type_: SqlType, name: str | None) -> int:
     return 0 if oid == key_collation(type_.declared_oid) else oid
 
 
-async def with_collations(running: Running, relation: Relation) -> Relation:
-    """`relation` with the collations of its columns, if these may be kept: as long as servers of an earlier version may
-    be at work, which cannot read them, they are left out, as those leave them out."""
-    if not any(column.collation for column in relation.columns):
-        return relation
-    if await running.services.env.formats.allows(COLLATIONS_FORMAT):
+async def with_kept_fields(running: Running, relation: Relation) -> Relation:
+    """`relation` with the collations of its columns and the keys that its query needs, if these may be kept: as long as
+    servers of an earlier version may be at work, which cannot read them, they are left out, as those leave them out."""
+    formats = running.services.env.formats
+    if relation.needs_keys and not await formats.allows(NEEDED_KEYS_FORMAT):
+        relation = replace(relation, needs_keys=())
+    if not any(column.collation for column in relation.columns) or await formats.allows(COLLATIONS_FORMAT):
         return relation
     return replace(relation, columns=tuple(replace(column, collation=0) for column in relation.columns))
 

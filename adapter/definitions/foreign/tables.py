@@ -16,7 +16,7 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
-from adapter.definitions.common.columns import collation_of, column_of_type, retyped, with_collations
+from adapter.definitions.common.columns import collation_of, column_of_type, retyped, with_kept_fields
 from adapter.definitions.foreign.options import altered, checked_names
 from adapter.definitions.foreign.servers import require_server
 from adapter.execution.guards import own_catalog
@@ -72,7 +72,7 @@ async def create_foreign_table(
             ),
         ),
     )
-    change(running, added=[await with_collations(running, relation)])
+    change(running, added=[await with_kept_fields(running, relation)])
 
 
 def _columns(statement: ft.CreateForeignTable) -> tuple[Column, ...]:
@@ -164,7 +164,7 @@ async def alter_foreign_table(running: Running, relation: Relation, action: st.A
             if relation.column(definition.name) is None:
                 check_column_count(len(relation.columns) + 1)
                 column = _column(definition, len(relation.columns) + 1)
-                changed = await with_collations(running, replace(relation, columns=(*relation.columns, column)))
+                changed = await with_kept_fields(running, replace(relation, columns=(*relation.columns, column)))
                 change(running, removed=[relation], added=[changed])
                 return
             message = f'column "{definition.name}" of relation "{relation.name}" already exists'
@@ -176,7 +176,7 @@ async def alter_foreign_table(running: Running, relation: Relation, action: st.A
                 raise FeatureNotSupported("cannot alter type of a column used by a view or rule")
             collation = collation_of(action.type, action.collation)
             typed = retyped(require_column(relation, action.name), action.type, collation=collation)
-            changed = await with_collations(running, with_column(relation, typed))
+            changed = await with_kept_fields(running, with_column(relation, typed))
             change(running, removed=[relation], added=[changed])
         case st.SetNotNull():
             column = replace(require_column(relation, action.name), not_null=action.not_null)

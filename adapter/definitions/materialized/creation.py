@@ -12,7 +12,7 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
-from adapter.definitions.common.columns import stored_columns, with_collations
+from adapter.definitions.common.columns import stored_columns, with_kept_fields
 from adapter.definitions.common.table_options import as_reloptions, retained_of, with_options
 from adapter.definitions.common.table_rows import make_shard
 from adapter.definitions.materialized.options import OF_VIEWS, checked, kept
@@ -94,7 +94,7 @@ async def create_materialized_view(running: Running, statement: st.CreateTableAs
         ),
         retain_ms=retained_of(options),
     )
-    view = await with_collations(running, view)
+    view = await with_kept_fields(running, view)
     plan = await source_plan(running, catalog, view)
     _check_reproducible(plan, view)
     change(running, added=[view])

@@ -20,7 +20,7 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
     without_column,
 )
-from adapter.definitions.common.columns import collation_of, column_of_type, retyped, with_collations
+from adapter.definitions.common.columns import collation_of, column_of_type, retyped, with_kept_fields
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.common.row_types import refuse_itself, refuse_stored
 from adapter.definitions.types.names import check_free_type
@@ -56,7 +56,7 @@ async def create_composite(running: Running, statement: st.CreateComposite) -> N
         kind=COMPOSITE,
         columns=tuple(columns),
     )
-    change(running, added=[await with_collations(running, record)])
+    change(running, added=[await with_kept_fields(running, record)])
 
 
 def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
@@ -82,7 +82,7 @@ async def alter_composite(running: Running, statement: st.AlterTable, drop_users
             drop_users(running, record, action)
         changed = _changed(running, own_catalog(running), record, action)
         if changed is not None:
-            change(running, removed=[record], added=[await with_collations(running, changed)])
+            change(running, removed=[record], added=[await with_kept_fields(running, changed)])
 
 
 def _changed(
