@@ -101,6 +101,8 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
                 yield record.of_type
         case EnumType() | Extension() | ExtendedStatistics():
             yield record.schema
+        case UserRange() if record.is_multirange:
+            yield record.range  # With which it goes, wherever that is.
         case DomainType() | UserRange():
             yield record.schema
             yield from (each for each in types_used(record) if isinstance(catalog.get(each), _TYPES))

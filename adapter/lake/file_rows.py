@@ -32,6 +32,7 @@ from planner.files.arrow_types import sql_type
 from planner.ir.file_rows import FileTable
 from planner.ir.physical import arrow_type
 from planner.types.types import SqlType
+from storage.lake.folder_values import is_plain
 from storage.lake.places import is_url
 from storage.lake.snapshots.tables import SnapshotTable
 from storage.lake.tables import LakeColumn, LakeTable, Piece
@@ -109,7 +110,10 @@ class FileRows:
             table.root is None or any(_ODD_FOLDER.search(file.path) for file in table.files)
         ):
             return False
-        return all(column.partition or (column.uniform and _is_common(column.type)) for column in table.columns)
+        return all(
+            is_plain(column.type) if column.partition else column.uniform and _is_common(column.type)
+            for column in table.columns
+        )
 
     def spark_view(
         self,

@@ -15,7 +15,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 from functools import cached_property
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -26,6 +25,7 @@ from pyarrow import fs
 
 from storage.bounded_map import BoundedMap
 from storage.lake.avro import batches_of
+from storage.lake.folder_values import is_value, type_of, value_of
 from storage.lake.formats import (
     BLOCK_BYTES,
     HIVE_NULL,
@@ -146,7 +146,7 @@ class LakeTable:
                 if name not in types:
                     continue
                 here = ds.field(name)
-                value = _value(text, types[name])
+                value = value_of(text, types[name])
                 one = here.is_null() if value is None else here == pa.scalar(value, types[name])
                 condition = one if condition is None else condition & one
             name = file.path + UNPACKED if self.format.quoted else arrow_name(file.path)
@@ -172,7 +172,7 @@ class LakeTable:
             for batch in self._own_rows_of(path, file, own):
                 read = dict(zip((name for name, _ in own), batch.columns, strict=True))
                 arrays = [
-                    pa.repeat(pa.scalar(_value(folders[column.name], column.type), column.type), batch.num_rows)
+                    pa.repeat(pa.scalar(value_of(folders[column.name], column.type), column.type), batch.num_rows)
                     if column.partition
                     else read[column.name]
                     for column in self.columns
@@ -323,9 +323,9 @@ def _needed(
         return files
     fields = [field for field in declared if field.name in names]
     for field in fields:
-        if any(text is not None and not _is_value(text, field.type) for text in {each[field.name] for each in values}):
+        if any(text is not None and not is_value(text, field.type) for text in {each[field.name] for each in values}):
             return files
-    columns = [pa.array([_value(each[field.name], field.type) for each in values], field.type) for field in fields]
+    columns = [pa.array([value_of(each[field.name], field.type) for each in values], field.type) for field in fields]
     if not columns:
         return files
     mask = needed(pa.table(columns, names=[field.name for field in fields]))
@@ -423,15 +423,8 @@ def _check_folders(values: dict[str, Values], field: pa.Field) -> None:
     """Raises FileTrouble (mismatch) for a folder whose name's value is none of the declared type."""
     for path, folders in values.items():
         for name, text in folders:
-            if name == field.name and text is not None and not _is_value(text, field.type):
+            if name == field.name and text is not None and not is_value(text, field.type):
                 raise FileTrouble("mismatch", f'folder "{name}={text}" of file "{path}" holds no {field.type}')
-
-
-def _is_value(text: str, type: pa.DataType) -> bool:
-    if pa.types.is_integer(type):
-        bits = type.bit_width - 1
-        return _DIGITS_ALONE.fullmatch(text) is not None and -(2**bits) <= int(text) < 2**bits
-    return _is_date(text) if type == pa.date32() else pa.types.is_string(type)
 
 
 def plain_type(type: pa.DataType) -> pa.DataType:
@@ -532,35 +525,4 @@ def _partitions(files: Sequence[LakeFile], values: dict[str, Values]) -> tuple[L
         for name, text in found:
             if text is not None:
                 texts[name].add(text)
-    return tuple(LakeColumn(name=name, type=_type_of(texts[name]), partition=True) for name in names)
-
-
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_DIGITS_ALONE = re.compile(r"-?[0-9]{1,18}")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-def _type_of(texts: set[str]) -> pa.DataType:
-    if texts and all(map(_WHOLE.fullmatch, texts)):
-        return pa.int32() if all(-(2**31) <= int(text) < 2**31 for text in texts) else pa.int64()
-    if texts and all(map(_is_date, texts)):
-        return pa.date32()
-    return pa.string()
-
-
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _value(text: str | None, type: pa.DataType) -> Any:
-    if text is None:
-        return None
-    if pa.types.is_integer(type):
-        return int(text)
-    return date.fromisoformat(text) if pa.types.is_date(type) else text
+    return tuple(LakeColumn(name=name, type=type_of(texts[name]), partition=True) for name in names)

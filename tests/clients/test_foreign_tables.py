@@ -553,3 +553,29 @@ def test_folders_of_odd_values_are_read_alike(client: Client, lake: Path) -> Non
         pq.write_table(pa.table({"id": [number]}), below / "x.parquet")
     found = rows(client, f"SELECT id, p FROM read_parquet('{lake}/odd') ORDER BY id")
     assert found == list(enumerate(values.values()))
+
+
+@pytest.mark.parametrize(
+    ("type", "values", "condition"),
+    [
+        ("bool", "true, false, NULL", "not k"),
+        ("numeric(8,2)", "1.50, -2, NULL", "k > 1.4"),
+        ("float8", "1.5e10, 'Infinity', '-0.25'", "k < 0"),
+        ("timestamp", "'2026-01-01 12:30', '2026-01-02 00:00:00.25', NULL", "k < '2026-01-02'"),
+        ("timestamptz", "'2026-01-01 12:30+02', '2026-01-02 00:00:00.25Z', NULL", "k >= '2026-01-02 00:00Z'"),
+        ("bigint", "9000000000, -1, NULL", "k = -1"),
+        ("date", "'2026-01-01', NULL", "k is null"),
+        ("varchar(5)", "'a/b', 'ä', ''", "k like 'a%'"),
+    ],
+)
+def test_folders_that_copy_writes_are_of_the_columns_types(
+    client: Client, lake: Path, type: str, values: str, condition: str
+) -> None:
+    name = f"typed-{type.partition('(')[0]}-{rows(client, 'SHOW engine')[0][0]}"
+    client.execute(f"CREATE TABLE own (k {type}, v int)")
+    client.execute(f"INSERT INTO own SELECT k, n FROM unnest(ARRAY[{values}]::{type}[]) WITH ORDINALITY x(k, n)")
+    client.execute(f"COPY own TO '{lake}/{name}' (FORMAT parquet, PARTITION_BY (k))")
+    client.execute(f"CREATE FOREIGN TABLE far (k {type}, v int) SERVER files OPTIONS (path '{name}', format 'parquet')")
+    for where in ("true", condition):
+        text = "SELECT k, v, pg_typeof(k)::text FROM {} WHERE " + where + " ORDER BY v"
+        assert client.execute(text.format("far")).fetchall() == client.execute(text.format("own")).fetchall()
