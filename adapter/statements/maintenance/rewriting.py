@@ -42,7 +42,7 @@ SMALL_BYTES = 1 << 20
 """So much is left to compaction, which does it sooner or later without being asked."""
 
 PATIENCE_S = 60.0
-"""How long it waits for those who read an earlier moment."""
+"""How long a statement waits for those who read an earlier moment."""
 
 LOOK_SECONDS = 0.25
 
@@ -60,38 +60,39 @@ BITS = 16
 """Of a place on a curve, all columns together. Two columns have 255 limits each, with which values are compared."""
 
 
-async def rewrite(running: Running, relation: Relation) -> None:
+async def rewrite(running: Running, relation: Relation, patience_s: float) -> float:
     """Write the files of `relation`, a table or materialized view, anew. Those that somebody may still read as they
-    were are left alone, with a warning. Raises 40001 when others change the files again and again, 57014."""
+    were after `patience_s` are left alone, with a warning; what is left of that is given back. Raises 40001 when others
+    change the files again and again, 57014."""
     env, transaction = running.services.env, running.transaction
     if relation.shard is None or transaction.looks_back:
-        return
+        return patience_s
     compactor = env.maintenance.compactor
     if await compactor.not_laid_out(relation.shard) <= SMALL_BYTES:
-        return
+        return patience_s
     if transaction.snapshot is None:
         await transaction.begin_statement(env)
     # NOTE: not the snapshot itself, which is ahead of what can be told of readers while nobody commits.
     after = max(env.catalog.current().csn, env.reader.last_write(relation.shard))
     found = transaction.catalog.get(relation.oid)
     if not isinstance(found, Relation) or found.shard != relation.shard:
-        return
+        return patience_s
     rewriting = _Rewriting(running, transaction.catalog, found)
     most_bytes = number_of("rewrite_group_size", running.session.values.flat["rewrite_group_size"]) * 1024
-    loop = asyncio.get_running_loop()
-    limit, failed = loop.time() + PATIENCE_S, 0
+    failed = 0
     with looking_as_superuser(running):
         while True:
             try:
                 if await compactor.rewrite(relation.shard, after, most_bytes, rewriting.write) is None:
-                    return
+                    return patience_s
                 failed = 0
             except StillRead:
-                if loop.time() >= limit:
+                if patience_s <= 0:
                     message = f'"{relation.name}": files that earlier transactions may still read are left as they are'
                     running.session.warn("01000", message)
-                    return
+                    return 0.0
                 await asyncio.sleep(LOOK_SECONDS)
+                patience_s -= LOOK_SECONDS
             except BeatenToIt as error:
                 failed += 1
                 if failed == ATTEMPTS:

@@ -39,7 +39,7 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
     if not statement.analyze_only and any(statement.columns) and not _is_on(options.get("analyze")):
         raise FeatureNotSupported("ANALYZE option must be specified when a column list is provided")
     skips = _is_on(options.get("skip_locked"))
-    is_full = _is_on(options.get("full"))
+    is_full, patience_s = _is_on(options.get("full")), None
     # Others read and write while files are written anew; only definitions wait.
     mode = Mode.SHARE_UPDATE_EXCLUSIVE
     wanted: list[tuple[Relation | SystemRelation, tuple[str, ...]]] = []
@@ -80,9 +80,9 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
                 await gather(running, relation, columns)
             if is_full and relation.oid < FIRST_TEMPORARY_OID:
                 # What it needs of definitions is not loaded at the start.
-                from adapter.statements.maintenance.rewriting import rewrite
+                from adapter.statements.maintenance.rewriting import PATIENCE_S, rewrite
 
-                await rewrite(running, relation)
+                patience_s = await rewrite(running, relation, PATIENCE_S if patience_s is None else patience_s)
             if relation.oid < FIRST_TEMPORARY_OID:
                 activity, database, now = running.services.activity, session.database_oid, utc_now()
                 if not statement.analyze_only:
