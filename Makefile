@@ -4,7 +4,7 @@ SHELL := bash
 PY := .venv/bin/python
 SEEDS ?= 2000
 ROUNDS ?= 50
-PROCESSES ?= 3
+PROCESSES ?= 2
 CLIENT_LOCKS := asyncpg browser dbt django dlt pgcli psycopg psycopg2 sqlalchemy sqlalchemy14 sqlmesh superset dataframes odbc
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 

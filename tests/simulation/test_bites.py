@@ -48,14 +48,14 @@ from tests.simulation.world import Plan
 
 MAX_SEEDS = 60
 
-UNTOUCHED = range(6)
+UNTOUCHED = range(4)
 """Seeds that are run without a mistake as well: most mistakes show in them. `test_simulation` runs others, and
 `make simulate` as many as one likes."""
 
 TWO_PHASES = (10, *range(160, 185))
 """Seeds of runs with prepared transactions, which take longer; few of them bring all that one of the mistakes needs."""
 
-VIEWS_AND_PAST = range(8)
+VIEWS_AND_PAST = range(6)
 
 RETAIN_MS = 20_000
 
