@@ -56,6 +56,8 @@ SAMPLED_PARTS = 32
 SAMPLED_ROWS = 30_000
 """The parts of a group, and about how many of their rows, that tell how values are distributed."""
 
+LIMIT_CHARACTERS = 40
+
 BITS = 16
 """Of a place on a curve, all columns together. Two columns have 255 limits each, with which values are compared."""
 
@@ -237,8 +239,9 @@ class _Rewriting:
         source = f"{name_of(self._catalog, self._relation)} WHERE pg_catalog.random() < {kept:.9f}"
         found = []
         for name in names:
-            column = quote_identifier(self._by_name[name].name)
-            text = f"SELECT {column}::text FROM {source} AND {column} IS NOT NULL ORDER BY {self._key(name)}"
+            value = _beginning(self._by_name[name])
+            order = f"{value}{_collate(self._by_name[name])}"
+            text = f"SELECT ({value})::text FROM {source} AND {value} IS NOT NULL ORDER BY {order}"
             stream: Any = (await self._read(table, text)).stream()
             async with aclosing(stream) as batches:
                 values = [value async for batch in batches for value in batch.column(0).to_pylist()]
@@ -246,6 +249,14 @@ class _Rewriting:
                 values = [values[(at + 1) * len(values) // (number + 1)] for at in range(number)]
             found.append(list(dict.fromkeys(values)))
         return found
+
+
+def _beginning(column: Column) -> str:
+    """A column as what limits are made of: values may be long, and limits need not be."""
+    name = quote_identifier(column.name)
+    if _collate(column):
+        return f"pg_catalog.left({name}, {LIMIT_CHARACTERS})"
+    return f"pg_catalog.substr({name}, 1, {LIMIT_CHARACTERS})" if t.under_domain(column.type_oid) == t.BYTEA else name
 
 
 def _sampled(table: TableInput) -> TableInput:

@@ -187,3 +187,17 @@ async def test_a_curve_waits_for_the_end_of_an_upgrade(monkeypatch: pytest.Monke
                     await client.run(statement)
                 assert caught.value.sqlstate == "55000"
         await client.run("alter table t set (sort_by = 'zorder(a, b)')")
+
+
+async def test_a_curve_of_long_values(client: Client) -> None:
+    await client.run("create table t (a text, b bytea, c numeric(9, 2), d text) with (sort_by = 'zorder(a, b, c)')")
+    await client.run(
+        "insert into t select md5(g::text) || repeat('''\\x', 500), decode(md5((g * 3)::text), 'hex'), g % 977, null"
+        " from generate_series(1, 5000) g"
+    )
+    await client.run("insert into t values (null, null, null, 'none'), ('', '', 0, 'empty')")
+    digest = "select count(*), count(a), min(a), count(b), sum(c), max(d), md5(string_agg(a, '' order by a)) from t"
+    before = await client.rows(digest)
+    await client.run("alter table t set (target_file_size = '64kB')")
+    await client.run("vacuum full t")
+    assert await client.rows(digest) == before
