@@ -62,6 +62,8 @@ from storage.timestamps.csn import Csn
 
 NO_FILES: Mapping[FileRequest, FileTable | SqlError] = MappingProxyType({})
 
+NO_LABELS: frozenset[int] = frozenset()
+
 _LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 """The values of client_min_messages, from all messages to few."""
 
@@ -363,6 +365,7 @@ class SessionState:
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""
         known = self._context
+        labels = NO_LABELS if self.transaction is None else self.transaction.pending.new_labels
         if (
             known is not None
             and known[0] is catalog
@@ -371,7 +374,7 @@ class SessionState:
             and known[2].files is self.files
             and known[2].past is self.past
             and known[2].holds_nan is self.holds_nan
-            and known[3].new_labels == self._new_labels()
+            and known[3].new_labels == labels
         ):
             # NOTE: each statement of each session comes by here.
             TYPE_SCOPE.set(known[3])
@@ -402,14 +405,11 @@ class SessionState:
             search_path=context.search_path,
             closed_schemas=closed,
             holds_nan=self.holds_nan,
-            new_labels=self._new_labels(),
+            new_labels=labels,
         )
         self._context = (catalog, self.values, context, scope)
         TYPE_SCOPE.set(scope)
         return context
-
-    def _new_labels(self) -> frozenset[int]:
-        return frozenset() if self.transaction is None else self.transaction.pending.new_labels
 
     def rights(self, catalog: CatalogSnapshot) -> Rights:
         """What the current role may do."""

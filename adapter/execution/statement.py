@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from adapter.execution.session_state import SessionState
     from adapter.execution_context import SessionFacts
     from adapter.plans.plan_cache import Plan
+    from adapter.queries.prepared_read import PreparedRead
     from adapter.transactions.pending import Mark
     from adapter.transactions.transaction import Transaction
 
@@ -103,13 +104,15 @@ def given_to(running: Running, params: tuple[Literal, ...] | None = None) -> Giv
 
 
 class RowsOutcome(Struct, kw_only=True):
-    """Rows, and the tag for the number of rows sent."""
+    """Rows, and the tag for the number of rows sent. `read`: the query whose rows they are, which is not begun before
+    the first of `batches` is asked for."""
 
     columns: tuple[ColumnDescription, ...]
     batches: AsyncIterator[RecordBatch]
     tag: Callable[[int], str]
     streaming: bool = False
     binary: bool = False
+    read: PreparedRead | None = None
 
 
 Outcome: TypeAlias = Command | RowsOutcome | CopyOut | CopyIn

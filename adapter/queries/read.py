@@ -452,14 +452,6 @@ async def run_query(
     running: Running, plan: Plan, at_hand: Mapping[int, Any] = NOTHING, *, is_cursor: bool = False
 ) -> RowsOutcome:
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
-    read = await prepare_query(running, plan, at_hand, is_cursor=is_cursor)
-    return rows_outcome(running, plan, read, at_hand)
-
-
-async def prepare_query(
-    running: Running, plan: Plan, at_hand: Mapping[int, Any] = NOTHING, *, is_cursor: bool = False
-) -> PreparedRead:
-    """A SELECT, VALUES or TABLE, ready to run, its tables locked. Raises BeginAgain."""
     if plan.denied is not None:
         raise InsufficientPrivilege(plan.denied)
     if running.transaction.looks_back:
@@ -469,11 +461,7 @@ async def prepare_query(
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on, to_read=True)
     constants = may_skip_engines(running)
-    return await prepare_plan(running, plan, constants=constants, at_hand=at_hand, lazily=is_cursor)
-
-
-def rows_outcome(running: Running, plan: Plan, read: PreparedRead, at_hand: Mapping[int, Any] = NOTHING) -> RowsOutcome:
-    """The rows of `read`, which is the query of `plan`, as a client gets them."""
+    read = await prepare_plan(running, plan, constants=constants, at_hand=at_hand, lazily=is_cursor)
     assert plan.query is not None
     columns = plan.columns or describe_query(read.query.rel)
     batches = read.stream()
@@ -487,6 +475,7 @@ def rows_outcome(running: Running, plan: Plan, read: PreparedRead, at_hand: Mapp
         batches=batches,
         tag=select_tag,
         streaming=True,
+        read=read,
     )
 
 

@@ -20,7 +20,7 @@ from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Outcome, Running
 from adapter.plans.plan_cache import Plan
 from adapter.queries.prepared_read import PreparedRead
-from adapter.queries.read import prepare_query, rows_outcome
+from adapter.queries.read import run_query
 from adapter.results import ColumnDescription, Command, CopyFormat, CopyOut, CopyProgress, RecordBatch
 from adapter.store_errors import sql_error
 from adapter.threads import Workers
@@ -117,8 +117,9 @@ async def _write(
     progress = begin_progress(running, statement, copied_from(running, statement))
     outcome: Outcome
     if by_executors and may_be_for_executors(plan) and output.name in ("parquet", "json"):
-        read = await prepare_query(running, plan)
-        if read.writer is not None:
+        outcome = await run_query(running, plan)
+        read = outcome.read
+        if read is not None and read.writer is not None:
             made = [
                 FileColumn(name=f"c{field.id}", type=arrow_type(field.type), listed=listing)
                 for field, listing in zip(read.query.rel.fields, lists, strict=True)
@@ -126,7 +127,6 @@ async def _write(
             rows = await _write_by_executors(threads, read, new_writer, made, progress)
             if rows is not None:
                 return rows
-        outcome = rows_outcome(running, plan, read)
     else:
         outcome = await run_rows(running, plan)
     stream: Any = getattr(outcome, "batches", None)
