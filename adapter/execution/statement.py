@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from adapter.execution.session_state import SessionState
     from adapter.execution_context import SessionFacts
     from adapter.plans.plan_cache import Plan
-    from adapter.queries.prepared_read import PreparedRead
     from adapter.transactions.pending import Mark
     from adapter.transactions.transaction import Transaction
 
@@ -104,7 +103,7 @@ def given_to(running: Running, params: tuple[Literal, ...] | None = None) -> Giv
 
 
 class RowsOutcome(Struct, kw_only=True):
-    """Rows, and the tag for the number of rows sent. `read`: the query whose rows they are, which is not begun before
+    """Rows, and the tag for the number of rows sent. `read`: the `PreparedRead` that has them, not begun before
     the first of `batches` is asked for."""
 
     columns: tuple[ColumnDescription, ...]
@@ -112,7 +111,7 @@ class RowsOutcome(Struct, kw_only=True):
     tag: Callable[[int], str]
     streaming: bool = False
     binary: bool = False
-    read: PreparedRead | None = None
+    read: Any = None
 
 
 Outcome: TypeAlias = Command | RowsOutcome | CopyOut | CopyIn

@@ -118,7 +118,7 @@ async def _write(
     outcome: Outcome
     if by_executors and may_be_for_executors(plan) and output.name in ("parquet", "json"):
         outcome = await run_query(running, plan)
-        read = outcome.read
+        read: PreparedRead | None = outcome.read
         if read is not None and read.writer is not None:
             made = [
                 FileColumn(name=f"c{field.id}", type=arrow_type(field.type), listed=listing)
