@@ -55,8 +55,8 @@ random-sessions: setup-dev ## Random sessions on one server, two, two workers, R
 audit: setup-dev ## Keys, locks and hot rows from 32 clients under kill -9, mutated servers too; writes docs/audit.md
 	$(PY) -m tests.faults.audit --rounds $(ROUNDS) $(ARGS)
 
-histories: setup-dev ## Histories with views, subscriptions and the past at each level; random sessions in all forms, and with mistakes
-	LONG_TESTS=1 $(PY) -m pytest tests/faults/test_history_in_views.py tests/faults/test_random_sessions.py tests/faults/test_audit.py $(ARGS)
+histories: setup-dev ## Histories with views, subscriptions and the past at each level; random sessions in all forms; mistakes; kills
+	LONG_TESTS=1 $(PY) -m pytest tests/faults/test_history_in_views.py tests/faults/test_random_sessions.py tests/faults/test_audit.py tests/faults/test_kill.py $(ARGS)
 
 rolling: setup-dev ## Restart servers one after the other under load, ROUNDS times; writes it into docs/several-servers.md
 	$(PY) -m tests.faults.rolling --rounds $(ROUNDS) $(ARGS)

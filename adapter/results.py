@@ -138,6 +138,20 @@ class CopyProgress(Struct, kw_only=True):
     tuples_excluded: int = 0
 
 
+class RewriteProgress(Struct, kw_only=True):
+    """How far VACUUM (FULL) is with a table, for pg_stat_progress_cluster. `bytes_total` are those of the files to
+    rewrite, `bytes_read` and `rows_read` of the groups of them that were taken up."""
+
+    relation: int
+    started_at: datetime | None
+    """When its statement began."""
+    phase: str = "initializing"
+    bytes_total: int = 0
+    bytes_read: int = 0
+    rows_read: int = 0
+    rows_written: int = 0
+
+
 class CopyOut(Struct, kw_only=True):
     """COPY ... TO STDOUT: the frontend formats the batches. The tag is `COPY n`; `count` says at the end what n is when
     the batches have other rows. Those of a `live` one are sent as they come: nobody knows when the next one does."""

@@ -20,7 +20,7 @@ from planner.command_tags import command_tag
 from planner.common_errors import too_deep
 from planner.definitions.views import ViewDefinition, define_query, define_view
 from planner.errors import DatatypeMismatch, SqlSyntaxError
-from planner.expressions.bind import bind_clause
+from planner.expressions.bind import EXECUTE_CLAUSE, bind_clause
 from planner.files.past_queries import as_it_was, at_moment, moment_of
 from planner.ir.barriers import settled
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
@@ -118,7 +118,7 @@ def bind_execute(execute: st.Execute, param_types: Sequence[SqlType], context: B
     level = Level(statement, None)
     exprs: list[Scalar] = []
     for number, (node, type) in enumerate(zip(execute.statement.tree.params, param_types, strict=True), 1):
-        expr = bind_clause(level, node, "EXECUTE parameters")
+        expr = bind_clause(level, node, EXECUTE_CLAUSE)
         converted = coerce_to_target(statement, expr, type, Context.ASSIGNMENT)
         if converted is None:
             raise DatatypeMismatch(

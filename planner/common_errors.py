@@ -6,7 +6,9 @@ A function makes the error; whoever calls it raises it. `position` is that of `S
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntFlag, auto
 from types import MappingProxyType
+from typing import ClassVar
 
 from planner.errors import (
     AdminShutdown,
@@ -50,13 +52,41 @@ class EngineFailed(InternalError):
     """An engine raised what no statement may cause."""
 
 
-class NanNotHeld(SqlError):
-    """A NaN where the statement holds numerics with a precision as decimals, which have none. Whoever runs it does so
-    again with these held as texts (`planner.types.type_scope.TypeScope.holds_nan`), where that can be. It is no
-    FeatureNotSupported, which would say that another engine might do. `columns` are those (attnums, by the oid of their
-    table) that are to hold one before it runs again, where they are not what the statement itself says it changes."""
+class EngineRefuses(FeatureNotSupported):
+    """An engine cannot run the statement, which shows only as it runs it: the other one may."""
+
+
+class Held(IntFlag):
+    """How a statement holds the numerics that it makes: as decimals where these have room for all but few values, and
+    as texts where it has met one of the few."""
+
+    DECIMALS = 0
+    NAN = auto()
+    """Values of numeric(p, s) as texts, for the NaN among them."""
+    LONG = auto()
+    """What is computed and may have more than 38 digits as texts."""
+
+
+class NotHeld(SqlError):
+    """A numeric that decimals have no room for, where the statement holds numerics as such. Whoever runs it does so
+    again, with those held as texts that it `needs` (`planner.types.type_scope.TypeScope.held`), where that can be. It
+    is no FeatureNotSupported, which would say that another engine might do. `columns` are those (attnums, by the oid of
+    their table) that are to hold NaN before it runs again, where they are not what the statement itself says it
+    changes."""
+
+    needs: ClassVar[Held]
+    columns: Mapping[int, frozenset[int]] = MappingProxyType({})
+
+    def when_held(self) -> SqlError:
+        """What is the matter where it has been carried out with what it `needs` and meets such a value again."""
+        return self
+
+
+class NanNotHeld(NotHeld):
+    """A NaN where numerics with a precision are held as decimals."""
 
     sqlstate = "0A000"
+    needs = Held.NAN
     MESSAGE = "NaN in a column of type numeric with a precision is not supported"
 
     def __init__(
@@ -68,6 +98,27 @@ class NanNotHeld(SqlError):
     ) -> None:
         super().__init__(self.MESSAGE, hint=hint, detail=detail)
         self.columns = columns
+
+
+class DecimalOverflow(NotHeld):
+    """A result of more than 38 digits, or a value that the decimal of this `shape` (precision and scale) has no room
+    for."""
+
+    sqlstate = "22003"
+    needs = Held.LONG
+
+    def __init__(self, shape: tuple[int, int] | None = None) -> None:
+        error = numeric_overflow() if shape is None or shape[0] >= _LONGEST else field_overflow(*shape)
+        super().__init__(error.message, detail=error.detail)
+        self.shape = shape
+
+    def when_held(self) -> SqlError:
+        # What is computed has all the room that it takes by then: the decimal is one that was asked for.
+        return self if self.shape is None else field_overflow(*self.shape)
+
+
+_LONGEST = 38
+"""Digits of the longest decimals, which have what is computed, too."""
 
 
 class UnsafeNewEnumValueUsage(SqlError):
@@ -178,6 +229,16 @@ def division_by_zero() -> DivisionByZero:
 
 def numeric_overflow() -> NumericValueOutOfRange:
     return NumericValueOutOfRange("value overflows numeric format")
+
+
+def field_overflow(precision: int, scale: int) -> NumericValueOutOfRange:
+    """For what numeric(precision, scale) has no room for."""
+    whole = precision - scale
+    limit = f"10^{whole}" if whole else "1"
+    return NumericValueOutOfRange(
+        "numeric field overflow",
+        detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than {limit}.",
+    )
 
 
 def float_overflow() -> NumericValueOutOfRange:

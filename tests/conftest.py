@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.postgres import PostgresServer, start_postgres
 from tests.support.server import TidegateServer, run_server
+
+# Tests' JVMs live for seconds: what the optimizing compiler makes of their code costs more than it saves. The place
+# that Java sets apart for compiled code without it is too small for Spark: it would compile over and over again.
+os.environ.setdefault(
+    "JDK_JAVA_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m",
+)
 
 # Machines are noisy: how long an example takes is no verdict on the code.
 settings.register_profile("tidegate", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)

@@ -104,17 +104,28 @@ def is_password(verifier: str, password: str, *, role: str) -> bool:
 
 
 _SPACE = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))"
-_WRITTEN = re.compile(
-    rf"(?is)(\bpassword\b{_SPACE}*)"
-    r"(?:e'(?:[^'\\]|''|\\.)*(?:'|$)|(?:u&)?'(?:[^']|'')*(?:'|$)|\$(\w*)\$.*?(?:\$\2\$|$))"
-)
+_CONSTANT = r"(?:e'(?:[^'\\]|''|\\.)*(?:'|$)|(?:u&)?'(?:[^']|'')*(?:'|$)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|$))"
+_SECRETS = (
+    "password", "secret_access_key", "session_token", "account_key", "sas_key", "service_account_key", "credential",
+    "token",
+)  # fmt: skip
+"""Words before constants that nobody is to see: of roles, and the options of user mappings."""
+
+_WRITTEN = re.compile(rf"(?is)(\b(?:{'|'.join(_SECRETS)})\b\"?{_SPACE}*){_CONSTANT}")
+_ANY = re.compile(rf"(?is){_CONSTANT}")
+_MAPPING = re.compile(rf"(?is)\buser{_SPACE}+mapping\b")
 
 
 def without_passwords(statement: str) -> str:
-    """The text of a statement as others may see it: each constant after the word PASSWORD is hidden."""
-    if "password" not in statement.lower():
+    """The text of a statement as others may see it: hidden is each constant after PASSWORD, after the options of user
+    mappings, and, in a text about such mappings, whatever their options may be called."""
+    lowered = statement.lower()
+    if any(word in lowered for word in _SECRETS):
+        statement = _WRITTEN.sub(r"\1'********'", statement)
+    mapping = _MAPPING.search(statement) if "mapping" in lowered else None
+    if mapping is None:
         return statement
-    return _WRITTEN.sub(r"\1'********'", statement)
+    return statement[: mapping.end()] + _ANY.sub("'********'", statement[mapping.end() :])
 
 
 def prepared(password: str) -> bytes:

@@ -148,7 +148,8 @@ def _writer(
         raise FeatureNotSupported(
             f'cannot insert into foreign table "{relation.name}"', detail=f'"{path}" is not a folder.'
         )
-    places = files.below(server, role).files.places
+    below = files.below(server, role).files
+    places = below.places
     partitions: tuple[str, ...] = ()
     try:
         there = places.files((path,), SUFFIXES["parquet"])
@@ -158,6 +159,8 @@ def _writer(
     else:
         if flag(dict(options), "hive_partitioning", default=True):
             partitions = folder_columns(there[0].path)
+        own = [field for field in schema if field.name not in partitions]
+        below.check_beside(there, format_of_table(options), pa.schema(own))
     for name in partitions:
         if name not in schema.names:
             raise FeatureNotSupported(

@@ -238,7 +238,7 @@ class Change:
             await self._change_together()
             return
         may_follow = (keys := self.target.keys) is not None and keys.referenced and keys.let_numbers_follow
-        if (plan.meets_nan or may_follow) and running.in_block and running.before is None:
+        if (plan.meets or may_follow) and running.in_block and running.before is None:
             running.before = running.transaction.mark(running.session.values)
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
         _check_constants(read.query.rel, read.params)

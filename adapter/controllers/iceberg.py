@@ -59,7 +59,9 @@ class TableKeeper:
         self._controller.start(partial(self._keep, self._look, "tables could not be published"))
         if self._pusher is not None:
             push = partial(self._push, self._pusher)
-            self._controller.start(partial(self._keep, push, "tables could not be pushed to the Iceberg catalog"))
+            self._controller.start(
+                partial(self._keep, push, "tables and views could not be pushed to the Iceberg catalog")
+            )
 
     async def stop(self) -> None:
         """End, and return once nothing is being published any more."""
@@ -116,7 +118,7 @@ class TableKeeper:
         for oid, catalog in self._env.catalog.current().databases.items():
             record = catalog.get(oid)
             if isinstance(record, Database) and record.name == pusher.database and self._keeps(oid):
-                await pusher.push(oid)
+                await pusher.push(catalog)
 
     async def _publish(self, database: int) -> None:
         env = self._env

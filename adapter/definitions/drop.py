@@ -31,7 +31,7 @@ from adapter.definitions.type_uses import (
 )
 from adapter.definitions.types.names import look_up_type
 from adapter.execution.guards import own_catalog, prevent_in_block
-from adapter.execution.relation_names import SYSTEM_SCHEMAS, kind_of, look_up, shown_name, with_article
+from adapter.execution.relation_names import SYSTEM_SCHEMAS, check_database, kind_of, look_up, shown_name, with_article
 from adapter.execution.statement import Running
 from planner.common_errors import missing_schema
 from planner.errors import (
@@ -89,12 +89,27 @@ async def drop(running: Running, statement: st.Drop) -> None:
         _drop_statistics(running, statement)
     elif statement.routines:
         _drop_routines(running, statement)
+    elif statement.if_exists and statement.kind in ("trigger", "rule"):
+        _skip_of_relations(running, statement)
     elif statement.if_exists:
         for name in statement.names:
             if not _without_schema(running, statement, name):
                 notify(running, f'{statement.kind} "{name}" does not exist, skipping')
     else:
         raise FeatureNotSupported(f"DROP {words_of(statement.kind)} is not supported")
+
+
+def _skip_of_relations(running: Running, statement: st.Drop) -> None:
+    """The notices for triggers and rules, of which no relation has any. Their names are qualified by its own."""
+    for name in statement.names:
+        owner = st.QualifiedName(schema=name.database, name=name.schema or "")
+        if owner.schema is not None and own_catalog(running).schema(owner.schema) is None:
+            notify(running, f'schema "{owner.schema}" does not exist, skipping')
+        elif look_up(running, own_catalog(running), owner) is None:
+            notify(running, f'relation "{owner}" does not exist, skipping')
+        else:
+            what = f'{statement.kind} "{name.name}" for relation "{owner}"'
+            notify(running, f"{what} does not exist, skipping")
 
 
 def _check_concurrent(running: Running, statement: st.Drop) -> None:
@@ -107,6 +122,8 @@ def _check_concurrent(running: Running, statement: st.Drop) -> None:
 
 def _without_schema(running: Running, statement: st.Drop, name: st.QualifiedName) -> bool:
     """Whether the schema in `name` does not exist: True with a notice when that is to be skipped, else 3F000."""
+    if statement.kind in _IN_SCHEMAS:
+        check_database(running, name)
     if name.schema is None or statement.kind not in _IN_SCHEMAS or own_catalog(running).schema(name.schema) is not None:
         return False
     if not statement.if_exists:
@@ -333,8 +350,8 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
         change(running, removed=[current], added=[with_column(current, msgspec.structs.replace(column, default=None))])
     for use in uses:
         if isinstance(use, ViewUse):
-            doomed[use.view.oid] = use.view
-            doomed.update({record.oid: record for record, _ in dependents_of(catalog, {use.view.oid: use.view})})
+            doomed[use.record.oid] = use.record
+            doomed.update({record.oid: record for record, _ in dependents_of(catalog, {use.record.oid: use.record})})
     views = [record for record in doomed.values() if isinstance(record, Relation) and record.definition is not None]
     remove(running, own_catalog(running), views if uses else ())
     for use in uses:

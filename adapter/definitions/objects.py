@@ -22,7 +22,7 @@ from adapter.definitions.statistics.changes import require_statistics
 from adapter.definitions.types.changes import rename_type
 from adapter.definitions.types.domains import domain_check, rename_check
 from adapter.definitions.types.names import require_domain, require_own_type
-from adapter.definitions.views import rename_schema_in_views
+from adapter.definitions.views import rename_schema_in_queries
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
     check_schema_name,
@@ -149,7 +149,7 @@ async def set_schema_options(running: Running, statement: st.SetSchemaOptions) -
 
 
 def _rename_schema(running: Running, catalog: CatalogSnapshot, schema: Schema, name: str) -> None:
-    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*rename_schema_in_views(catalog, schema, name)]
+    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*rename_schema_in_queries(catalog, schema, name)]
     edited += with_schema_renamed(catalog, schema, name)
     change(
         running,

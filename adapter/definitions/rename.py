@@ -18,7 +18,7 @@ from adapter.definitions.sequences import owned_sequences
 from adapter.definitions.statistics.upkeep import renamed_statistics
 from adapter.definitions.types.changes import move_type
 from adapter.definitions.types.typed_tables import typed_tables
-from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
+from adapter.definitions.views import rename_column_in_views, rename_relation_in_queries
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, plural, require_target_schema
 from adapter.execution.statement import Running
@@ -135,6 +135,6 @@ def _move(running: Running, record: Relation | SequenceRecord, changed: Relation
     catalog = own_catalog(running)
     edited: list[tuple[CatalogRecord, CatalogRecord]] = []
     if isinstance(record, Relation) and isinstance(changed, Relation):
-        edited += rename_relation_in_views(running, catalog, record, changed)
+        edited += rename_relation_in_queries(catalog, record, changed)
         edited += with_relation_moved(catalog, record, changed)
     change(running, removed=[record, *(old for old, _ in edited)], added=[changed, *(new for _, new in edited)])

@@ -50,12 +50,13 @@ async def create_sequence(running: Running, statement: st.CreateSequence) -> Non
     """CREATE SEQUENCE."""
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name, temporary=statement.temporary)
-    if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
+    if statement.if_not_exists and exists_already(running, catalog, schema, statement.name, skip=True):
         return
     fresh = Sequence(
         oid=new_oid(running, schema.oid), name=statement.name.name, schema=schema.oid, owner=owner_oid(running)
     )
     sequence = configured(fresh, statement.options, fresh=True)
+    exists_already(running, catalog, schema, statement.name, skip=False)
     change(running, added=[_owned(running, catalog, sequence, statement.options)])
 
 

@@ -39,9 +39,11 @@ from adapter.definitions.policies.view_options import view_options
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.definitions.statistics.upkeep import copy_statistics
 from adapter.definitions.types.typed_tables import require_usable
+from adapter.definitions.views import add_columns_in_views
 from adapter.execution.guards import own_catalog
+from adapter.execution.prepared import check_unchanged
 from adapter.execution.relation_locks import lock_read
-from adapter.execution.relation_names import creation_schema, find_relation, look_up
+from adapter.execution.relation_names import creation_schema, find_like_source, find_relation, look_up
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.publishing.published_tables import check_publishable, type_held
@@ -66,10 +68,13 @@ from planner.errors import (
 )
 from planner.ir.bound import BoundQuery
 from planner.statements import records as st
+from planner.types.derived_oids import row_type_oid
 from planner.types.operator_classes import collation_name, column_collation
 from planner.types.type_names import format_type
 from planner.types.types import type_of_column
+from planner.utility.tables import check_column_name
 from storage.catalog.model import (
+    COMPOSITE,
     CatalogSnapshot,
     Column,
     Constraint,
@@ -105,11 +110,14 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
     _check_on_commit(schema, statement.on_commit)
     if statement.if_not_exists and exists_already(running, catalog, schema, statement.name, skip=True):
         return None
-    likes = [(like, find_relation(running, catalog, like.table, located=True)) for like in statement.likes]
+    likes = [(like, find_like_source(running, catalog, like.table)) for like in statement.likes]
     exists_already(running, catalog, schema, statement.name, skip=False)
     table_oid = new_oid(running, schema.oid)
     for _, source in likes:
-        running.session.rights(catalog).require("r", source.oid, "r")
+        if source.kind == COMPOSITE:
+            running.session.rights(catalog).require("T", row_type_oid(source.oid), "U")
+        else:
+            running.session.rights(catalog).require("r", source.oid, "r")
     running.transaction.rely_on(source for _, source in likes)
     definitions = _definitions(statement, likes)
     if exact:
@@ -199,7 +207,8 @@ def _definitions(
 ) -> list[st.ColumnDefinition | Column]:
     """The columns in order: those that the statement defines, and where it says LIKE those of other tables."""
     definitions: list[st.ColumnDefinition | Column] = list(statement.columns)
-    for like, source in sorted(likes, key=lambda pair: -pair[0].index):
+    in_order = sorted(likes, key=lambda pair: pair[0].index)
+    for like, source in reversed(in_order):
         definitions[like.index : like.index] = [_like(column, like) for column in source.live_columns()]
     return definitions
 
@@ -324,6 +333,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     names[: len(statement.column_names)] = statement.column_names
     options = checked_options(statement.options, PLAIN_TABLES)
     for place, name in enumerate(names):
+        check_column_name(name)
         if name in names[:place]:
             raise repeated_column(name)
     collations = Collations(plan.query.rel, catalog.get).of_fields(zip(names, fields, strict=True))
@@ -394,6 +404,7 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
             plan = await running.session.planned(prepared.parsed, catalog, running.declared)
         if not isinstance(plan.statement, BoundQuery):
             raise WrongObjectType("prepared statement is not a SELECT")
+        check_unchanged(prepared.columns, plan.columns)
     if not isinstance(plan.statement, BoundQuery):
         raise FeatureNotSupported("CREATE TABLE AS of this statement is not supported")
     return plan
@@ -467,7 +478,9 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     replaced = await with_kept_fields(running, replaced)
     _check_check_option(replaced, running.session.bind_context(catalog))
     check_view_publishable(catalog, replaced)
-    change(running, removed=[existing], added=[replaced])
+    more = [column.name for column in columns[len(existing.live_columns()) :]]
+    readers = add_columns_in_views(catalog, existing, more)
+    change(running, removed=[existing, *(old for old, _ in readers)], added=[replaced, *(new for _, new in readers)])
 
 
 def _check_check_option(view: Relation, context: BindContext) -> None:

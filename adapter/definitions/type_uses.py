@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from adapter.definitions.columns import drop_column
 from adapter.definitions.common.catalog_changes import change, with_column, without_column
 from adapter.definitions.constraints.checks import remove_constraints
-from adapter.definitions.dependents import named
+from adapter.definitions.dependents import dependents_of, named
 from adapter.definitions.indexes.upkeep import remove_index
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
@@ -99,14 +99,15 @@ def _type_name(record_oid: int, array_oid: int = 0) -> str:
 
 
 class ViewUse(Struct, frozen=True, kw_only=True):
-    """A view that reads a column of the type."""
+    """A view that reads a column of the type, or what depends on such a view (`over`)."""
 
     column: ColumnUse
-    view: Relation
+    record: Record
+    over: Record | None = None
 
     def described(self, running: Running, catalog: CatalogSnapshot) -> str:
         """What messages call it."""
-        return named(running, catalog, self.view)
+        return named(running, catalog, self.record)
 
     @property
     def place(self) -> tuple[bool, int, int]:
@@ -115,7 +116,9 @@ class ViewUse(Struct, frozen=True, kw_only=True):
 
     def rests_on(self, running: Running, catalog: CatalogSnapshot) -> str:
         """What messages say that it depends on."""
-        return self.column.described(running, catalog)
+        if self.over is None:
+            return self.column.described(running, catalog)
+        return type_rested_on(self.record, self.over) or named(running, catalog, self.over)
 
 
 def type_rested_on(record: Record, parent: Record) -> str | None:
@@ -179,7 +182,7 @@ def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> 
 
 def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> list[TypeUse]:
     """What of the tables that stay uses a type that goes, that of a relation's rows too, and the views that read such
-    columns; those that name the type are told by `direct_dependents`."""
+    columns, with all that depends on these; those that name the type are told by `direct_dependents`."""
     found: list[TypeUse] = []
     seen = set(doomed)
     for oid, record in doomed.items():
@@ -189,9 +192,17 @@ def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[in
             found.append(use)
             if isinstance(use, ColumnUse) and not use.default and use.relation.kind != COMPOSITE:
                 views = [view for view in _readers(running, catalog, use) if view.oid not in seen]
-                seen.update(view.oid for view in views)
-                found.extend(ViewUse(column=use, view=view) for view in views)
-    return found
+                for view in views:
+                    found.append(ViewUse(column=use, record=view))
+                    above = dependents_of(catalog, {view.oid: view})
+                    found.extend(
+                        ViewUse(column=use, record=record, over=parent)
+                        for record, parent in above
+                        if record.oid not in seen and not isinstance(record, (Constraint, Index))
+                    )
+                    seen.update((view.oid, *(record.oid for record, _ in above)))
+    # What goes as a whole is not told of again by its columns.
+    return [use for use in found if isinstance(use, ViewUse) or use.relation.oid not in seen]
 
 
 def _readers(running: Running, catalog: CatalogSnapshot, use: ColumnUse) -> list[Relation]:

@@ -8,19 +8,25 @@ the engines may run.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
 import structlog
 from msgspec import Struct
 
+from adapter.engines.common.engine import ArrowTable, TableInput
+from adapter.engines.router import Route
+from adapter.execution_context import ExecutionContext
 from adapter.results import RecordBatch
 from adapter.spilling.row_spool import RowSpool
 from adapter.spilling.temporary_files import TemporaryFiles
-from planner.common_errors import EngineFailed
+from planner.common_errors import EngineFailed, EngineRefuses
 from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import Literal
 from planner.statements.records import Fetch
 
 log = structlog.get_logger(__name__)
@@ -35,9 +41,9 @@ async def of_either(
     unsupported: Callable[[], str | None],
 ) -> AsyncIterator[RecordBatch]:
     """The rows that the first engine gives of a query. Where it fails with an error of its own, which no statement may
-    cause (a plan that its optimizer gets wrong, for instance), and has given none yet, those of the other one, unless
-    the query is `unsupported` there. The failure is logged: it is a bug all the same. When neither engine can run the
-    query, the error is that of the first."""
+    cause (a plan that its optimizer gets wrong, for instance), or turns out not to be able to run it, and has given
+    none yet, those of the other one, unless the query is `unsupported` there. The failure is logged: it is a bug all
+    the same. When neither engine can run the query, the error is that of the first."""
     given = False
     stream: Any = first()
     try:
@@ -46,11 +52,12 @@ async def of_either(
                 given = True
                 yield batch
         return
-    except EngineFailed as error:
+    except (EngineFailed, EngineRefuses) as error:
         if given or unsupported() is not None:
             raise
         failure = error
-    log.error("an engine failed; the other one runs the statement", reason=str(failure.__cause__)[:MAX_ERROR_CHARS])
+    if isinstance(failure, EngineFailed):
+        log.error("an engine failed; the other one runs the statement", reason=str(failure.__cause__)[:MAX_ERROR_CHARS])
     stream = other()
     try:
         async with aclosing(stream) as batches:
@@ -63,6 +70,22 @@ async def of_either(
             raise
         log.warning("the other engine failed as well", error=error.message)
         raise failure from failure.__cause__
+
+
+def of_route(
+    route: Route,
+    query: BoundQuery,
+    tables: Mapping[int, TableInput],
+    params: Sequence[Literal],
+    context: ExecutionContext,
+    extra: Mapping[int, ArrowTable] | None = None,
+) -> Callable[[], AsyncIterator[RecordBatch]]:
+    """What gives the rows of a query on the engine that is chosen for it, or on the other one (`of_either`)."""
+    stream = partial(route.engine.execute, query, tables, params, context, extra=extra)
+    if route.other is None:
+        return stream
+    elsewhere = partial(route.other.execute, query, tables, params, context, extra=extra)
+    return partial(of_either, stream, elsewhere, partial(route.other.unsupported, query))
 
 
 class RowReader:

@@ -86,7 +86,7 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
     for name in statement.tables:
         record = look_up_any(running, catalog, name)
         if record is None:
-            raise missing(catalog, name, located=True)
+            raise missing(catalog, name)
         if isinstance(record, SystemRelation):
             running.session.rights(catalog).require("r", record.oid, _may_lock(mode))
             waited |= await locks.lock_relation(tags.relation(record.oid), mode, record.name, nowait=statement.nowait)

@@ -124,6 +124,20 @@ def find_relation(
     return record
 
 
+def find_like_source(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Relation:
+    """The table, view or composite type called `name`, for a LIKE clause. 42P01, 42809, 42501."""
+    record = look_up(running, catalog, name)
+    if record is None:
+        raise missing(catalog, name, located=True)
+    if not isinstance(record, Relation):
+        raise WrongObjectType(
+            f'relation "{record.name}" is invalid in LIKE clause',
+            detail=f"This operation is not supported for {plural(kind_of(record))}.",
+            position=name.position,
+        )
+    return record
+
+
 def missing(catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False) -> SqlError:
     """The error for a name that `look_up` does not find: 42P01, or 3F000."""
     position = name.position if located else None

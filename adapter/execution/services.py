@@ -75,6 +75,7 @@ class Services:
         colleagues: Colleagues | None = None,
         *,
         places: Places | None = None,
+        jdbc_urls: Sequence[str] = (),
         copy_codec: CopyCodec | None = None,
         scratch: Path | None = None,
         settings: ServerSettings | None = None,
@@ -82,7 +83,7 @@ class Services:
         """`scratch` is a private folder of this process, for temporary files; None: the system's one."""
         self.env = env
         self.lake = LakeTables(places or Places())
-        self.foreign_files = ForeignFiles(self.lake)
+        self.foreign_files = ForeignFiles(self.lake, jdbc_urls)
         self.file_threads = Workers(FILE_THREADS, "files")
         self.copy_codec = copy_codec
         self.settings = settings or ServerSettings({})

@@ -28,7 +28,7 @@ from adapter.execution.services import Services
 from adapter.lake.file_tables import READING_ROLE, looked_up
 from adapter.plans.lifted_constants import Lifted
 from adapter.plans.plan_cache import Plan, make_plan, make_plan_at_once
-from adapter.results import CopyProgress, Notice, TlsFacts
+from adapter.results import CopyProgress, Notice, RewriteProgress, TlsFacts
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.spilling.temporary_files import TemporaryFiles
 from adapter.statistics.column_statistics import ColumnStatistics
@@ -44,6 +44,7 @@ from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
+from planner.common_errors import Held
 from planner.errors import SqlError, StatementCompletionUnknown
 from planner.files.past_calls import past_calls
 from planner.files.read_calls import file_requests
@@ -135,8 +136,8 @@ class SessionState:
         """Those (oids) of which it reads the stored rows and what has changed since."""
         self.gathered: dict[tuple[int, int], ColumnStatistics] = {}
         """What ANALYZE has found out of its temporary tables, by oid and attnum."""
-        self.holds_nan = False
-        """Whether what runs has met a NaN and is carried out anew, so that it can have some (`NanNotHeld`)."""
+        self.held = Held.DECIMALS
+        """How numerics are held by what runs: it runs once more when it has met another kind (`NotHeld`)."""
         self.columns_for_nan: Mapping[int, frozenset[int]] = {}
         """The columns (attnums, by the oid of their table) that get one besides those that it says it changes."""
         self.refreshed_to: Csn | None = None
@@ -151,6 +152,8 @@ class SessionState:
         """Its settings, with their number among those of other sessions (`adapter.sessions.changes_at_once`)."""
         self.copying: CopyProgress | None = None
         """How far its latest COPY is."""
+        self.rewriting: RewriteProgress | None = None
+        """How far its latest VACUUM (FULL) is."""
         self.changes_by_calls = 0
         """How many statements that change rows were carried out inside functions."""
         self.waits_for_locks = True
@@ -373,7 +376,7 @@ class SessionState:
             and known[2].expanded == self.expanded
             and known[2].files is self.files
             and known[2].past is self.past
-            and known[2].holds_nan is self.holds_nan
+            and known[2].held is self.held
             and known[3].new_labels == labels
         ):
             # NOTE: each statement of each session comes by here.
@@ -395,7 +398,7 @@ class SessionState:
             expanded=self.expanded,
             files=self.files,
             past=self.past,
-            holds_nan=self.holds_nan,
+            held=self.held,
             policies=policies_for(
                 catalog, self.values.identity.current, enforced=self.values.flat["row_security"] == "on"
             ),
@@ -404,7 +407,7 @@ class SessionState:
             catalog=catalog,
             search_path=context.search_path,
             closed_schemas=closed,
-            holds_nan=self.holds_nan,
+            held=self.held,
             new_labels=labels,
         )
         self._context = (catalog, self.values, context, scope)

@@ -3,24 +3,29 @@
     CREATE SERVER shop FOREIGN DATA WRAPPER lake OPTIONS (url 'jdbc:postgresql://shop.example/shop');
     CREATE FOREIGN TABLE orders (id int, total numeric(12, 2)) SERVER shop OPTIONS (table_name 'orders');
 
-Each column is cast to its type by the other database, as postgres_fdw has texts of its read; what Spark's JDBC has no
-exact counterpart for (dates and times with their infinities, numeric without a precision, uuid, ...) comes as text.
+A PostgreSQL casts each column to its type itself, as postgres_fdw has texts of its read; what Spark's JDBC has no exact
+counterpart for (dates and times with their infinities, numeric without a precision, uuid, ...) comes as text. Of other
+databases Spark has the types that its dialect of them says, and casts.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
-from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
+from adapter.lake.jdbc_urls import POSTGRESQL, Kind, address_of
+from adapter.store_errors import sql_error
 from planner.errors import (
     FeatureNotSupported,
+    InsufficientPrivilege,
     InvalidParameterValue,
+    UndefinedFile,
     UndefinedObject,
 )
-from planner.ir.file_rows import FileTable, ForeignRead
+from planner.ir.file_rows import FileTable
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
 from planner.types import types as t
@@ -28,20 +33,13 @@ from planner.types.type_names import format_type, resolve_type_name
 from planner.types.types import SqlType
 from planner.types.user_types import is_user_type
 from storage.catalog.outside import ForeignServer, Options
+from storage.lake.places import Places
+from storage.lake.troubles import FileTrouble
 
-SERVER_OPTIONS = frozenset({"url", "fetch_size"})
+SERVER_OPTIONS = frozenset({"url", "driver", "fetch_size"})
 TABLE_OPTIONS = frozenset({"schema_name", "table_name", "query"})
 
-_SCHEME = "jdbc:postgresql:"
-_PARAMETERS = frozenset(
-    {
-        "ApplicationName", "connectTimeout", "currentSchema", "hostRecheckSeconds", "loadBalanceHosts", "loginTimeout",
-        "options", "socketTimeout", "ssl", "sslmode", "sslrootcert", "targetServerType", "tcpKeepAlive",
-    }
-)  # fmt: skip
-"""What a URL may say besides the place. Names of classes, of files to write and secrets are not among it."""
-
-_URL = re.compile(r"jdbc:postgresql:(?://)?[^?#\s]*(?:\?([^#\s]*))?")
+_CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*")
 _FETCH_ROWS = 10_000
 _MAX_FETCH_ROWS = 1_000_000
 
@@ -54,6 +52,8 @@ class Database(Struct, frozen=True, kw_only=True):
 
     server: str
     url: str
+    kind: Kind
+    driver: str | None = None
     user: str | None
     password: str | None
     fetch_rows: int = _FETCH_ROWS
@@ -63,15 +63,28 @@ class Database(Struct, frozen=True, kw_only=True):
 
 
 class RemoteRows:
-    """The rows of a table of another database: `query` is what is asked of it, its columns are called ``c1``, ..."""
+    """The rows of a table of another database. `query` is what is asked of it, its columns are called ``c1``, ...; None
+    where nobody here knows how that is written: then Spark asks for `columns` of the FROM item `source`."""
 
     files: tuple[()] = ()
     listed = 0
 
-    def __init__(self, database: Database, query: str, types: Sequence[SqlType]) -> None:
+    def __init__(
+        self, database: Database, query: str | None, source: str, columns: Sequence[tuple[str, SqlType]], name: str
+    ) -> None:
         self.database = database
         self.query = query
-        self.types = tuple(types)
+        self.source = source
+        self.columns = tuple(columns)
+        self.name = name
+
+    @property
+    def asked(self) -> str:
+        """The query that the other database gets, but for the conditions that Spark hands on."""
+        if self.query is not None:
+            return self.query
+        names = ", ".join(self.database.kind.quoted(name) for name, _ in self.columns)
+        return f"SELECT {names} FROM {self.source}"
 
 
 def is_database(server: ForeignServer) -> bool:
@@ -79,26 +92,32 @@ def is_database(server: ForeignServer) -> bool:
     return "url" in dict(server.options)
 
 
-def check_server(options: Options) -> None:
-    """22023 and 0A000 for options that the server of another database cannot have."""
+def check_server(options: Options, allowed: Sequence[str], places: Places, *, superuser: bool) -> None:
+    """22023, 42501 and 0A000 for options that the server of another database cannot have."""
     given = dict(options)
-    url = given["url"]
-    if not url.startswith(_SCHEME):
-        raise FeatureNotSupported(
-            f"foreign servers of this URL are not supported: {url.partition('?')[0]}",
-            hint=f"Databases are read that speak PostgreSQL's protocol: {_SCHEME}//host/database.",
+    address = address_of(given["url"], allowed)
+    if "driver" in given and not _CLASS.fullmatch(given["driver"]):
+        raise InvalidParameterValue(f'invalid value for option "driver": {given["driver"]}')
+    if not address.kind.drivers and "driver" not in given:
+        raise InvalidParameterValue(
+            'option "driver" is required for this URL', hint="It is the class of the JDBC driver."
         )
-    found = _URL.fullmatch(url)
-    if found is None:
-        raise InvalidParameterValue('invalid value for option "url"')
-    for name, _ in parse_qsl(found[1] or "", keep_blank_values=True):
-        if name in ("user", "password"):
-            raise InvalidParameterValue(
-                f'option "url" must not say the {name}', hint="Say it by CREATE USER MAPPING, whose options are secret."
+    if address.path is not None:
+        if address.kind.has_code and not superuser:
+            raise InsufficientPrivilege(
+                f"must be superuser to create a server for a {address.kind.name} database of this host",
+                detail="Such a database can hold code, which runs in Spark's process.",
             )
-        if name not in _PARAMETERS:
-            raise InvalidParameterValue(f'invalid parameter "{name}" in option "url"')
+        _checked_path(address.path, places)
     _fetch_rows(given)
+
+
+def _checked_path(path: str, places: Places) -> str:
+    """`path` with its links resolved. 42501 for one that the operator does not allow."""
+    try:
+        return places.writable(path)
+    except FileTrouble as trouble:
+        raise sql_error(trouble) from trouble
 
 
 def _fetch_rows(options: dict[str, str]) -> int:
@@ -117,14 +136,23 @@ def check_table(options: Options) -> None:
         raise InvalidParameterValue('option "schema_name" is for option "table_name" alone')
 
 
-def database_of(server: ForeignServer, role: int) -> Database:
-    """The database of `server`, as `role` sees it."""
+def database_of(server: ForeignServer, role: int, allowed: Sequence[str], places: Places) -> Database:
+    """The database of `server`, as `role` sees it. 42501 and 58P01 for one of this host that it cannot be any more."""
     options = dict(server.options)
     mapping = server.mapping(role) or server.mapping(0)
     known = {} if mapping is None else dict(mapping.options)
+    address = address_of(options["url"], allowed)
+    url = address.url
+    if address.path is not None:
+        path = _checked_path(address.path, places)
+        if not os.path.exists(path):
+            raise UndefinedFile(f'there is no database "{address.path}"')
+        url = address.kind.scheme + path
     return Database(
         server=server.name,
-        url=options["url"],
+        url=url,
+        kind=address.kind,
+        driver=options.get("driver"),
         user=known.get("user"),
         password=known.get("password"),
         fetch_rows=_fetch_rows(options),
@@ -132,7 +160,10 @@ def database_of(server: ForeignServer, role: int) -> Database:
 
 
 def check_access(database: Database, *, superuser: bool) -> None:
-    """42704 and 2F003 as postgres_fdw has them: nobody reads as the operator by the way of a server."""
+    """42704 and 2F003 as postgres_fdw has them: nobody reads as the operator by the way of a server. Databases of this
+    host, whose files the operator has allowed, may know no users."""
+    if database.kind.embedded:
+        return
     if database.user is None:
         raise UndefinedObject(
             f'user mapping with the option "user" not found for server "{database.server}"',
@@ -159,28 +190,34 @@ def local_type(written: str) -> SqlType:
     return SqlType(t.TEXT) if is_user_type(found.oid) else found
 
 
-def remote_source(options: Options) -> str:
+def remote_source(kind: Kind, options: Options) -> str:
     """The FROM item that a table with these options is."""
     given = dict(options)
     if "query" in given:
         # The line ends a comment at the query's end.
-        return f"({given['query'].rstrip().rstrip(';')}\n) AS source"
+        alias = "source" if kind is POSTGRESQL else kind.quoted("source")
+        return f"({given['query'].rstrip().rstrip(';')}\n) {'AS ' if kind is POSTGRESQL else ''}{alias}"
+    quoted = quote_identifier if kind is POSTGRESQL else kind.quoted
     names = (given.get("schema_name"), given["table_name"])
-    return ".".join(quote_identifier(name) for name in names if name is not None)
+    return ".".join(quoted(name) for name in names if name is not None)
 
 
 def remote_table(
-    name: str, server: ForeignServer, options: Options, read: ForeignRead, role: int, *, superuser: bool
+    name: str, database: Database, options: Options, columns: Sequence[tuple[str, SqlType]], *, superuser: bool
 ) -> FileTable:
-    """The rows of a foreign table that `role` reads, as they are asked for. Raises what `check_access` raises."""
-    database = database_of(server, role)
+    """The rows of a foreign table, as they are asked for. Raises what `check_access` raises."""
     check_access(database, superuser=superuser)
+    source = remote_source(database.kind, options)
+    query = _in_postgresql(source, columns) if database.kind is POSTGRESQL else None
+    rows = RemoteRows(database, query, source, columns, name)
+    return FileTable(columns=tuple(columns), bytes=UNKNOWN_BYTES, content=rows, name=name, remote=True)
+
+
+def _in_postgresql(source: str, columns: Sequence[tuple[str, SqlType]]) -> str:
     items = []
-    for number, (column, type) in enumerate(read.columns, 1):
+    for number, (column, type) in enumerate(columns, 1):
         value = f"CAST({quote_identifier(column)} AS {format_type(type.oid, type.typmod)})"
         if type.oid == t.TEXT:
             value += ' COLLATE "C"'  # Spark hands conditions on, and compares texts by their bytes.
         items.append(f"{value} AS c{number}")
-    query = f"SELECT {', '.join(items)} FROM {remote_source(options)}"
-    rows = RemoteRows(database, query, [type for _, type in read.columns])
-    return FileTable(columns=read.columns, bytes=UNKNOWN_BYTES, content=rows, name=name, remote=True)
+    return f"SELECT {', '.join(items)} FROM {source}"

@@ -26,6 +26,7 @@ from adapter.results import RecordBatch
 from adapter.store_errors import sql_error
 from adapter.threads import Workers
 from planner.dialects.dialect import Dialect
+from planner.dialects.engine_name import EngineName
 from planner.dialects.of_engine import dialect_of
 from planner.errors import CharacterNotInRepertoire, FeatureNotSupported, SqlError
 from planner.files.arrow_types import sql_type
@@ -33,6 +34,7 @@ from planner.ir.file_rows import FileTable
 from planner.ir.physical import arrow_type
 from planner.types.types import SqlType
 from storage.lake.folder_values import is_plain
+from storage.lake.nested import converted_leaves, is_nested, leaves, with_leaves
 from storage.lake.places import is_url
 from storage.lake.snapshots.tables import SnapshotTable
 from storage.lake.tables import LakeColumn, LakeTable, Piece
@@ -84,7 +86,9 @@ class FileRows:
             columns = zip(piece.names, self.table.columns, self.types, strict=True)
             for number, (name, column, type) in enumerate(columns, 1):
                 read = local.quoted_name(name)
-                if column.type != arrow_type(type):
+                if column.nested:
+                    read = _json_text("local", column.type, read)
+                elif column.type != arrow_type(type):
                     read = local.cast(read, type)
                 if self._may_be_old(column):
                     read = _without_old_days(local, read)
@@ -127,27 +131,55 @@ class FileRows:
         them to the executors, and says what these open. Blocks."""
         spark = dialect_of("spark")
         reader = session.read.option("__globPaths__", "false")
+        columns = list(zip(self.table.columns, self.types, strict=True))
         if not as_they_are:
-            ddl = ", ".join(f"c{number} {spark.type_name(type)}" for number, type in enumerate(self.types, 1))
+            names, copied = [f"c{number}" for number in range(1, len(columns) + 1)], self._copied_types()
+            stored = [
+                spark.type_name(wanted) if type == arrow_type(wanted) and not column.nested else _stored(type, name)
+                for name, (column, wanted), type in zip(names, columns, copied, strict=True)
+            ]
+            ddl = ", ".join(f"{name} {type}" for name, type in zip(names, stored, strict=True))
             path = folder / "rows.parquet"
             self._copy(path)
-            return reader.schema(ddl).parquet(sent(path))
-        columns = list(zip(self.table.columns, self.types, strict=True))
-        ddl = ", ".join(f"{spark.quoted_name(column.name)} {_stored(column)}" for column in self.table.columns)
+            frame = reader.schema(ddl).parquet(sent(path))
+            return frame.selectExpr(
+                *(
+                    f"{_json_text('spark', with_leaves(column.type, _physical), name)} AS {name}"
+                    if column.nested
+                    else name
+                    if type == arrow_type(wanted)
+                    else f"{spark.cast(name, wanted)} AS {name}"
+                    for name, (column, wanted), type in zip(names, columns, copied, strict=True)
+                )
+            )
+        ddl = ", ".join(
+            f"{spark.quoted_name(column.name)} {_stored(column.type, column.name)}" for column in self.table.columns
+        )
         if self.table.root is not None:
             reader = reader.option("basePath", self.table.root)
         files = [file.path for file in self.table.files]
         frame = reader.schema(ddl).format(self.table.format.name).load(files)
         items = []
         for number, (column, type) in enumerate(columns, 1):
-            read = f"CAST({spark.quoted_name(column.name)} AS {spark.type_name(type)})"
+            if column.nested:
+                read = _json_text("spark", column.type, spark.quoted_name(column.name), maps=True)
+            else:
+                read = f"CAST({spark.quoted_name(column.name)} AS {spark.type_name(type)})"
             if self.kept:
                 read = _without_zeros(spark, read, column.type)
             items.append(f"{_without_old_days(spark, read) if self._may_be_old(column) else read} AS c{number}")
         return frame.selectExpr(*items)
 
+    def _copied_types(self) -> list[pa.DataType]:
+        """The physical types of the columns; nested ones stay that, with physical types in them, and so do numbers that
+        may be out of range, which is an error only where they are asked for."""
+        return [
+            with_leaves(column.read_as, _physical) if column.nested else _copied(column.type, arrow_type(type))
+            for column, type in zip(self.table.columns, self.types, strict=True)
+        ]
+
     def _copy(self, path: Path) -> None:
-        schema = pa.schema([pa.field(f"c{number}", arrow_type(type)) for number, type in enumerate(self.types, 1)])
+        schema = pa.schema([pa.field(f"c{number}", type) for number, type in enumerate(self._copied_types(), 1)])
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with pq.ParquetWriter(path, schema, compression="snappy") as writer:
@@ -157,8 +189,8 @@ class FileRows:
             raise self.trouble(error) or error from error
 
     def batches(self) -> Iterable[pa.RecordBatch]:
-        """All rows in the physical types, by the files' names; blocks. Raises what reading raises: see `trouble`."""
-        types = [arrow_type(type) for type in self.types]
+        """All rows in the types of copies, by the files' names; blocks. Raises what reading raises: see `trouble`."""
+        types = self._copied_types()
         names = [column.name for column in self.table.columns]
         for batch in self.table.batches():
             for array, column in zip(batch.columns, self.table.columns, strict=True):
@@ -166,7 +198,9 @@ class FileRows:
                     raise _OLD_DAY
             if self.kept and has_nul(batch):
                 raise _nul((self,))
-            arrays = [_converted(array, type) for array, type in zip(batch.columns, types, strict=True)]
+            arrays = [
+                converted_leaves(array, type, _converted) for array, type in zip(batch.columns, types, strict=True)
+            ]
             yield pa.RecordBatch.from_arrays(arrays, names)
         self.check()
 
@@ -301,9 +335,16 @@ def _converted(array: pa.Array, type: pa.DataType) -> pa.Array:
 
         texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
         return pa.array(texts, type)
-    if pa.types.is_timestamp(type) and array.type.unit == "ns":
+    if (pa.types.is_timestamp(type) or pa.types.is_time(type)) and array.type.unit == "ns":
         return _microseconds(array).cast(type)
     return array.cast(type, safe=pa.types.is_decimal(type))
+
+
+def _copied(held: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(held) and pa.types.is_list(wanted):
+        return pa.list_(_copied(held.value_type, wanted.value_type))
+    numbers = all(pa.types.is_integer(type) or pa.types.is_decimal(type) for type in (held, wanted))
+    return _physical(held) if numbers else wanted
 
 
 def _microseconds(array: pa.Array) -> pa.Array:
@@ -326,6 +367,8 @@ _COMMON = frozenset(
 
 
 def _is_common(type: pa.DataType) -> bool:
+    if is_nested(type):
+        return all(map(_is_common, leaves(type)))
     if pa.types.is_list(type):
         return type.value_type in _COMMON
     return type in _COMMON or pa.types.is_decimal(type) or (pa.types.is_timestamp(type) and type.unit in ("us", "ms"))
@@ -334,6 +377,27 @@ def _is_common(type: pa.DataType) -> bool:
 _STORED = {pa.int8(): "TINYINT", pa.uint8(): "SMALLINT", pa.uint16(): "INT", pa.uint32(): "BIGINT"}
 
 
-def _stored(column: LakeColumn) -> str:
-    """Spark's name of the type that files have for `column`, which may not be the one that is wanted of it."""
-    return _STORED.get(column.type) or dialect_of("spark").type_name(sql_type(column.type, column.name))
+def _json_text(engine: EngineName, type: pa.DataType, value: str, *, maps: bool = False) -> str:
+    # NOTE: imported here, so that a server that starts does not load what lowers queries.
+    from planner.files.nested_values import json_text
+
+    return json_text(engine, type, value, maps=maps)
+
+
+def _physical(type: pa.DataType) -> pa.DataType:
+    return arrow_type(sql_type(type, ""))
+
+
+def _stored(type: pa.DataType, column: str) -> str:
+    """Spark's name of the type that files have for a column, which may not be the one that is wanted of it."""
+    if type in _STORED:
+        return _STORED[type]
+    spark = dialect_of("spark")
+    if pa.types.is_struct(type):
+        fields = ", ".join(f"{spark.quoted_name(each.name)}: {_stored(each.type, each.name)}" for each in type)
+        return f"STRUCT<{fields}>"
+    if pa.types.is_map(type):
+        return f"MAP<{_stored(type.key_type, column)}, {_stored(type.item_type, column)}>"
+    if is_nested(type):
+        return f"ARRAY<{_stored(type.value_type, column)}>"
+    return spark.type_name(sql_type(type, column))

@@ -10,12 +10,12 @@ from typing import Any
 
 from adapter.store_errors import sql_error
 from planner.errors import InsufficientPrivilege, SqlError
-from planner.files.arrow_types import sql_type
+from planner.files.arrow_types import check_nested, sql_type
 from planner.ir.file_rows import FileRequest, FileTable
 from planner.types.types import JSON, SqlType
 from storage.lake.formats import FileFormat
 from storage.lake.snapshots.tables import SnapshotTable
-from storage.lake.tables import LakeTable, LakeTables
+from storage.lake.tables import LakeColumn, LakeTable, LakeTables
 from storage.lake.troubles import FileTrouble
 
 READING_ROLE = "pg_read_server_files"
@@ -50,8 +50,18 @@ def _looked_up(tables: LakeTables, request: FileRequest, *, allowed: bool) -> Fi
 def file_table(table: LakeTable | SnapshotTable) -> FileTable:
     """`table` as statements see it. Raises 0A000 for a column of a type that there is not."""
     path = table.files[0].path if isinstance(table, LakeTable) and len(table.files) == 1 else None
-    columns = tuple(
-        (column.name, SqlType(JSON) if column.json else sql_type(column.type, column.name, path))
-        for column in table.columns
-    )
+    columns = tuple((column.name, _type(column, path)) for column in table.columns)
     return FileTable(columns=columns, bytes=table.bytes, content=table)
+
+
+def _type(column: LakeColumn, path: str | None) -> SqlType:
+    if column.nested:
+        check_nested(column.type, column.name, path)
+    return SqlType(JSON) if column.json or column.nested else sql_type(column.type, column.name, path)
+
+
+def check_nested_columns(table: LakeTable | SnapshotTable) -> None:
+    """Raises 0A000 for a column with a type in it that there is not."""
+    for column in table.columns:
+        if column.nested:
+            check_nested(column.type, column.name)

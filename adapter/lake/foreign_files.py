@@ -14,11 +14,12 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.access.membership import is_superuser
-from adapter.lake.databases import is_database, remote_table
+from adapter.lake.databases import Database, check_server, database_of, is_database, remote_table
 from adapter.lake.file_conditions import FilesNeeded
-from adapter.lake.file_tables import file_table
+from adapter.lake.file_tables import check_nested_columns, file_table
 from adapter.store_errors import sql_error
-from planner.errors import InvalidParameterValue
+from planner.errors import InvalidParameterValue, SqlSyntaxError
+from planner.files.read_calls import check_csv, file_codec
 from planner.ir.file_rows import FileTable, ForeignRead
 from planner.ir.physical import arrow_type
 from planner.syntax.file_names import table_format
@@ -55,10 +56,10 @@ CATALOG_OPTIONS = frozenset({"catalog", "uri", "warehouse", "catalog_name", "oau
 CATALOG_SECRETS = frozenset({"credential", "token", "user", "password"})
 SERVER_OPTIONS = STORE_OPTIONS | CATALOG_OPTIONS | {"path"}
 MAPPING_OPTIONS = SECRETS | CATALOG_SECRETS
-_CSV_OPTIONS = frozenset({"header", "delimiter", "quote", "escape", "null"})
+_CSV_OPTIONS = frozenset({"header", "delimiter", "quote", "escape", "null", "encoding"})
 _SNAPSHOT_OPTIONS = frozenset({"snapshot_id", "as_of"})
 TABLE_OPTIONS = _CSV_OPTIONS | _SNAPSHOT_OPTIONS | {"path", "table", "format", "hive_partitioning"}
-COLUMN_OPTIONS = frozenset({"column_name"})
+COLUMN_OPTIONS = frozenset({"column_name", "force_null", "force_not_null"})
 
 
 class Below(Struct, frozen=True):
@@ -72,8 +73,10 @@ class Below(Struct, frozen=True):
 class ForeignFiles:
     """Looks at files below the paths of servers. Thread-safe."""
 
-    def __init__(self, operators: LakeTables) -> None:
+    def __init__(self, operators: LakeTables, urls: Sequence[str] = ()) -> None:
+        """`urls`: what those of other databases may begin with that are taken as they are."""
         self._operators = operators
+        self._urls = tuple(urls)
         self._lock = threading.Lock()
         self._known: BoundedMap[tuple[tuple[str, str], ...], Below] = BoundedMap(max_entries=MAX_PLACES)
 
@@ -97,8 +100,16 @@ class ForeignFiles:
             self._operators.places.check(root)  # Links may lead elsewhere by now.
         return known
 
-    def check_server(self, options: Options) -> None:
-        """Raises 42501 and 42602 for a path that the operator does not allow."""
+    def database(self, server: ForeignServer, role: int) -> Database:
+        """The database of `server`, as `role` sees it. Raises what `database_of` raises."""
+        return database_of(server, role, self._urls, self._operators.places)
+
+    def check_server(self, options: Options, *, superuser: bool) -> None:
+        """Raises 42501 and 42602 for a path that the operator does not allow, and what `check_server` of databases
+        raises."""
+        if "url" in dict(options):
+            check_server(options, self._urls, self._operators.places, superuser=superuser)
+            return
         try:
             root = dict(options)["path"]
             store = {name: value for name, value in options if name in STORE_OPTIONS}
@@ -148,7 +159,8 @@ class ForeignFiles:
         options = relation.foreign.options
         if is_database(server):
             superuser = is_superuser(catalog, role)
-            return remote_table(relation.name, server, options, read, role, superuser=superuser)
+            database = self.database(server, role)
+            return remote_table(relation.name, database, options, read.columns, superuser=superuser)
         declared = [pa.field(name, pa.json_() if type.oid == JSON else arrow_type(type)) for name, type in read.columns]
         try:
             table = self._table(server, options, role, declared, needed)
@@ -156,6 +168,7 @@ class ForeignFiles:
             error = sql_error(trouble)
             error.where = f'foreign table "{relation.name}"'
             raise error from trouble
+        check_nested_columns(table)
         return FileTable(columns=read.columns, bytes=table.bytes, content=table, name=relation.name)
 
     def _table(
@@ -178,6 +191,7 @@ class ForeignFiles:
             format_of_table(options),
             hive=_is_hive(options),
             declared=declared,
+            matched=is_matched(options),
             needed=None if needed is None else needed.by_folders,
         )
 
@@ -210,9 +224,28 @@ def format_of_table(options: Options) -> FileFormat:
     for key in ("delimiter", "quote", "escape"):
         if key in of_csv and len(of_csv[key].encode()) != 1:
             raise InvalidParameterValue(f'option "{key}" must be a single one-byte character')
+    check_csv(of_csv)
     if "header" in of_csv:
-        of_csv["header"] = flag(given, "header", default=True)
+        of_csv["header"] = is_matched(options) or flag(given, "header", default=True)
+    if "encoding" in of_csv:
+        of_csv["encoding"] = file_codec(of_csv["encoding"])
     return FileFormat(name=name, **of_csv)
+
+
+def is_matched(options: Options) -> bool:
+    """Whether the header of CSV files has to be that of the table."""
+    return dict(options).get("header", "").lower() == "match"
+
+
+def check_column_options(options: Options, of_table: Options) -> None:
+    """Raises 22023 for options of a column that the table's files cannot have, and 42601 for no Boolean value."""
+    for name, value in options:
+        if name == "column_name":
+            continue
+        if boolean_value(value) is None:
+            raise SqlSyntaxError(f"{name} requires a Boolean value")
+        if table_format(of_table) != "csv":
+            raise InvalidParameterValue(f'option "{name}" is for format "csv" alone')
 
 
 def format_of_snapshots(options: Options) -> tuple[TableFormat, WhichSnapshot] | None:

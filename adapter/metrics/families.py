@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from adapter.engines.engines import Engines
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
-from adapter.queries.lock_facts import wait_event
+from adapter.queries.facts.lock_facts import wait_event
 from adapter.queries.session_facts import own_rows
 from storage import cache_memory
 from storage.environment.environment import Environment

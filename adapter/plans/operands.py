@@ -141,10 +141,10 @@ class Operands(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def operands_of(query: BoundQuery) -> Operands | None:
-    """The operands of `query`; None when it has none, or reads nothing that they could keep it from reading."""
-    if not (query.relations or query.foreign or query.files):
-        return None
-    found = _Finding(query)
+    """The operands of `query`; None when it has none. Where it reads nothing, only what the local engine alone knows is
+    one."""
+    reads = bool(query.relations or query.foreign or query.files)
+    found = _Finding(query, conditions=reads)
     if not found.scalars:
         return None
     rel = found.rel(query.rel)
@@ -167,7 +167,7 @@ def operands_of(query: BoundQuery) -> Operands | None:
 class _Finding:
     """Finds the operands of a query, and puts parameters in their place."""
 
-    def __init__(self, query: BoundQuery) -> None:
+    def __init__(self, query: BoundQuery, *, conditions: bool) -> None:
         self.scalars: list[ir.Scalar] = []
         self._own = len(query.param_types)
         nodes = list(walk(query.rel))
@@ -177,7 +177,9 @@ class _Finding:
         self._changes: dict[int, ir.Scalar] = {}
         """What becomes of conditions, by their identity."""
         for node in nodes:
-            if isinstance(node, (ir.Filter, ir.Join)) and node.condition is not None and id(node) not in left:
+            if not conditions or not isinstance(node, (ir.Filter, ir.Join)) or id(node) in left:
+                continue
+            if node.condition is not None:
                 condition = self._condition(node.condition)
                 if condition is not node.condition:
                     self._changes[id(node.condition)] = condition
@@ -207,6 +209,8 @@ class _Finding:
         conditional = {id(inner) for node in nodes if isinstance(node, _CONDITIONAL) for inner in walk(node)}
         for node in found:
             never_fails = isinstance(node, ir.Cast) and isinstance(node.arg, ir.Literal)
+            if isinstance(node, ir.Call) and node.signature.name in _WITHOUT_FAIL:
+                never_fails = all(isinstance(arg, ir.Literal) for arg in node.args)
             if id(node) in left or (id(node) in conditional and not never_fails):
                 continue
             scalar = transform(node, _typeof_of_type)
@@ -349,6 +353,9 @@ def _is_of_local(node: object) -> bool:
     return known is not None and known.spark is None and known.local is not None
 
 
+_WITHOUT_FAIL = frozenset({f"to_{name}" for name in t.REG_TYPES.values()})
+"""Functions that find an object by its name, or none."""
+
 _TEXTS = frozenset({t.TEXT, t.VARCHAR, t.NAME})
 
 
@@ -373,7 +380,7 @@ def _has_one_value(scalar: ir.Scalar) -> bool:
     looked at for."""
     element = element_type(scalar.type)
     compared = scalar.type if element is None else element
-    if compared.oid not in COMPARABLE and not is_compared_by_key(compared):
+    if compared.oid not in COMPARABLE and compared.oid not in t.REG_TYPES and not is_compared_by_key(compared):
         return False
     return all(map(_is_stable, walk(scalar)))
 

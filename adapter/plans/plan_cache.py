@@ -32,6 +32,7 @@ from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from planner.analyze import AnyStatement, BindContext, analyze, command_tag
 from planner.calls.record_shapes import shapes_of
+from planner.common_errors import Held
 from planner.definitions.routines import bind_call
 from planner.errors import IndeterminateDatatype, InsufficientPrivilege
 from planner.ir import nodes as ir
@@ -56,7 +57,7 @@ from planner.syntax.dialects.reading import Reading, read
 from planner.syntax.extensions import parse_statements
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, parameters
 from planner.types import types as t
-from planner.types.numeric_shapes import INTEGER_DIGITS
+from planner.types.numeric_shapes import INTEGER_DIGITS, fits, has_room
 from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ, SqlType
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, watched
@@ -155,8 +156,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     """`query`, as `operands` have it, where it reads the rows of one key."""
     folded: FoldedConstants | None = None
     """Its constant parts that may fail: they are worked out before it."""
-    meets_nan: bool = False
-    """Whether its query makes decimals of what may be NaN, or infinite, so that running it may raise NanNotHeld."""
+    meets: Held = Held.DECIMALS
+    """What its query may need where it makes decimals: of what may be NaN or infinite, or of what may have more digits.
+    Running it may raise NotHeld then."""
     steps: tuple[PlanStep, ...] = ()
     """What its WITH runs besides, when that changes rows; `statement` is then what the WITH is about."""
 
@@ -252,21 +254,30 @@ def _with_own_parameters(
     return tuple([types[number] for number in range(1, last + 1)])
 
 
-def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozenset[str], bool]:
-    """The names of the session values and of the functions and operators anywhere in `query`, and whether it makes
-    decimals of what may be NaN or infinite."""
+def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozenset[str], Held]:
+    """The names of the session values and of the functions and operators anywhere in `query`, and what it may need
+    where it makes decimals."""
     asked: set[str] = set()
     called: set[str] = set()
-    meets_nan = False
+    meets = Held.DECIMALS
     for node in walk(query):
         if isinstance(node, (ir.Cast, ir.Literal)) and node.type.shape is not None and node.type.shape.exact_scale:
-            meets_nan = meets_nan or _may_be_nan(node)
+            if _may_be_nan(node):
+                meets |= Held.NAN
+            if isinstance(node, ir.Cast) and not fits(node.arg.type, node.type.shape):
+                meets |= Held.LONG
         if isinstance(node, ir.Call):
             called.add(node.signature.name)
-            meets_nan = meets_nan or _may_be_infinite(node)
+            if _may_be_infinite(node):
+                meets |= Held.NAN
+            if not has_room(node.signature, [arg.type for arg in node.args], node.type):
+                meets |= Held.LONG
+        elif isinstance(node, (ir.AggregateCall, ir.WindowCall)):
+            if not has_room(node.signature, [arg.type for arg in node.args], node.type):
+                meets |= Held.LONG
         elif isinstance(node, ir.SessionValue):
             asked.add(node.name)
-    return frozenset(asked), frozenset(called), meets_nan
+    return frozenset(asked), frozenset(called), meets
 
 
 def _may_be_infinite(call: ir.Call) -> bool:
@@ -391,7 +402,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         columns = describe_query(statement.returning.query.rel)
     oids = (*written, *((*query.relations, *query.functions) if query is not None else ()))
     catalog = context.catalog
-    values, called, meets_nan = _asked_and_called(query)
+    values, called, meets = _asked_and_called(query)
     templates = scan_templates(query.rel) if query is not None else ()
     is_acting = query is not None and has_acting_calls(query)
     reads = query is None or is_acting or _writes_files(statement) or _reads(query, templates, values, called)
@@ -430,7 +441,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         operands=operands,
         key_read=key_read,
         folded=folded,
-        meets_nan=meets_nan,
+        meets=meets,
     )
 
 
@@ -545,7 +556,7 @@ class PlanCache:
             context.user,
             context.database,
             context.expanded,
-            context.holds_nan,
+            context.held,
             *map(settings.get, PLAN_SETTINGS),
         )
         known = self._plans.get(key)

@@ -31,9 +31,10 @@ _EXACT = Context(prec=100)
 
 
 def row_text(batch: Any, row: int, types: Sequence[SqlType], settings: Mapping[str, str]) -> str:
-    """The values of one row of a record batch, as PostgreSQL lists them in a detail."""
+    """The values of one row of a record batch, as PostgreSQL lists them in a detail. (A batch of
+    rows without columns has one that counts them.)"""
     fields = []
-    for text in _texts(batch.columns, row, types, settings):
+    for text in _texts(batch.columns[: len(types)], row, types, settings):
         encoded = text.encode()
         if len(encoded) > MAX_FIELD_BYTES:
             text = encoded[:MAX_FIELD_BYTES].decode(errors="ignore") + "..."

@@ -78,7 +78,7 @@ def type_held(catalog: CatalogSnapshot, relation: Relation, type_: SqlType) -> S
 
 def of_any_dimensions(type_: SqlType) -> SqlType:
     """An array type as one that holds arrays of any dimensions; any other type as it is."""
-    if element_type(type_) is None or type_.domain or type_.oid in (INT2VECTOR, OIDVECTOR):
+    if element_type(type_) is None or type_.oid in (INT2VECTOR, OIDVECTOR):
         return type_
     return replace(type_, dimensioned=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 import structlog
@@ -23,8 +24,11 @@ from planner.syntax.options import boolean_value
 from planner.types.system_relations import BuiltinRelations
 from planner.types.type_scope import TYPE_SCOPE, TypeScope
 from storage.bounded_map import BoundedMap
-from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.model import CatalogSnapshot, Relation, Schema
 from storage.catalog.temporary import is_temporary
+from storage.publishing.record import Publications, table_uuid
+from storage.publishing.views import view_metadata
+from storage.timestamps.csn import Csn, csn_ms
 
 log = structlog.get_logger(__name__)
 
@@ -113,6 +117,46 @@ class ViewForOthers(Struct, frozen=True, kw_only=True):
     view: Relation
     published: PublishedView
     version: int
+
+
+class ServedView(Struct, frozen=True, kw_only=True):
+    """A published view whose tables are there. `csn` is the newest of theirs."""
+
+    published: ViewForOthers
+    namespace: str
+    csn: Csn
+
+
+def served_views(
+    catalog: CatalogSnapshot, views: Mapping[int, ViewForOthers], publications: Publications
+) -> Iterator[ServedView]:
+    """Those of the published `views` whose tables are published: what reads a table that is not there yet waits."""
+    moments = {table.relation: table.csn for table in publications.tables}
+    for made in views.values():
+        schema = catalog.get(made.view.schema)
+        reads = [oid for oid in made.view.depends_on if _is_table(catalog, oid)]
+        if isinstance(schema, Schema) and moments.keys() >= set(reads):
+            csn = max((moments[oid] for oid in reads), default=publications.csn)
+            yield ServedView(published=made, namespace=schema.name, csn=csn)
+
+
+def _is_table(catalog: CatalogSnapshot, oid: int) -> bool:
+    record = catalog.get(oid)
+    return isinstance(record, Relation) and record.kind == "r"
+
+
+def metadata_of_view(environment: str, view: ServedView, location: str) -> dict[str, Any]:
+    """The metadata of a view in the environment of that id, as JSON has it."""
+    made = view.published
+    return view_metadata(
+        uuid=table_uuid(environment, made.view.oid),
+        location=location,
+        namespace=view.namespace,
+        version=made.version,
+        timestamp_ms=csn_ms(view.csn),
+        columns=made.published.columns,
+        texts=made.published.texts,
+    )
 
 
 class PublishedViews:

@@ -1,8 +1,8 @@
 """What a database has published, pushed to an external Iceberg REST catalog (``--iceberg-catalog``).
 
-One register of the consensus store for each database names the tables that the catalog may have of ours; it is written
-before a name is used there, so no process that dies leaves a table behind in the catalog that nobody removes. A table
-whose push has failed is pushed again. What the catalog has of all tables is compared with what is published when a
+One register of the consensus store for each database names the tables and views that the catalog may have of ours; it
+is written before a name is used there, so no process that dies leaves one behind in the catalog that nobody removes.
+What failed to be pushed is pushed again. What the catalog has of all of them is compared with what is published when a
 process begins, after each failure and every now and then: it may have been restored from a backup.
 """
 
@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from adapter.publishing.published_views import ServedView, metadata_of_view
 from adapter.publishing.service import Publishing, outside_location
+from storage.catalog.model import CatalogSnapshot
 from storage.environment.environment import Environment
 from storage.errors import Determinate, missing_blob
-from storage.publishing.record import PublishedTable, Pushed, PushedTable, pushed_tables, table_uuid
+from storage.publishing.record import PublishedTable, Pushed, PushedRelation, pushed_relations, table_uuid
 
 if TYPE_CHECKING:
     from storage.publishing.external import ExternalCatalog
@@ -41,63 +43,81 @@ class Pusher:
         self._publishing = publishing
         self._properties = {name: value for name, value in options.items() if name != DATABASE}
         self._catalog: ExternalCatalog | None = None
-        self._shown: dict[int, PublishedTable] = {}
-        """By relation: what this process knows the catalog to show."""
+        self._shown: dict[PushedRelation, PublishedTable | int] = {}
+        """What this process knows the catalog to show: a table, or the version of a view."""
         self._pushes = 0
+        self._refuses_views = False
         self.database = options.get(DATABASE, DEFAULT_DATABASE)
 
-    async def push(self, database: int) -> None:
-        """Let the catalog have what the database with that oid has published now.
+    async def push(self, catalog: CatalogSnapshot) -> None:
+        """Let the external catalog have what a database, whose newest catalog is `catalog`, has published now.
 
-        All tables are tried before Determinate is raised for those that failed; raises what the stores raise too.
+        All tables and views are tried before Determinate is raised for those that failed; raises what the stores raise
+        too.
         """
         self._pushes += 1
         if self._pushes % COMPARE_EVERY == 0:
             self._shown.clear()
-        wanted = (await self._publishing.published(database)).by_relation()
-        register = pushed_tables(self._env.consensus, self._env.clock, database)
+        tables, views = await self._wanted(catalog)
+        wanted: dict[PushedRelation, PublishedTable | int] = dict(tables)
+        wanted.update((name, view.published.version) for name, view in views.items())
+        register = pushed_relations(self._env.consensus, self._env.clock, catalog.database)
         found = await register.read() or Pushed()
-        names = {PushedTable(table.relation, table.namespace, table.name) for table in wanted.values()}
-        if found.tables == names and self._shown == wanted:
+        if found.tables == wanted.keys() and self._shown == wanted:
             return
-        if not names <= found.tables:
-            found = await register.change(partial(_changed, begun=names))
-        catalog = await self._opened()
+        if not wanted.keys() <= found.tables:
+            found = await register.change(partial(_changed, begun=wanted.keys()))
+        external = await self._opened()
         failed: list[Determinate] = []
-        removed: set[PushedTable] = set()
-        shown: set[PushedTable] = set()
-        for gone in sorted(found.tables - names):
+        removed: set[PushedRelation] = set()
+        shown: set[PushedRelation] = set()
+        for gone in sorted(found.tables - wanted.keys()):
             try:
-                table = table_uuid(self._env.id, gone.relation)
-                was_shown = gone in found.shown
-                await asyncio.to_thread(catalog.remove, gone.namespace, gone.name, table, was_shown=was_shown)
+                await self._remove(external, gone, was_shown=gone in found.shown)
             except Determinate as error:
                 failed.append(error)
             else:
                 removed.add(gone)
-                if gone.relation not in wanted:
-                    self._shown.pop(gone.relation, None)
-        for relation, published in wanted.items():
-            if self._shown.get(relation) == published:
+                self._shown.pop(gone, None)
+        for name, state in wanted.items():  # The tables first: views read them.
+            if self._shown.get(name) == state:
                 continue
-            name = PushedTable(relation, published.namespace, published.name)
             try:
-                is_shown = await self._show(catalog, published, was_shown=name in found.shown)
+                if name in tables:
+                    is_shown = await self._show(external, tables[name], was_shown=name in found.shown)
+                else:
+                    is_shown = await self._show_view(external, name, views[name])
             except Determinate as error:
                 failed.append(error)
             else:
-                self._shown[relation] = published
+                self._shown[name] = state
                 if is_shown:
                     shown.add(name)
-                else:
-                    log.warning("the external Iceberg catalog has another table", table=f"{name.namespace}.{name.name}")
         if removed or not shown <= found.shown:
             await register.change(partial(_changed, shown=shown, removed=removed))
         if failed:
             self._shown.clear()
             raise failed[0]
 
-    async def _show(self, catalog: ExternalCatalog, table: PublishedTable, *, was_shown: bool) -> bool:
+    async def _wanted(
+        self, catalog: CatalogSnapshot
+    ) -> tuple[dict[PushedRelation, PublishedTable], dict[PushedRelation, ServedView]]:
+        published = await self._publishing.published(catalog.database)
+        tables = {PushedRelation(each.relation, each.namespace, each.name): each for each in published.tables}
+        views = {}
+        for view in await self._publishing.served_views(catalog, published):
+            record = view.published.view
+            views[PushedRelation(record.oid, view.namespace, record.name, is_view=True)] = view
+        return tables, views
+
+    async def _remove(self, external: ExternalCatalog, gone: PushedRelation, *, was_shown: bool) -> None:
+        known_as = table_uuid(self._env.id, gone.relation)
+        if gone.is_view:
+            await asyncio.to_thread(external.remove_view, gone.namespace, gone.name, known_as)
+        else:
+            await asyncio.to_thread(external.remove, gone.namespace, gone.name, known_as, was_shown=was_shown)
+
+    async def _show(self, external: ExternalCatalog, table: PublishedTable, *, was_shown: bool) -> bool:
         from storage.publishing.metadata import parsed
 
         data = await self._env.blob.get(table.metadata)
@@ -105,9 +125,24 @@ class Pusher:
             raise missing_blob(table.metadata)
         metadata = await asyncio.to_thread(parsed, data)
         location = outside_location(self._env.blob, table.metadata)
-        return await asyncio.to_thread(
-            catalog.show, table.namespace, table.name, location, metadata, was_shown=was_shown
+        is_shown = await asyncio.to_thread(
+            external.show, table.namespace, table.name, location, metadata, was_shown=was_shown
         )
+        if not is_shown:
+            log.warning("the external Iceberg catalog has another table", table=f"{table.namespace}.{table.name}")
+        return is_shown
+
+    async def _show_view(self, external: ExternalCatalog, name: PushedRelation, view: ServedView) -> bool:
+        if not await asyncio.to_thread(external.takes_views):
+            if not self._refuses_views:
+                self._refuses_views = True
+                log.warning("the external Iceberg catalog takes no views", view=f"{name.namespace}.{name.name}")
+            return False
+        metadata = metadata_of_view(self._env.id, view, "")
+        is_shown = await asyncio.to_thread(external.show_view, name.namespace, name.name, metadata)
+        if not is_shown:
+            log.warning("the external Iceberg catalog has another table or view", view=f"{name.namespace}.{name.name}")
+        return is_shown
 
     async def _opened(self) -> ExternalCatalog:
         if self._catalog is None:
@@ -125,9 +160,9 @@ def _catalog_class() -> type[ExternalCatalog]:
 async def _changed(
     now: Pushed | None,
     *,
-    begun: Set[PushedTable] = frozenset(),
-    shown: Set[PushedTable] = frozenset(),
-    removed: Set[PushedTable] = frozenset(),
+    begun: Set[PushedRelation] = frozenset(),
+    shown: Set[PushedRelation] = frozenset(),
+    removed: Set[PushedRelation] = frozenset(),
 ) -> Pushed:
     now = now or Pushed()
     return Pushed(tables=(now.tables | begun) - removed, shown=(now.shown | shown) - removed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,22 +10,12 @@ from msgspec import Struct
 from adapter.access.logins import Login
 from adapter.access.privileges import Rights
 from adapter.publishing.published_tables import published_relations
-from adapter.publishing.published_views import ViewForOthers
+from adapter.publishing.published_views import ServedView, metadata_of_view
 from adapter.publishing.service import Publishing, outside_location
 from planner.errors import InsufficientPrivilege, InvalidCatalogName
-from storage.catalog.model import CatalogSnapshot, Database, Relation, Schema
+from storage.catalog.model import Database
 from storage.environment.environment import Environment
-from storage.publishing.record import PublishedTable, table_uuid
-from storage.publishing.views import view_metadata
-from storage.timestamps.csn import Csn, csn_ms
-
-
-class ServedView(Struct, frozen=True, kw_only=True):
-    """A published view. `csn` is the newest of the tables that it reads."""
-
-    published: ViewForOthers
-    namespace: str
-    csn: Csn
+from storage.publishing.record import PublishedTable
 
 
 class ServedCatalog(Struct, frozen=True):
@@ -73,34 +62,18 @@ class ServedCatalogs:
         for table in publications.tables:
             if table.relation in shown:
                 tables.setdefault(table.namespace, {})[table.name] = table
-        moments = {table.relation: table.csn for table in publications.tables}
         views: dict[str, dict[str, ServedView]] = {}
-        for made in (await asyncio.to_thread(self._publishing.views.of, catalog)).values():
-            schema = catalog.get(made.view.schema)
-            reads = [oid for oid in made.view.depends_on if _is_table(catalog, oid)]
-            # What reads a table that is not there yet waits for it.
-            if isinstance(schema, Schema) and moments.keys() >= set(reads) and rights.may("r", made.view.oid, "r"):
-                csn = max((moments[oid] for oid in reads), default=publications.csn)
-                views.setdefault(schema.name, {})[made.view.name] = ServedView(
-                    published=made, namespace=schema.name, csn=csn
-                )
+        for view in await self._publishing.served_views(catalog, publications):
+            if rights.may("r", view.published.view.oid, "r"):
+                views.setdefault(view.namespace, {})[view.published.view.name] = view
         return ServedCatalog(tables, views)
 
     def view(self, view: ServedView) -> tuple[str, dict[str, Any]]:
         """Where the metadata file of a view would be, and the metadata. There is no such file: it is made of the
         definition when it is asked for."""
-        made = view.published
-        location = outside_location(self._env.blob, f"iceberg/views/{made.view.oid}")
-        metadata = view_metadata(
-            uuid=table_uuid(self._env.id, made.view.oid),
-            location=location,
-            namespace=view.namespace,
-            version=made.version,
-            timestamp_ms=csn_ms(view.csn),
-            columns=made.published.columns,
-            texts=made.published.texts,
-        )
-        return f"{location}/metadata/{made.version}.metadata.json", metadata
+        location = outside_location(self._env.blob, f"iceberg/views/{view.published.view.oid}")
+        metadata = metadata_of_view(self._env.id, view, location)
+        return f"{location}/metadata/{view.published.version}.metadata.json", metadata
 
     def location(self, table: PublishedTable) -> str:
         """Where other programs find the metadata file of a table."""
@@ -109,8 +82,3 @@ class ServedCatalogs:
     async def metadata(self, table: PublishedTable) -> bytes | None:
         """The metadata file of a table; None when a newer one has taken its place."""
         return await self._env.blob.get(table.metadata)
-
-
-def _is_table(catalog: CatalogSnapshot, oid: int) -> bool:
-    record = catalog.get(oid)
-    return isinstance(record, Relation) and record.kind == "r"

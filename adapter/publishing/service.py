@@ -10,8 +10,9 @@ import structlog
 
 from adapter.access.privileges import Rights
 from adapter.publishing.published_tables import publishable, published_relations
-from adapter.publishing.published_views import PublishedViews
+from adapter.publishing.published_views import PublishedViews, ServedView, served_views
 from planner.errors import FeatureNotSupported, SqlError
+from planner.types.type_scope import types_of
 from storage.catalog.model import CatalogSnapshot, Database, Relation
 from storage.environment.environment import Environment
 from storage.errors import Determinate
@@ -75,6 +76,10 @@ class Publishing:
         register = publications(self._env.consensus, self._env.clock, database)
         return await register.read() or Publications()
 
+    async def served_views(self, catalog: CatalogSnapshot, publications: Publications) -> list[ServedView]:
+        """The views of a database that others can read where its tables are as `publications` say."""
+        return list(served_views(catalog, await asyncio.to_thread(self.views.of, catalog), publications))
+
     async def publish(self, catalog: CatalogSnapshot, csn: Csn, *, required: Relation | None = None) -> Publications:
         """Publish the tables of a database, whose catalog at `csn` is `catalog`, as they were at `csn`.
 
@@ -83,14 +88,15 @@ class Publishing:
         """
         tables: list[PublishableTable] = []
         failed: set[int] = set()
-        for relation in published_relations(catalog):
-            try:
-                tables.append(publishable(catalog, relation, self._env.retention))
-            except SqlError as error:
-                if required is not None and required.oid == relation.oid:
-                    raise
-                failed.add(relation.oid)
-                log.warning("a table cannot be published", table=relation.name, error=str(error))
+        with types_of(catalog, ()):  # The publisher that runs by itself is no session: nobody else says what a type is.
+            for relation in published_relations(catalog):
+                try:
+                    tables.append(publishable(catalog, relation, self._env.retention))
+                except SqlError as error:
+                    if required is not None and required.oid == relation.oid:
+                        raise
+                    failed.add(relation.oid)
+                    log.warning("a table cannot be published", table=relation.name, error=str(error))
         await asyncio.to_thread(self.views.of, catalog)  # The log names those that cannot be.
         if not tables and not (await self.published(catalog.database)).tables:
             return Publications()

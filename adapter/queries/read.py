@@ -53,7 +53,7 @@ from adapter.transactions.past.rows import past_rows
 from adapter.transactions.pending import UNREAD
 from adapter.transactions.snapshots import NO_TABLES, ResolvedTables, resolve
 from adapter.transactions.transaction import NeedsSnapshot
-from planner.common_errors import NanNotHeld
+from planner.common_errors import Held, NotHeld
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, InternalError, ObjectNotInPrerequisiteState
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -465,8 +465,9 @@ async def run_query(
     assert plan.query is not None
     columns = plan.columns or describe_query(read.query.rel)
     batches = read.stream()
-    if plan.meets_nan and at_hand is NOTHING and plan.statement is plan.query and not running.session.holds_nan:
-        batches = _with_nan(running, plan, batches)
+    is_first = not running.session.held and not running.depth
+    if plan.meets and is_first and at_hand is NOTHING and plan.statement is plan.query:
+        batches = _with_all_numbers(running, plan, batches)
     if plan.reg_columns:
         types = [column.type for column in columns]
         batches = with_names(batches, types, read.context, running.engines.catalogs)
@@ -479,42 +480,50 @@ async def run_query(
     )
 
 
-HELD_FOR_NAN = 8 << 20
-"""Bytes of rows that are held back while a query may still meet its first NaN: what has been sent cannot be taken back,
-and in which order the rows of two runs come is open."""
+HELD_BACK = 8 << 20
+"""Bytes of rows that are held back while a query may still meet its first number that is not held: what has been sent
+cannot be taken back, and in which order the rows of two runs come is open."""
 
 
-async def _with_nan(running: Running, plan: Plan, batches: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBatch]:
-    """The rows of a query as `batches` has them; when they meet a NaN within the first `HELD_FOR_NAN` bytes, those of
-    the query with numerics held as texts. Raises NanNotHeld later on."""
+async def _with_all_numbers(
+    running: Running, plan: Plan, batches: AsyncIterator[RecordBatch]
+) -> AsyncIterator[RecordBatch]:
+    """The rows of a query as `batches` has them; when they meet a number that is not held within the first `HELD_BACK`
+    bytes, those of the query with numerics held as that one needs. Raises NotHeld later on."""
     held: list[RecordBatch] | None = []
-    size, first = 0, cast(Any, batches)
-    try:
-        async with aclosing(first) as stream:
-            async for batch in stream:
-                if held is None:
-                    yield batch
-                    continue
-                held.append(batch)
-                size += batch.nbytes
-                if size > HELD_FOR_NAN:
-                    sent, held = held, None
-                    for each in sent:
-                        yield each
-        for each in held or ():
-            yield each
-        return
-    except NanNotHeld:
-        if held is None:
-            raise
+    numbers, size, source = Held.DECIMALS, 0, cast(Any, batches)
+    while True:
+        try:
+            async with aclosing(source) as stream:
+                async for batch in stream:
+                    if held is None:
+                        yield batch
+                        continue
+                    held.append(batch)
+                    size += batch.nbytes
+                    if size > HELD_BACK:
+                        sent, held = held, None
+                        for each in sent:
+                            yield each
+            for each in held or ():
+                yield each
+            return
+        except NotHeld as met:
+            if held is None:
+                raise
+            if met.needs in numbers:
+                raise met.when_held() from met
+            numbers |= met.needs
+        held, size = [], 0
+        source = (await _prepared_anew(running, plan, numbers)).stream()
+
+
+async def _prepared_anew(running: Running, plan: Plan, numbers: Held) -> PreparedRead:
+    """The query of `plan`, with numerics held as `numbers` says."""
     session = running.session
-    session.holds_nan = True
+    session.held = numbers
     try:
         again = await session.planned(plan.parsed, plan.catalog, running.declared)
-        read = await prepare_plan(running, again)
+        return await prepare_plan(running, again)
     finally:
-        session.holds_nan = False
-    rest: Any = read.stream()
-    async with aclosing(rest) as stream:
-        async for batch in stream:
-            yield batch
+        session.held = Held.DECIMALS

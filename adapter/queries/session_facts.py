@@ -30,9 +30,10 @@ from adapter.publishing.service import catalog_rows
 from adapter.queries.extents.activity_rows import activity_rows
 from adapter.queries.extents.extents import Extents, extents_of
 from adapter.queries.extents.gathered import SHOWN, gathered_by_now, gathered_rows
+from adapter.queries.facts.lock_facts import blocked_elsewhere, lock_rows, wait_event
+from adapter.queries.facts.progress_facts import PROGRESS
 from adapter.queries.large_objects.metadata import metadata_rows
 from adapter.queries.large_objects.tables import METADATA
-from adapter.queries.lock_facts import blocked_elsewhere, lock_rows, wait_event
 from adapter.queries.sequences import with_last_values
 from adapter.settings.server_settings import file_rows
 from adapter.statistics.activity import added_up
@@ -76,7 +77,7 @@ _OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
     "pg_stat_ssl": ("pg_stat_ssl",),
     "pg_stat_gssapi": ("pg_stat_activity",),
     "pg_locks": ("pg_locks",),
-    "pg_stat_progress_copy": ("pg_stat_progress_copy",),
+    **{name: (name,) for name in PROGRESS},
     "pg_stat_database": ("pg_stat_activity", TEMPORARY_FILES, COUNTED),
 }
 """By system relation: the relations whose rows it takes from all workers."""
@@ -152,7 +153,7 @@ class Facts:
                 own = own_rows(relation, self._sessions, self._session.services)
                 # What prepared transactions have locked, each worker knows.
                 return [*own, *(row for row in self._elsewhere.rows.get(relation, ()) if row["pid"] is not None)]
-            case "pg_stat_progress_copy":
+            case "pg_stat_progress_copy" | "pg_stat_progress_cluster":
                 own = own_rows(relation, self._sessions, self._session.services)
                 return self._seen([*own, *self._elsewhere.rows.get(relation, ())])
             case "pg_stat_database":
@@ -316,31 +317,11 @@ def own_rows(relation: str, sessions: SessionRegistry, services: Services) -> li
         return services.controllers.rows()
     if relation == TEMPORARY_FILES:
         return services.temporary_file_counts.rows()
-    if relation == "pg_stat_progress_copy":
-        return [row for backend in sessions.all() if (row := _copy(backend)) is not None]
+    if relation in PROGRESS:
+        return [row for backend in sessions.all() if (row := PROGRESS[relation](backend)) is not None]
     if relation == "pg_stat_ssl":
         return [_encryption(backend.state) for backend in sessions.all()]
     return [_activity(backend) for backend in sessions.all()]
-
-
-def _copy(backend: Backend) -> Mapping[str, Any] | None:
-    """A row of pg_stat_progress_copy, of a session that runs a COPY."""
-    session, progress = backend.state, backend.state.copying
-    if progress is None or progress.started_at is None or progress.started_at != backend.statement_began_at:
-        return None
-    return {
-        "pid": session.backend_pid,
-        "datid": session.database_oid,
-        "datname": session.database,
-        "usesysid": session.values.identity.current,
-        "relid": progress.relation,
-        "command": progress.command,
-        "type": progress.type,
-        "bytes_processed": progress.bytes_processed,
-        "bytes_total": progress.bytes_total,
-        "tuples_processed": progress.tuples_processed,
-        "tuples_excluded": progress.tuples_excluded,
-    }
 
 
 def _encryption(session: SessionState) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
-from adapter.queries.lock_facts import BLOCKED, blocked_rows
+from adapter.queries.facts.lock_facts import BLOCKED, blocked_rows
 from adapter.queries.session_facts import own_rows
 from adapter.transactions.locks.tags import Tag
 from adapter.workers.mesh import Mesh

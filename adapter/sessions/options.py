@@ -35,6 +35,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     """Which of the server's workers this process is; None when it is the whole server."""
     allow_paths: tuple[Path, ...] = ()
     """Local folders below which statements may read and write files."""
+    jdbc_urls: tuple[str, ...] = ()
+    """What URLs of other databases may begin with that are taken as they are."""
     copy_codec: CopyCodec | None = None
     """What COPY from and to files in text, csv and binary format is read and written with."""
     pruning_audit: float | None = None

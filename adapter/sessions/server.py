@@ -124,6 +124,7 @@ class Server:
             env,
             Colleagues(options.worker),
             places=options.places(),
+            jdbc_urls=options.jdbc_urls,
             settings=ServerSettings(options.settings, options.settings_of_file, options.shown),
             copy_codec=options.copy_codec,
             scratch=scratch.path,

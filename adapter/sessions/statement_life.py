@@ -34,12 +34,12 @@ from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch, run_rows
-from adapter.statements.nan.again import Begun, Columns, carried_out, carried_out_again, forget_mark, with_columns
-from adapter.statements.nan.columns import let_hold_nan
+from adapter.statements.numerics.again import Begun, Needs, carried_out, carried_out_again, forget_mark, with_needs
+from adapter.statements.numerics.columns import let_hold_nan
 from adapter.transactions.pending import State
 from adapter.transactions.transaction import Transaction
 from adapter.wall_clock import utc_now
-from planner.common_errors import NanNotHeld, canceled, too_deep
+from planner.common_errors import NotHeld, canceled, too_deep
 from planner.errors import (
     IdleInTransactionSessionTimeout,
     IdleSessionTimeout,
@@ -308,7 +308,7 @@ class StatementLife:
         `beside` it are carried out with it."""
         retry = retry and self.state.transaction is None
         attempt = 0
-        columns_for_nan: Columns | None = None
+        needs: Needs | None = None
         while True:
             try:
                 with self.work:
@@ -332,12 +332,12 @@ class StatementLife:
                         len(self.state.notices),
                     )
                     with running.scope:
-                        if columns_for_nan is not None:
-                            outcome = await carried_out(running, dispatch, columns_for_nan)
+                        if needs is not None:
+                            outcome = await carried_out(running, dispatch, needs)
                         else:
                             try:
                                 outcome = await dispatch(running)
-                            except NanNotHeld as met:
+                            except NotHeld as met:
                                 if running.is_alone:
                                     raise
                                 outcome = await carried_out_again(running, before, dispatch, met)
@@ -354,11 +354,11 @@ class StatementLife:
                             if isinstance(outcome, Command):
                                 self.end()
                 return outcome
-            except NanNotHeld as met:
+            except NotHeld as met:
                 if not (retry and commit):
                     raise
                 # NOTE: from the beginning, without the locks that it has by now. Others who do the same have them too.
-                columns_for_nan = with_columns(columns_for_nan, met)
+                needs = with_needs(needs or Needs(), met)
             except SerializationFailure:
                 if not retry or attempt >= MAX_RETRIES:
                     raise
@@ -377,7 +377,13 @@ class StatementLife:
                 return outcome
             case RowsOutcome():
                 batches = self.deliver(RowReader(outcome.batches), None, commit=commit, close=True)
-                return Rows(columns=outcome.columns, batches=batches, tag=outcome.tag, suspended=lambda: False)
+                return Rows(
+                    columns=outcome.columns,
+                    batches=batches,
+                    tag=outcome.tag,
+                    suspended=lambda: False,
+                    binary=outcome.binary,
+                )
             case CopyOut():
                 batches = self.deliver(RowReader(outcome.batches), None, commit=commit, close=True)
                 return replace(outcome, batches=batches)

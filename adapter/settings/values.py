@@ -242,36 +242,56 @@ def _string_value(setting: Setting, text: str, current: str | None) -> str:
         case "application_name":
             return "".join(c if 32 <= ord(c) < 127 else "?" for c in text)[:63]
         case "seed":
-            return text
+            return _seed(text)
         case _:
             return text
 
 
+def _seed(text: str) -> str:
+    try:
+        is_inside = -1 <= float(text) <= 1
+    except ValueError:
+        raise InvalidParameterValue('parameter "seed" requires a numeric value') from None
+    if not is_inside:
+        raise InvalidParameterValue(f'{float(text):g} is outside the valid range for parameter "seed" (-1 .. 1)')
+    return text
+
+
 def _date_style(setting: Setting, text: str, current: str) -> str:
+    """What is said of the style and of the order, each once, and of what is not said the present one
+    (check_datestyle)."""
     style, order = (part.strip() for part in current.split(","))
+    styles: list[str] = []
+    orders: list[str] = []
     for raw in text.split(","):
         word = raw.strip().strip('"').lower()
-        if word == "iso":
-            style = "ISO"
-        elif word == "sql":
-            style = "SQL"
-        elif word.startswith("postgres"):
-            style = "Postgres"
-        elif word == "german":
-            style = "German"
-            if "," not in text:
+        said_style, said_order = _style_of(word), _order_of(word)
+        if said_style is not None:
+            styles.append(said_style)
+            if said_style == "German" and not orders:
                 order = "DMY"
-        elif word == "ymd":
-            order = "YMD"
-        elif word in ("dmy", "euro", "european"):
-            order = "DMY"
-        elif word in ("mdy", "us", "noneuro", "noneuropean"):
-            order = "MDY"
+        elif said_order is not None:
+            orders.append(said_order)
         elif word == "default":
-            style, order = (part.strip() for part in setting.default.split(","))
+            usual_style, usual_order = (part.strip() for part in setting.default.split(","))
+            style, order = (styles or [usual_style])[-1], (orders or [usual_order])[-1]
         else:
             raise _invalid(setting, text, detail=f'Unrecognized key word: "{word}".')
-    return f"{style}, {order}"
+    if len(set(styles)) > 1 or len(set(orders)) > 1:
+        raise _invalid(setting, text, detail='Conflicting "datestyle" specifications.')
+    return f"{(styles or [style])[-1]}, {(orders or [order])[-1]}"
+
+
+def _style_of(word: str) -> str | None:
+    return "Postgres" if word.startswith("postgres") else {"iso": "ISO", "sql": "SQL", "german": "German"}.get(word)
+
+
+def _order_of(word: str) -> str | None:
+    if word.startswith("euro"):
+        return "DMY"
+    if word.startswith("noneuro"):
+        return "MDY"
+    return {"ymd": "YMD", "dmy": "DMY", "mdy": "MDY", "us": "MDY"}.get(word)
 
 
 def _client_encoding(setting: Setting, text: str) -> str:

@@ -9,9 +9,10 @@ from adapter.changes.constraints.table_keys import table_keys
 from adapter.changes.copy import copy_dispatch
 from adapter.changes.modify_table import run_change
 from adapter.execution.guards import require_block
+from adapter.execution.prepared import check_unchanged
 from adapter.execution.relation_locks import lock_definition, lock_tables, wait_for_definitions
 from adapter.execution.session_state import SessionState
-from adapter.execution.statement import Outcome, Running
+from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.materialized.freshness import stale_views
 from adapter.materialized.views_read import exact_views_of
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
@@ -26,7 +27,7 @@ from adapter.statements import settings as settings_statements
 from adapter.statements.as_of import reading
 from adapter.statements.call import call_procedure
 from adapter.statements.maintenance.vacuum import run_vacuum
-from adapter.statements.nan.columns import hold_nan, require_held
+from adapter.statements.numerics.columns import hold_nan, require_held
 from adapter.statements.prepare import prepare
 from adapter.statements.publish import publish
 from adapter.statements.restore import restore_table
@@ -36,7 +37,7 @@ from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serializatio
 from adapter.subscriptions.view_changes import find_view_changes
 from adapter.transactions.pending import State
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot
-from planner.common_errors import missing_parameter
+from planner.common_errors import Held, missing_parameter
 from planner.errors import FeatureNotSupported, InsufficientPrivilege, SqlError
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
 from planner.resolution.statement import TakesLong
@@ -103,7 +104,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
             await running.services.plans.aside(_refuse_parameters, parsed)
         await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)
     by_what_is_known = parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store)
-    if by_what_is_known and not transaction.looks_back and not running.session.holds_nan:
+    if by_what_is_known and not transaction.looks_back and not running.session.held:
         if running.in_block and running.services.locks.between_workers is not None:
             # Another worker may have let go of a table that it has altered; their shared memory tells at little cost.
             await env.oracle.read_ts("catalog")
@@ -135,7 +136,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         else:
             carried_out = plan
         try:
-            if running.session.holds_nan and await hold_nan(running, plan):
+            if Held.NAN in running.session.held and await hold_nan(running, plan):
                 continue
             # What may change rows, and meet a NaN, in functions or otherwise than it says.
             changes_inside = plan.acts or isinstance(plan.statement, (st.CallProcedure, st.RefreshMaterializedView))
@@ -323,7 +324,7 @@ def _refuse_parameters(parsed: Parsed) -> None:
 
 async def run_rows(running: Running, plan: Plan) -> Outcome:
     """Run a query or a change of rows (or SELECT INTO, which is a utility statement)."""
-    if running.depth and running.session.holds_nan:
+    if running.depth and Held.NAN in running.session.held:
         require_held(running, plan)
     match plan.statement:
         case _ if plan.steps:
@@ -422,7 +423,10 @@ async def _execute(running: Running, statement: st.Execute) -> Outcome:
         await running.transaction.begin_statement(running.services.env)
         await bind_execute_params(running, statement)
     running.session.ran = prepared.parsed
-    return await _begin_and_run(running, prepared.parsed)
+    outcome = await _begin_and_run(running, prepared.parsed)
+    if isinstance(outcome, RowsOutcome):
+        check_unchanged(prepared.columns, outcome.columns)
+    return outcome
 
 
 def _deallocate(running: Running, statement: st.Deallocate) -> Command:

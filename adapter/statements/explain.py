@@ -10,6 +10,7 @@ from adapter.changes.constraints.target import target_of
 from adapter.changes.whole_parts import changes_unseen, whole_parts
 from adapter.changes.with_changes import run_rows
 from adapter.execution.guards import own_catalog
+from adapter.execution.prepared import check_unchanged
 from adapter.execution.relation_names import creation_schema
 from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
 from adapter.materialized.freshness import why_stale
@@ -40,6 +41,7 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
             await bind_execute_params(running, plan.statement)
             assert prepared.parsed is not None
             plan = await session.planned(prepared.parsed, catalog, running.declared)
+            check_unchanged(prepared.columns, plan.columns)
         case st.CreateTableAs() | st.DeclareCursor():
             if isinstance(plan.statement, st.CreateTableAs) and _is_there(running, plan.statement):
                 return _output(statement, [], {})
@@ -230,8 +232,8 @@ def _report(
         found: list[dict[str, Any]] = []
         for file_table in read.query.files.values():
             if file_table.remote:
-                lines.append(f"Query of {file_table.name}: {file_table.content.query}")
-                found.append({"Relation Name": file_table.name, "Query": file_table.content.query})
+                lines.append(f"Query of {file_table.name}: {file_table.content.asked}")
+                found.append({"Relation Name": file_table.name, "Query": file_table.content.asked})
                 continue
             kept, listed, size = len(file_table.content.files), file_table.content.listed, file_table.bytes
             if file_table.name is None:

@@ -46,7 +46,6 @@ async def parse(session: SessionState, name: str, text: str, declared: tuple[int
     parsed = await session.services.plans.parse(text)
     if len(parsed) > 1:
         raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
-    statements.check_free(name)
     if parsed:
         await _plan_ahead(session, parsed[0], _catalog(session), declared)
     if not parsed or not _tells_nothing_new(session, parsed[0], declared):
@@ -89,7 +88,6 @@ def prepare(
 ) -> None:
     """Bind `parsed`, against the catalog `past` if it reads that, and keep it as `name`. Raises 42P05, 25P02 and the
     binder's errors."""
-    session.statements.check_free(name)
     param_types: tuple[SqlType, ...] = ()
     columns: tuple[ColumnDescription, ...] | None = None
     if parsed is not None and parsed.kind != "transaction_stmt":
@@ -98,6 +96,7 @@ def prepare(
         plan = _plan(session, parsed, declared, past)
         param_types, columns = plan.param_types, _columns_of(session, plan)
         session.stands_for(parsed, plan)
+    session.statements.check_free(name)
     if not from_sql:
         param_types += _unused(declared, len(param_types))
     session.statements.keep(

@@ -25,6 +25,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.engines.common.engine import TableInput
+from adapter.execution.cursors import of_route
 from adapter.execution.statement import Running
 from adapter.materialized.views_read import is_exact
 from adapter.plans.plan_cache import Plan
@@ -406,7 +407,7 @@ class Feed:
         running = self._running
         route = running.engines.choose_engine(self._query, inputs, running.params, running.session.values.flat)
         context = with_token(execution_context(running, self._plan.catalog), f"changes{next(self._numbers)}")
-        batches: Any = route.engine.execute(self._query, inputs, running.params, context)
+        batches: Any = of_route(route, self._query, inputs, running.params, context)()
         if self._plan.reg_columns:
             types = [field.type for field in self._query.rel.fields]
             batches = with_names(batches, types, context, running.engines.catalogs)

@@ -86,6 +86,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Which event loop serves."""
     allow_path: list[str] = []
     """Local folders below which statements may read and write files; none without it."""
+    allow_jdbc: list[str] = []
+    """What the URLs of other databases may begin with that are taken as they are, whatever else they say; without it
+    those of known databases, with harmless parameters."""
     iceberg_catalog: dict[str, str] = {}
     """The Iceberg REST catalog that published tables are pushed to: uri, warehouse, credential, ... as pyiceberg has
     them, and the database (default postgres) whose tables these are."""
@@ -96,7 +99,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 _PAIR_OPTIONS = ("spark_conf", "settings", "blob_options", "iceberg_catalog")
-_LIST_OPTIONS = ("allow_path",)
+_LIST_OPTIONS = ("allow_path", "allow_jdbc")
 STORE_OPTIONS = ("data_dir", "consensus", "blob", "blob_options")
 """The options that say where an environment is; `tidegate admin` takes them too."""
 

@@ -73,6 +73,12 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         help="local folder below which statements of superusers may read and write files; may be repeated",
     )
     add(
+        *("--allow-jdbc",),
+        metavar="URL",
+        action="append",
+        help="beginning of URLs of other databases that are allowed whatever follows; may be repeated",
+    )
+    add(
         *("--iceberg-catalog",),
         metavar="NAME=VALUE",
         action="append",

@@ -119,6 +119,7 @@ async def _serve(
         shown=shown_settings(configuration),
         worker=None if worker is None else worker.place,
         allow_paths=tuple(Path(folder) for folder in configuration.allow_path),
+        jdbc_urls=tuple(configuration.allow_jdbc),
         copy_codec=FileCodec(),
         pruning_audit=configuration.pruning_audit,
         iceberg_catalog=configuration.iceberg_catalog,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from planner.calls.decimal_arguments import with_decimals
 from planner.calls.overloads import Resolved
+from planner.common_errors import Held
 from planner.errors import (
     FeatureNotSupported,
     GroupingError,
@@ -92,7 +93,12 @@ def aggregate_call(
     if tree.HasField("agg_filter"):
         condition = to_boolean(statement, bind_clause(level, tree.agg_filter, "FILTER"), "FILTER")
     type_ = resolved.type
-    if is_wide(type_) and not tree.agg_distinct and statement.written is None:
+    if (
+        is_wide(type_)
+        and not tree.agg_distinct
+        and statement.written is None
+        and Held.LONG not in statement.context.held
+    ):
         decimals = with_decimals(signature.name, args)
         if decimals is not args:
             args, type_ = decimals, registry.result_type(signature, [arg.type for arg in decimals])

@@ -13,19 +13,15 @@ from msgspec.structs import replace
 from planner.functions.registry import result_type
 from planner.ir.nodes import Call, Case, Cast, Coalesce, Literal, MinMax, Scalar
 from planner.resolution.casting import numeric_literal_type
-from planner.types.numeric_shapes import INTEGER_DIGITS, common_decimal, shape_of
+from planner.types.numeric_shapes import ADDING, INTEGER_DIGITS, common_decimal, shape_of
 from planner.types.types import NUMERIC, SqlType, is_wide
 
-_ADDING = frozenset({
-    "sum", "avg", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop",
-})  # fmt: skip
-"""The aggregates that add numbers up."""
 _OPERATIONS = frozenset({"+", "-", "*", "abs", "@"})
 
 
 def with_decimals(name: str, args: list[Scalar]) -> list[Scalar]:
     """The arguments of the aggregate `name`, as decimals where they can be."""
-    if name not in _ADDING or not any(is_wide(arg.type) for arg in args):
+    if name not in ADDING or not any(is_wide(arg.type) for arg in args):
         return args
     return [_decimal(arg) or arg for arg in args]
 

@@ -12,18 +12,19 @@ from planner.calls.user_calls import UserRows
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
 from planner.expressions.bind import bind
 from planner.functions.own import SCHEMA
-from planner.ir.nodes import Cast, Literal, Scalar
+from planner.ir.nodes import Cast, ColumnRef, Literal, Scalar, ScalarSubquery
 from planner.ir.written import FunctionCall
 from planner.resolution.casting import coerce
 from planner.resolution.coercion import Context
 from planner.resolution.query import bind_query
+from planner.resolution.records import record_fields
 from planner.resolution.statement import Level
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree, parse_tree, subtrees
 from planner.types.type_names import element_of, format_type
-from planner.types.types import BPCHAR, JSON, JSONB, RECORD, UNKNOWN, VARCHAR, SqlType, column_type
+from planner.types.types import BPCHAR, JSON, JSONB, RECORD, TEXT, UNKNOWN, VARCHAR, SqlType, column_type
 from planner.types.user_types import attributes
 
 _TO_RECORD = frozenset({"json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"})
@@ -47,34 +48,41 @@ def json_records(level: Level, call: Tree, definitions: Sequence[Tree]) -> UserR
     if (len(names) > 1 and names[0] != "pg_catalog") or len(call.args) != (1 if name in _TO_RECORD else 2):
         return None
     statement = level.statement
-    if name in _POPULATE:
+    defined: list[tuple[str, SqlType]] = []
+    columns: Sequence[tuple[str, SqlType]] | None
+    if name in _TO_RECORD:
+        columns, populated = None, False
+    elif name in _POPULATE:
         base = bind(level, call.args[0])
-        fields = attributes(base.type.oid)
-        if fields is None:
-            raise FeatureNotSupported(
-                f"{name} of a row whose fields are not known is not supported",
-                position=statement.position(call.location),
-            )
-        columns = [(field.name, field.type) for field in fields]
-    elif name in _TO_RECORD:
+        columns, populated = _fields(level, base), not (base.type.oid == RECORD and _is_null(base))
+    else:
+        return None
+    if columns is None or base.type.oid == RECORD:
         if not definitions:
             raise SqlSyntaxError(
                 'a column definition list is required for functions returning "record"',
                 position=statement.position(call.location),
             )
         nodes = [node.column_def for node in definitions]
-        columns = [(node.colname, statement.type_named(node.type_name)) for node in nodes]
-    else:
-        return None
+        defined = [(node.colname, statement.type_named(node.type_name)) for node in nodes]
+    if columns is None and populated:
+        raise FeatureNotSupported(
+            f"{name} of a row whose fields are not known is not supported", position=statement.position(call.location)
+        )
+    if columns is None:
+        columns = defined
+    elif defined:
+        _check_defined(columns, defined)
     kind = "jsonb" if name.startswith("jsonb") else "json"
-    rel = bind_query(Level(statement, level), _select(level, call, name, columns))
+    shown = [column for column, _ in defined or columns]
+    rel = bind_query(Level(statement, level), _select(level, call, name, columns, shown, populated=populated))
     written = FunctionCall(name=name, args=_written_arguments(level, call, kind))
     return UserRows(name=name, rel=rel, is_value=False, written=written)
 
 
 def json_record(level: Level, call: Tree) -> Scalar | None:
-    """The value of such a call outside FROM; None for a call of another function, and of a row written out. Raises
-    0A000 and 42804 where nothing says what the row is."""
+    """The value of such a call outside FROM; None for a call of another function, and of a row whose fields are not
+    known. Raises 0A000 and 42804 where nothing says what the row is."""
     names = strings(call.funcname)
     name = names[-1]
     if (len(names) > 1 and names[0] != "pg_catalog") or len(call.args) != (1 if name in _TO_RECORD else 2):
@@ -82,7 +90,7 @@ def json_record(level: Level, call: Tree) -> Scalar | None:
     base = bind(level, call.args[0]) if name in _POPULATE else None
     if base is not None and base.type.oid == UNKNOWN:
         raise DatatypeMismatch("could not determine polymorphic type because input has type unknown")
-    fields = None if base is None or base.type.oid == RECORD else attributes(base.type.oid)
+    fields = None if base is None else _fields(level, base)
     if base is None or fields is None:
         if name in _TO_RECORD or (base is not None and base.type.oid == RECORD and _is_null(base)):
             raise FeatureNotSupported(
@@ -92,7 +100,7 @@ def json_record(level: Level, call: Tree) -> Scalar | None:
             )
         return None
     several = name not in _ONE
-    tree = _select(level, call, name, [(field.name, field.type) for field in fields], row=base.type)
+    tree = _select(level, call, name, fields, (), row=base.type)
     holder = pb.Node()
     holder.sub_link.sub_link_type = pb.ARRAY_SUBLINK if several else pb.EXPR_SUBLINK
     holder.sub_link.subselect.select_stmt.CopyFrom(tree)
@@ -102,10 +110,38 @@ def json_record(level: Level, call: Tree) -> Scalar | None:
         rows.func_call.args[0].CopyFrom(holder)
         holder = rows
     value = bind(level, holder)
+    if isinstance(value, (ColumnRef, ScalarSubquery)):
+        field = value.id if isinstance(value, ColumnRef) else value.rel.fields[0].id
+        known = tuple([(column, SqlType(TEXT) if type.oid == UNKNOWN else type) for column, type in fields])
+        level.statement.record_columns[field] = known
     kind = "jsonb" if name.startswith("jsonb") else "json"
     if level.statement.written is not None:
         level.statement.written_as(value, FunctionCall(name=name, args=_written_arguments(level, call, kind)))
     return level.statement.at(value, call.location)
+
+
+def _fields(level: Level, base: Scalar) -> Sequence[tuple[str, SqlType]] | None:
+    """The names and types of the fields of a row, where they are known."""
+    if base.type.oid == RECORD and _is_null(base):
+        return None
+    fields = attributes(base.type.oid)
+    return record_fields(level, base) if fields is None else [(field.name, field.type) for field in fields]
+
+
+def _check_defined(columns: Sequence[tuple[str, SqlType]], defined: Sequence[tuple[str, SqlType]]) -> None:
+    """42804 for a row whose fields are not those that a column definition list says."""
+    message = "function return row and query-specified return row do not match"
+    if len(columns) != len(defined):
+        noun = "attribute" if len(columns) == 1 else "attributes"
+        raise DatatypeMismatch(
+            message, detail=f"Returned row contains {len(columns)} {noun}, but query expects {len(defined)}."
+        )
+    for place, ((_, type), (_, wanted)) in enumerate(zip(columns, defined, strict=True), 1):
+        if type.declared_oid != wanted.declared_oid:
+            given, expected = format_type(type.declared_oid), format_type(wanted.declared_oid)
+            raise DatatypeMismatch(
+                message, detail=f"Returned type {given} at ordinal position {place}, but query expects {expected}."
+            )
 
 
 def _is_null(base: Scalar) -> bool:
@@ -115,24 +151,25 @@ def _is_null(base: Scalar) -> bool:
 
 
 def _select(
-    level: Level, call: Tree, name: str, columns: Sequence[tuple[str, SqlType]], *, row: SqlType | None = None
-) -> Tree:
-    """The query of the columns, or of one `row` of them."""
+    level: Level, call: Tree, name: str, columns: Sequence[tuple[str, SqlType]], shown: Sequence[str],
+    *, row: SqlType | None = None, populated: bool = True,
+) -> Tree:  # fmt: skip
+    """The query of the columns, which it calls `shown`, or of one `row` of them."""
     kind = "jsonb" if name.startswith("jsonb") else "json"
     exprs = [
-        f"{_field(kind, column, type, populated=name in _POPULATE)} AS {quote_identifier(column)}"
-        for column, type in columns
+        f"{_field(kind, column, type, populated=populated)} AS {quote_identifier(alias)}"
+        for (column, type), alias in zip(columns, shown or [column for column, _ in columns], strict=True)
     ]
     objects = f"{kind}_array_elements($1)" if name.endswith("set") else f"(SELECT $1::{kind})"
     # Of what is no object the other call says so.
     refused = f"""jsonb_set("*v"::jsonb, '{{a}}', '0')::{kind}"""
     checked = f"""CASE WHEN {kind}_typeof("*v") = 'object' THEN "*v" ELSE {refused} END"""
-    given = ", $2" if name in _POPULATE else ""
+    given = ", $2" if populated else ""
     renamed = '("*v", "*b")' if given else '("*v")'
     if row is not None:
         values = [_field(kind, column, type, populated=True) for column, type in columns]
-        shown = format_type(row.declared_oid, row.declared_typmod)
-        exprs = [f'CASE WHEN "*v" IS NOT NULL OR "*b" IS NOT NULL THEN ROW({", ".join(values)})::{shown} END']
+        cast = "" if row.oid == RECORD else f"::{format_type(row.declared_oid, row.declared_typmod)}"
+        exprs = [f'CASE WHEN "*v" IS NOT NULL OR "*b" IS NOT NULL THEN ROW({", ".join(values)}){cast} END']
     query = f'SELECT {", ".join(exprs)} FROM (SELECT {checked}{given} FROM {objects} AS "*e"("*v")) AS "*r"{renamed}'
     tree = parse_tree(query).stmts[0].stmt.select_stmt
     for part in list(subtrees(tree)):
@@ -172,7 +209,7 @@ def _member(kind: str, object: str, name: str, type: SqlType, base: str | None) 
 def _value(kind: str, member: str, name: str, type: SqlType, base: str | None) -> str:
     """The JSON `member` as a value of `type` (populate_record_field), which is called `name`. `base` is the value that
     it takes the place of, None: there is none."""
-    shown = format_type(type.declared_oid, type.declared_typmod)
+    shown = "text" if type.oid == UNKNOWN else format_type(type.declared_oid, type.declared_typmod)
     text = f"({member} #>> '{{}}')"
     limit = type.typmod - TYPMOD_HEADER if type.oid in (BPCHAR, VARCHAR) and type.typmod >= 0 else None
     if limit is not None:
@@ -200,6 +237,8 @@ def _value(kind: str, member: str, name: str, type: SqlType, base: str | None) -
     place = f'"*w{member.count("*w")}"'
     item = _value(kind, f'"*i".{place}', name, replace(column_type(element), typmod=type.typmod), None)
     listed = f'ARRAY(SELECT {item} FROM {kind}_array_elements({array}) AS "*i"({place}))'
+    if type.domain:
+        listed += f"::{shown}"
     other = f"CASE WHEN {kind}_typeof({member}) <> 'array' THEN {member}::text END"
     text = f"{SCHEMA}.json_array_text({other}, {quote_literal(name)}, 'text')::{shown}"
     return f"CASE WHEN {kind}_typeof({member}) = 'array' THEN {listed} ELSE {text} END"

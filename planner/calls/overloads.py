@@ -25,7 +25,15 @@ from planner.functions.behind import CAST
 from planner.functions.routines import routines
 from planner.ir.nodes import ArrayConstructor, Literal, Param, RowConstructor, Scalar
 from planner.ir.written import FunctionCall
-from planner.resolution.casting import as_domain, coerce, explicit_cast, finish_row, resolve_unknown, with_like_arrays
+from planner.resolution.casting import (
+    as_domain,
+    call_type,
+    coerce,
+    explicit_cast,
+    finish_row,
+    resolve_unknown,
+    with_like_arrays,
+)
 from planner.resolution.coercion import (
     ANY,
     Ambiguous,
@@ -255,7 +263,7 @@ def _apply(level: Level, chosen: Candidate, args: list[Scalar], location: int) -
         return _operation(level, signature, bound, location)
     signature = concrete_signature(signature, concrete, result)
     constants = tuple(arg.value if isinstance(arg, Literal) else None for arg in bound)
-    type = registry.result_type(signature, [arg.type for arg in bound], constants)
+    bound, type = call_type(statement, signature, bound, constants)
     if signature.volatility is Volatility.VOLATILE:
         statement.volatile = True
     return Resolved(signature, bound, type)

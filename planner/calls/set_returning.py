@@ -11,10 +11,14 @@ from planner.ir.nodes import ColumnRef, Field, FunctionCall, RowConstructor, Sca
 from planner.resolution.coercion import ANYCOMPATIBLE
 from planner.resolution.statement import Level
 from planner.types.type_names import element_of
-from planner.types.types import ANYELEMENT, RECORD, TEXT, VOID, SqlType, column_type
+from planner.types.types import ANYELEMENT, RECORD, RECORD_ARRAY, TEXT, VOID, SqlType, column_type
 
 _SET_PLACES = {"window": "window definitions", "": "this context"}
 _ALLOWED_CLAUSES = frozenset({"SELECT", "ORDER BY", "DISTINCT ON", "GROUP BY"})
+
+
+class SetInValues(FeatureNotSupported):
+    """A set-returning function in a row of VALUES. Where there is no other row INSERT takes it for a query's."""
 
 
 def output_fields(level: Level, resolved: Resolved, name: str) -> tuple[Field, ...]:
@@ -35,11 +39,17 @@ def _concrete_columns(resolved: Resolved, out: Sequence[tuple[str, int]]) -> lis
     return [(name, column_type(element if oid in (ANYELEMENT, ANYCOMPATIBLE) else oid)) for name, oid in out]
 
 
+def _of_records(resolved: Resolved) -> bool:
+    """Whether it gives the elements of an array of records."""
+    return any(arg.type.oid == RECORD_ARRAY for arg in resolved.args)
+
+
 def check_place(level: Level, location: int) -> None:
     """Raises 0A000 where set-returning functions may not stand."""
     position = level.statement.position(location)
     if level.clause not in _ALLOWED_CLAUSES:
-        raise FeatureNotSupported(
+        error = SetInValues if level.clause == "VALUES" else FeatureNotSupported
+        raise error(
             f"set-returning functions are not allowed in {_SET_PLACES.get(level.clause or '', level.clause)}",
             position=position,
         )
@@ -62,7 +72,7 @@ def set_returning(level: Level, resolved: Resolved, name: str, location: int, st
     level.srfs.append(call)
     level.srf_depth.append(depth)
     level.srf_locations.append(location)
-    if resolved.type.oid == RECORD:
+    if resolved.type.oid == RECORD and not _of_records(resolved):
         if len(fields) == 1 and fields[0].type.oid == RECORD:
             raise FeatureNotSupported(f"function {name} returning record is only supported in FROM", position=position)
         items = tuple(ColumnRef(id=field.id, type=field.type) for field in fields)

@@ -39,6 +39,7 @@ from planner.syntax.parse import Tree
 from planner.types.signature import Kind, Signature
 from planner.types.type_names import array_of, format_type
 from planner.types.types import INT8, RECORD, TEXT, SqlType
+from planner.types.user_types import attributes
 
 
 def note_call(level: Level, tree: Tree, signature: Signature) -> None:
@@ -153,12 +154,13 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
 
 
 class UserRows(Struct, frozen=True, kw_only=True):
-    """A function of a user in FROM, or one that is a query. `is_value`: its row is a value of a scalar type. `written`
-    is the call, where it can be printed."""
+    """A function of a user in FROM, or one that is a query. `is_value`: its row is a value of a scalar type;
+    `row_type` is the composite type that it is of, 0 of none. `written` is the call, where it can be printed."""
 
     name: str
     rel: Rel
     is_value: bool
+    row_type: int = 0
     written: WrittenCall | None = None
 
 
@@ -178,6 +180,7 @@ def rows_in_from(
     written = WrittenCall(name=signature.name, args=resolved.given, variadic=tree.func_variadic, oid=signature.oid)
     shown = columns or [(label or alias or signature.name, resolved.type)]
     names = tuple(name for name, _ in shown)
+    row_type = resolved.type.oid if attributes(resolved.type.oid) else 0
     rel = inlined_rows(level, resolved, columns)
     if rel is not None and columns is not None and is_row_itself(rel, resolved.type):
         rel = _fields_of_rows(statement, rel, columns)
@@ -189,12 +192,13 @@ def rows_in_from(
             name=signature.name,
             rel=FunctionScan(functions=(acting,), ordinality=None, fields=fields),
             is_value=columns is None,
+            row_type=row_type,
             written=written,
         )
     if signature.kind is not Kind.SET_RETURNING:
         rel = _one_row(rel)
     rel = fields_named(statement, rel, names)
-    return UserRows(name=signature.name, rel=rel, is_value=columns is None, written=written)
+    return UserRows(name=signature.name, rel=rel, is_value=columns is None, row_type=row_type, written=written)
 
 
 def _fields_of_rows(statement: Statement, rel: Rel, columns: Sequence[tuple[str, SqlType]]) -> Rel:

@@ -56,6 +56,11 @@ def is_convertible(name: str) -> bool:
     return name in _CODECS or name in (UTF8, SQL_ASCII) or name in conversions().tables
 
 
+def codec_of(name: str) -> str | None:
+    """Python's codec for the encoding `name` (canonical), None where there is none that converts as PostgreSQL does."""
+    return "utf-8" if name in (UTF8, SQL_ASCII) else _CODECS.get(name)
+
+
 def _invalid_utf8(data: bytes, start: int) -> CharacterNotInRepertoire:
     """PostgreSQL's error for the invalid UTF-8 sequence at `start`, showing the bytes that the first one announces."""
     first = data[start]

@@ -301,6 +301,13 @@ class Printer:
         return text if node.items else f"{text}::{format_type(node.type.oid, -1)}"
 
     def _subscript(self, node: ir.Subscript) -> str:
+        arg = self.form(node.arg)
+        text = self.expr(node.arg, implicit=True)
+        plain = isinstance(arg, (ir.ColumnRef, ir.FieldSelect, ir.Subscript))
+        return (text if plain else f"({text})") + self.subscripts(node)
+
+    def subscripts(self, node: ir.Subscript) -> str:
+        """What stands behind the array."""
         steps: list[str] = []
         for place, first in enumerate(node.lower):
             bound = "" if first is None else self.expr(first, implicit=False)
@@ -308,10 +315,7 @@ class Printer:
                 last = node.upper[place]
                 bound += ":" + ("" if last is None else self.expr(last, implicit=False))
             steps.append(f"[{bound}]")
-        arg = self.form(node.arg)
-        text = self.expr(node.arg, implicit=True)
-        plain = isinstance(arg, (ir.ColumnRef, ir.FieldSelect, ir.Subscript))
-        return (text if plain else f"({text})") + "".join(steps)
+        return "".join(steps)
 
     def _field(self, node: ir.FieldSelect) -> str:
         text = self.expr(node.arg, implicit=True)

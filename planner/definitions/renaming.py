@@ -37,6 +37,13 @@ def edited_query(definition: str, edit: Callable[[Any], None]) -> str:
     return query_text(node)
 
 
+def names_joined_using(definition: str) -> frozenset[str]:
+    """The columns that joins in the query go by, as USING has them."""
+    (parsed,) = split_and_parse(definition)
+    joins = (tree for tree in subtrees(parsed.tree) if tree.DESCRIPTOR.name == "JoinExpr")
+    return frozenset(node.string.sval for join in joins for node in join.using_clause)
+
+
 def _references(message: Any) -> Iterator[Any]:
     """Every RangeVar below `message`."""
     if message.DESCRIPTOR.name == "RangeVar":

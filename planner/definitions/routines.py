@@ -16,7 +16,7 @@ from planner.calls.inlining import as_declared, context_of, mismatch, names_of
 from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.user_functions import record_of, statements_of
 from planner.definitions.expression_text import NotPrintable, expression_text
-from planner.definitions.views import written_out
+from planner.definitions.views import statement_text, written_out
 from planner.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
@@ -27,7 +27,7 @@ from planner.errors import (
     UndefinedObject,
     WrongObjectType,
 )
-from planner.expressions.bind import DEFAULT_CLAUSE, bind, bind_clause
+from planner.expressions.bind import CALL_CLAUSE, DEFAULT_CLAUSE, bind, bind_clause
 from planner.ir.bound import BoundChange, BoundQuery, BoundWith
 from planner.ir.nodes import Field, Param, Rel, Scalar
 from planner.ir.rewrite import walk
@@ -40,11 +40,11 @@ from planner.resolution.query import bind_query, one_row_query
 from planner.resolution.statement import Arguments, BindContext, Level, WithChanges
 from planner.statements.routines import CreateRoutine, RoutineOptions, RoutineParameter
 from planner.syntax.names import strings
-from planner.syntax.parse import Parsed
+from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.signature import Kind, Signature
 from planner.types.type_names import element_of, format_type, type_row
 from planner.types.type_scope import names_to_keep, types_of
-from planner.types.types import RECORD, VOID, SqlType, column_type, under_domain
+from planner.types.types import RECORD, UNKNOWN, VOID, SqlType, column_type, under_domain
 from planner.types.user_types import attributes
 from storage.catalog.routines import Function, Parameter
 
@@ -155,7 +155,9 @@ def _default(given: RoutineParameter, context: BindContext) -> str:
     statement = new_statement(given.default, context)
     statement.written = {}
     expr = bind_clause(Level(statement, None), given.default.tree, DEFAULT_CLAUSE)
-    converted = coerce_to_target(statement, expr, given.type, Context.ASSIGNMENT)
+    # An argument of a polymorphic type says nothing of it while it is of no type, as in a call.
+    open_type = given.type.oid in POLYMORPHIC and expr.type.oid == UNKNOWN
+    converted = expr if open_type else coerce_to_target(statement, expr, given.type, Context.ASSIGNMENT)
     if converted is None:
         raise DatatypeMismatch(
             f"argument of DEFAULT must be type {format_type(given.type.oid)}, not type {format_type(expr.type.oid)}",
@@ -241,11 +243,19 @@ def _standard(
         text, used, keys = written_out(statement, with_arguments(record, context))
         texts.append(text)
         depends_on |= used | keys
-    if create.is_return:
-        body = f"RETURN {texts[0].removeprefix('SELECT ')}"
-    else:
-        body = "\n".join(["BEGIN ATOMIC", *(f" {text};" for text in texts), "END"])
+    body = standard_body(texts, is_return=create.is_return)
     return replace(record, sql_body=body, depends_on=tuple(sorted(depends_on)))
+
+
+def standard_body(texts: Sequence[str], *, is_return: bool) -> str:
+    """A standard body as the catalog keeps it, of the texts of its statements; the value of RETURN is that of a
+    SELECT."""
+    if not is_return:
+        return "\n".join(["BEGIN ATOMIC", *(f" {text};" for text in texts), "END"])
+    (written,) = split_and_parse(texts[0])
+    # NOTE: calls of functions are given names, which RETURN has not.
+    written.tree.target_list[0].res_target.ClearField("name")
+    return f"RETURN {statement_text(written).removeprefix('SELECT ')}"
 
 
 def with_arguments(record: Function, context: BindContext, values: Sequence[Scalar] | None = None) -> BindContext:
@@ -269,7 +279,7 @@ def bind_call(parsed: Parsed, context: BindContext, declared: Sequence[int] = ()
     """Binds a CALL. Raises 42883, 42809 for a function."""
     statement = new_statement(parsed, context, declared)
     level = Level(statement, None)
-    level.clause = "CALL arguments"
+    level.clause = CALL_CLAUSE
     tree = parsed.tree.funccall
     args: list[Scalar] = []
     arg_names: list[str | None] = []

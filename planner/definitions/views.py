@@ -91,15 +91,15 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int], set
     users are called by their oids; the oids of the relations, sequences and functions that it names; and those of the
     primary keys that it needs for what it groups by."""
     # A tree of its own, because names are written into it.
-    copy = split_and_parse(query_text(_as_node(query)))[0]
+    copy = split_and_parse(statement_text(query))[0]
     statement = new_statement(copy, context)
     statement.outlined = True
     notes = statement.definition = DefinitionNotes()
+    statement.with_changes = WithChanges(bind=bind_change)
     level = Level(statement, None)
     if copy.kind == "select_stmt":
         bind_query(level, copy.tree)
     elif copy.kind in CHANGES:
-        statement.with_changes = WithChanges(bind=bind_change)
         CHANGES[copy.kind](level, copy.tree)
     for tree, alias in notes.unqualified:
         name = tree.fields[0].string.sval
@@ -110,16 +110,25 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int], set
     if notes.fields:
         _keep_fields(copy.tree, notes.fields)
     _write_out_stars(notes)
+    called = [
+        (node, column_name(node.val))
+        for node in subtrees(copy.tree)
+        if node.DESCRIPTOR.name == "ResTarget" and node.HasField("val") and not node.name
+    ]
     if notes.enum_values or notes.objects:
         _keep_values(copy.tree, notes)
     keep_functions(copy.tree, notes.functions)
     if notes.operators:
         keep_operators(copy.tree, notes.operators)
     _Qualified(context).visit(copy.tree, frozenset())
+    for node, name in called:
+        # What is called after a type keeps that name.
+        if not node.name and column_name(node.val) != name:
+            node.name = name
     used = _with_what_views_read(context, statement.relations)
     named = {oid for type_oid, oid in notes.objects.values() if type_oid == REGCLASS and context.catalog.get(oid)}
     used = used.union(notes.sequences, named, (oid for _, oid in notes.functions))
-    return query_text(_as_node(copy)), used, statement.needs_keys
+    return statement_text(copy), used, statement.needs_keys
 
 
 def keep_functions(tree: Tree, functions: Sequence[tuple[Tree, int]]) -> None:
@@ -172,10 +181,11 @@ def _keep_values(tree: Tree, notes: DefinitionNotes) -> None:
             inner.a_const.sval.sval = str(notes.objects[location][1])
 
 
-def _as_node(parsed: Parsed) -> Tree:
+def statement_text(parsed: Parsed) -> str:
+    """The SQL text of a statement, in one line."""
     node = pb.Node()
     getattr(node, parsed.kind).CopyFrom(parsed.tree)
-    return node
+    return query_text(node)
 
 
 def _write_out_natural(join: Tree, names: list[str]) -> None:
@@ -183,7 +193,7 @@ def _write_out_natural(join: Tree, names: list[str]) -> None:
     join.is_natural = False
     for name in names:
         join.using_clause.add().string.sval = name
-    if not names:
+    if not names and join.jointype != pb.JOIN_INNER:
         join.quals.a_const.boolval.boolval = True
 
 
@@ -206,16 +216,22 @@ def _write_out_stars(notes: DefinitionNotes) -> None:
             selects[id(select)][1][index] = columns
     for select, fields in notes.rows:
         for index, names in fields.items():
-            star = select.target_list[index].res_target.val
+            star = _targets(select)[index].res_target.val
             selects[id(select)][1][index] = [_field(star, *name) for name in names]
     for select, written in selects.values():
         nodes: list[Tree] = []
-        for index, node in enumerate(select.target_list):
+        targets = _targets(select)
+        for index, node in enumerate(targets):
             kept = pb.Node()
             kept.CopyFrom(node)
             nodes.extend(written.get(index, [kept]))
-        del select.target_list[:]
-        select.target_list.extend(nodes)
+        del targets[:]
+        targets.extend(nodes)
+
+
+def _targets(select: Tree) -> Any:
+    """The target list of a query, or of a RETURNING."""
+    return select.exprs if select.DESCRIPTOR.name == "ReturningClause" else select.target_list
 
 
 def _field(star: Tree, name: str, kept: str) -> Tree:
@@ -243,7 +259,11 @@ class _Qualified:
         if name == "TypeName":
             self._type_name(node)
             return
-        if name in ("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt") and node.HasField("with_clause"):
+        changes = name in ("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt")
+        if changes:
+            # No common table is changed.
+            self._range_var(node.relation, frozenset())
+        if (changes or name == "SelectStmt") and node.HasField("with_clause"):
             inner = ctes
             for cte in node.with_clause.ctes:
                 own = cte.common_table_expr.ctename

@@ -48,6 +48,8 @@ class Dialect(TimeZones):
     """What a SELECT without FROM reads instead, where that saves work."""
     late_constant: ClassVar[str | None]
     """A template: a constant condition that is evaluated when rows come to it. None: all are."""
+    subqueries_in_on: ClassVar[bool]
+    """Subqueries in the condition of an outer join that depend on its rows."""
     lateral_lists: ClassVar[bool]
     """LATERAL with set-returning functions; the other way is to expand the left side's rows."""
     recursive_union: ClassVar[bool]
@@ -75,6 +77,8 @@ class Dialect(TimeZones):
     """GROUPING() in HAVING of a query with ORDER BY."""
     lambdas_in_having: ClassVar[bool]
     """Functions of a lambda among the conditions on groups."""
+    sorts_above_having: ClassVar[bool]
+    """ORDER BY what no column has of a query with HAVING."""
     totals_of_nothing: ClassVar[bool]
     """A row for an empty grouping set where there are no rows."""
     ordered_aggregates: ClassVar[bool]

@@ -37,6 +37,7 @@ class LocalDialect(Dialect):
     computed_rows = True
     row_source = None
     late_constant = "CASE WHEN random() >= 0 THEN {0} END"
+    subqueries_in_on = True
     lateral_lists = True
     recursive_union = True
     recursive_groups = True
@@ -50,6 +51,7 @@ class LocalDialect(Dialect):
     outputs_in_sort_keys = True
     grouping_in_having = True
     lambdas_in_having = False
+    sorts_above_having = True
     totals_of_nothing = True
     ordered_aggregates = True
     volatile_window_keys = False

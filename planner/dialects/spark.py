@@ -42,6 +42,7 @@ class SparkDialect(Dialect):
     computed_rows = False
     row_source = "VALUES (0)"  # Spark evaluates a projection of listed rows while it plans; without FROM it runs a job.
     late_constant = None
+    subqueries_in_on = False
     lateral_lists = False
     recursive_union = False
     recursive_groups = False
@@ -55,6 +56,7 @@ class SparkDialect(Dialect):
     outputs_in_sort_keys = False
     grouping_in_having = False
     lambdas_in_having = True
+    sorts_above_having = False
     totals_of_nothing = False
     ordered_aggregates = False
     volatile_window_keys = True

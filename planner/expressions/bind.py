@@ -21,6 +21,8 @@ PREDICATE_CLAUSE = "index predicates"
 STATISTICS_CLAUSE = "statistics expressions"
 COPY_CLAUSE = "COPY FROM WHERE conditions"
 POLICY_CLAUSE = "policy expressions"
+CALL_CLAUSE = "CALL arguments"
+EXECUTE_CLAUSE = "EXECUTE parameters"
 DEFINITION_CLAUSES = frozenset(
     {
         DEFAULT_CLAUSE, TRANSFORM_CLAUSE, CHECK_CLAUSE, GENERATION_CLAUSE, INDEX_CLAUSE, PREDICATE_CLAUSE,
@@ -29,6 +31,7 @@ DEFINITION_CLAUSES = frozenset(
 )  # fmt: skip
 """What may hold no subquery and no parameter; a default no column either. (A transform is ALTER COLUMN TYPE's USING.)
 """
+WITHOUT_SUBQUERIES = DEFINITION_CLAUSES | {CALL_CLAUSE, EXECUTE_CLAUSE}
 
 
 def bind(level: Level, node: Tree) -> Scalar:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.expressions.bind import bind
+from planner.expressions.logic import as_condition
 from planner.ir.nodes import Case, Coalesce, Literal, MinMax, Scalar
 from planner.ir.written import SimpleCase
-from planner.resolution.casting import finish_row, resolve_unknown, to_boolean, unify
+from planner.resolution.casting import finish_row, resolve_unknown, unify
 from planner.resolution.operators import make_operator
 from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
@@ -17,9 +18,9 @@ from planner.types.types import UNKNOWN, SqlType
 
 
 class _Barrier:
-    """Inside it set-returning functions are refused, naming the construct."""
+    """Inside it set-returning functions are refused, naming the construct; with None whoever binds sees to them."""
 
-    def __init__(self, level: Level, construct: str) -> None:
+    def __init__(self, level: Level, construct: str | None) -> None:
         self.level, self.construct = level, construct
 
     def __enter__(self) -> None:
@@ -39,10 +40,12 @@ def _case(level: Level, tree: Tree) -> Scalar:
         results: list[Scalar] = []
         for node in tree.args:
             when = node.case_when
-            condition = bind(level, when.expr)
+            before = len(level.srfs)
+            with _Barrier(level, None):
+                condition = bind(level, when.expr)
             if subject is not None:
                 condition = make_operator(level, ("=",), subject, condition, when.location)
-            conditions.append(to_boolean(statement, condition, "CASE/WHEN"))
+            conditions.append(as_condition(level, condition, "CASE/WHEN", before))
             results.append(finish_row(level.statement, bind(level, when.result)))
         if tree.HasField("defresult"):
             otherwise: Scalar = finish_row(level.statement, bind(level, tree.defresult))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from planner.errors import DatatypeMismatch
 from planner.expressions.bind import bind
 from planner.expressions.rows import field_of
 from planner.ir.nodes import BooleanTest, BoolOp, IsNull, Literal, RowConstructor, Scalar
@@ -16,10 +17,26 @@ from planner.syntax.parse import Tree
 from planner.types.user_types import attributes
 
 
+def bind_condition(level: Level, node: Tree, construct: str) -> Scalar:
+    """The condition that `construct` takes. 42804 for another type, and for one with a set-returning function."""
+    before = len(level.srfs)
+    return as_condition(level, bind(level, node), construct, before)
+
+
+def as_condition(level: Level, expr: Scalar, construct: str, before: int) -> Scalar:
+    """`expr` as `bind_condition` has it; there were `before` set-returning functions before it."""
+    condition = to_boolean(level.statement, expr, construct)
+    if len(level.srfs) > before:
+        raise DatatypeMismatch(
+            f"argument of {construct} must not return a set", position=level.statement.position_of(condition)
+        )
+    return condition
+
+
 def _bool_expr(level: Level, tree: Tree) -> Scalar:
     names = {pb.AND_EXPR: "AND", pb.OR_EXPR: "OR", pb.NOT_EXPR: "NOT"}
     name = names[tree.boolop]
-    args = tuple(to_boolean(level.statement, bind(level, node), name) for node in tree.args)
+    args = tuple(bind_condition(level, node, name) for node in tree.args)
     op: Any = name.lower()
     first = level.statement.location(args[0])
     where = min(first, tree.location) if first >= 0 and op != "not" else tree.location
@@ -62,7 +79,7 @@ _TESTS: dict[int, tuple[str, bool, str]] = {
 
 def _boolean_test(level: Level, tree: Tree) -> Scalar:
     test, negated, name = _TESTS[tree.booltesttype]
-    arg = to_boolean(level.statement, bind(level, tree.arg), name)
+    arg = bind_condition(level, tree.arg, name)
     kind: Any = test
     result = BooleanTest(arg=arg, test=kind, negated=negated, type=BOOLEAN)
     return level.statement.at(result, level.statement.location(arg))

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from planner.common_errors import MAX_TARGETS
 from planner.errors import TooManyColumns, UndefinedColumn, WrongObjectType
 from planner.expressions.bind import bind
-from planner.ir.nodes import FieldSelect, RowConstructor, Scalar
+from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar
 from planner.resolution.casting import resolve_unknown
 from planner.resolution.records import record_fields
 from planner.resolution.scope import expand_star
 from planner.resolution.statement import Handler, Level
+from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
 from planner.types.types import RECORD, SqlType
@@ -32,13 +33,35 @@ def _row(level: Level, tree: Tree) -> Scalar:
 
 
 def starred(level: Level, node: Tree) -> list[Scalar] | None:
-    """What ``name.*`` in ROW(...) stands for; None where `node` is something else."""
+    """What ``name.*`` and ``(row).*`` in ROW(...) stand for; None where `node` is something else."""
+    if node.HasField("a_indirection"):
+        steps = node.a_indirection.indirection
+        if not steps[len(steps) - 1].HasField("a_star"):
+            return None
+        bare = pb.Node()
+        bare.CopyFrom(node)
+        del bare.a_indirection.indirection[-1]
+        scalar = bind(level, bare if len(steps) > 1 else node.a_indirection.arg)
+        return [expr for _, expr in expand_record(level, scalar)]
     if not node.HasField("column_ref"):
         return None
     fields = node.column_ref.fields
     if len(fields) < 2 or not fields[len(fields) - 1].HasField("a_star"):
         return None
     return [expr for _, expr in expand_star(level, fields, node.column_ref.location)]
+
+
+def expand_record(level: Level, scalar: Scalar) -> list[tuple[str, Scalar]]:
+    """The fields of a row, by name, for ``(row).*``. Raises 42809 where they are not known."""
+    fields = record_fields(level, scalar)
+    if fields is None:
+        if scalar.type.oid == RECORD:
+            raise WrongObjectType("record type has not been registered")
+        raise WrongObjectType(
+            f"type {format_type(scalar.type.oid)} is not composite", position=level.statement.position_of(scalar)
+        )
+    location = level.statement.location(scalar)
+    return [(name, select_field(level, scalar, name, location)) for name, _ in fields]
 
 
 def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scalar:
@@ -54,7 +77,11 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
     index = _place(scalar, fields, name)
     if index is not None:
         if isinstance(scalar, RowConstructor):
-            return resolve_unknown(statement, scalar.items[index])
+            part = scalar.items[index]
+            if isinstance(part, ColumnRef):
+                # It stands by itself now.
+                part = statement.at(ColumnRef(id=part.id, type=part.type), location)
+            return resolve_unknown(statement, part)
         field, type = fields[index]
         return statement.at(FieldSelect(arg=scalar, name=field, type=type, index=index), location)
     if scalar.type.oid != RECORD:

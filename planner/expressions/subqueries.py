@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
 from planner.expressions.arrays import array_type
-from planner.expressions.bind import DEFINITION_CLAUSES, bind
+from planner.expressions.bind import WITHOUT_SUBQUERIES, bind
 from planner.ir.nodes import (
     ArraySubquery,
     ColumnRef,
@@ -46,7 +46,7 @@ from planner.types.user_types import attributes
 def _sub_link(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     kind = tree.sub_link_type
-    if level.clause in DEFINITION_CLAUSES:
+    if level.clause in WITHOUT_SUBQUERIES:
         place = level.clause.removesuffix("s")
         raise FeatureNotSupported(f"cannot use subquery in {place}", position=statement.position(tree.location))
     if kind == pb.EXISTS_SUBLINK:

@@ -1,10 +1,12 @@
 """The PostgreSQL types of columns of files, by the Arrow types in which files are read.
 
-What has no counterpart is refused by name: nested values other than lists of plain ones, durations, and numbers that no
-type holds.
+What has no counterpart is refused by name: durations, and numbers that no type holds. Nested values other than lists of
+plain ones are JSON (`planner.files.nested_values`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -15,6 +17,9 @@ from planner.types.types import SqlType, column_type, numeric_typmod
 
 MAX_PRECISION = 38
 """Digits of a decimal that engines compute with."""
+
+MAX_DEPTH = 32
+"""Levels of structs, maps and lists in each other: each makes the engines' expression longer."""
 
 _PLAIN: dict[pa.DataType, int] = {
     pa.bool_(): t.BOOL,
@@ -69,3 +74,33 @@ def _of(type: pa.DataType) -> SqlType | None:
     if isinstance(type, pa.UuidType):
         return column_type(t.UUID)
     return None
+
+
+def check_nested(type: pa.DataType, column: str, path: str | None = None) -> None:
+    """Raises 0A000, naming the `column` and the file at `path`, where not all that is in values of `type` is known."""
+    where = "" if path is None else f' of file "{path}"'
+    for name, held, depth in _leaves(type, column, 0):
+        if depth > MAX_DEPTH:
+            raise FeatureNotSupported(f'column "{column}"{where} is nested deeper than {MAX_DEPTH} levels')
+        if pa.types.is_struct(held):
+            raise FeatureNotSupported(f'"{name}" of column "{column}"{where} has fields that differ only in case')
+        sql_type(held, name, path)
+
+
+def _leaves(type: pa.DataType, name: str, depth: int) -> Iterator[tuple[str, pa.DataType, int]]:
+    """What is in values of `type`, each with where it is and how deep; so are structs that no engine has."""
+    if depth > MAX_DEPTH:
+        yield name, type, depth
+    elif pa.types.is_struct(type):
+        names = [field.name for field in type]
+        if not names or len({each.lower() for each in names}) < len(names):
+            yield name, type, depth
+        for field in type:
+            yield from _leaves(field.type, f"{name}.{field.name}", depth + 1)
+    elif pa.types.is_map(type):
+        yield f"{name}.key", type.key_type, depth
+        yield from _leaves(type.item_type, f"{name}.value", depth + 1)
+    elif pa.types.is_list(type):
+        yield from _leaves(type.value_type, f"{name}.element", depth + 1)
+    else:
+        yield name, type, depth

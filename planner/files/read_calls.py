@@ -7,10 +7,11 @@ Files and options are constants: what columns a statement has is known before it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.calls.user_calls import UserRows
+from planner.catalog_data.encodings import canonical_name, codec_of
 from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameterValue, SqlError, SqlSyntaxError
 from planner.ir.file_rows import FILE_ROWS, FileRequest
 from planner.ir.nodes import ColumnRef, CteScan, Project, Rel, Scalar
@@ -26,10 +27,12 @@ OPTIONS: dict[str, dict[str, type]] = {
     "parquet": _COMMON,
     "orc": _COMMON,
     "avro": _COMMON,
-    "csv": {**_COMMON, "header": bool, "delimiter": str, "quote": str, "escape": str, "null": str},
+    "csv": {**_COMMON, "header": bool, "delimiter": str, "quote": str, "escape": str, "null": str, "encoding": str},
     "json": _COMMON,
 }
 """The options of each format, with the types of their values."""
+
+MAX_NAME_BYTES = 63
 
 _PREFIX = "read_"
 
@@ -57,11 +60,12 @@ def file_requests(parsed: Parsed) -> frozenset[FileRequest]:
     return frozenset(found)
 
 
-def bind_read_call(level: Level, call: Tree) -> UserRows:
+def bind_read_call(level: Level, call: Tree, definitions: Sequence[Any]) -> UserRows:
     """The rows of a call in FROM.
 
-    Raises what looking the files up has raised, 42601 for an option that there is not, 22023 for a bad value, 42804 and
-    0A000 for files that are not constants, and 0A000 where no files are read: in views and functions.
+    Raises what looking the files up has raised, 42601 for an option that there is not and for column `definitions`,
+    22023 for a bad value, 42804 and 0A000 for files that are not constants, and 0A000 where no files are read: in views
+    and functions.
     """
     statement = level.statement
     name = strings(call.funcname)[-1]
@@ -74,9 +78,15 @@ def bind_read_call(level: Level, call: Tree) -> UserRows:
         raise FeatureNotSupported(f"{name} cannot be used here", position=position)
     if isinstance(found, SqlError):
         raise found
+    if definitions:
+        raise SqlSyntaxError(
+            f"a column definition list is redundant for {name}, whose columns are those of the files",
+            hint="Name the columns without types, and cast them.",
+            position=statement.position(definitions[0].column_def.location),
+        )
     id = FILE_ROWS - len(statement.files) - len(statement.foreign)
     statement.files[id] = found
-    fields = tuple(statement.new_field(column, type) for column, type in found.columns)
+    fields = tuple(statement.new_field(identifier(column), type) for column, type in found.columns)
     return UserRows(name=name, rel=_shown(statement, CteScan(cte=id, fields=fields)), is_value=False)
 
 
@@ -117,6 +127,7 @@ def _request(call: Tree, position: int | None) -> FileRequest:
             raise SqlSyntaxError(
                 f"{name} takes one pattern or an array of patterns; its options are named", position=position
             )
+    check_csv(options, position)
     if not patterns:
         raise SqlSyntaxError(f"{name} takes the path of a file, or an array of paths", position=position)
     return FileRequest(format=format, patterns=patterns, options=tuple(sorted(options.items())))
@@ -143,9 +154,35 @@ def read_option(name: str, expected: type, node: Tree, position: int | None) -> 
     if expected is str and isinstance(value, str):
         if name in ("delimiter", "quote", "escape") and (len(value.encode()) != 1 or value in "\r\n"):
             raise InvalidParameterValue(f'option "{name}" must be a single one-byte character', position=position)
-        return value
+        return file_codec(value, position) if name == "encoding" else value
     kind = "a Boolean value" if expected is bool else "a string"
     raise InvalidParameterValue(f'option "{name}" requires {kind}', position=position)
+
+
+def check_csv(options: Mapping[str, str | bool], position: int | None = None) -> None:
+    """Raises 22023 for options of CSV that cannot be told from each other."""
+    if options.get("delimiter", ",") == options.get("quote", '"'):
+        raise InvalidParameterValue('options "delimiter" and "quote" must be different', position=position)
+
+
+def identifier(column: str) -> str:
+    """What a column of files is called in statements, whose names have 63 bytes at most."""
+    return (
+        column if len(column.encode()) <= MAX_NAME_BYTES else column.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
+    )
+
+
+def file_codec(encoding: str, position: int | None = None) -> str:
+    """Python's codec for files in PostgreSQL's `encoding`. Raises 22023 where there is none of that name, and 0A000."""
+    name = canonical_name(encoding)
+    if name is None:
+        raise InvalidParameterValue('argument to option "encoding" must be a valid encoding name', position=position)
+    codec = codec_of(name)
+    if codec is None:
+        raise FeatureNotSupported(
+            f"files in encoding {name} cannot be read as tables", hint="COPY FROM reads them.", position=position
+        )
+    return codec
 
 
 _UNKNOWN: Any = object()

@@ -73,7 +73,7 @@ def result_type(signature: Signature, arg_types: Sequence[SqlType], constants: S
 _ANY_DIMENSIONS = frozenset({"array_fill", "array_agg"})
 """Routines whose results may have any dimensions, whatever their arguments; array_agg of arrays, that is."""
 _FOR_EACH = frozenset({"percentile_cont", "percentile_disc"})
-"""Those whose results have the dimensions of their first argument."""
+"""Those whose results have the dimensions of their first argument where that is an array of fractions."""
 _KEEPING = frozenset({
     "||", "array_cat", "array_append", "array_prepend", "array_remove", "array_replace", "trim_array",
 })  # fmt: skip
@@ -89,7 +89,7 @@ def _dimensioned(signature: Signature, arg_types: Sequence[SqlType]) -> bool:
         return makes_some or any(type.dimensioned for type in arg_types)
     if signature.name in _ANY_DIMENSIONS:
         return signature.name == "array_fill" or any(type.oid == signature.result for type in arg_types)
-    if signature.name in _FOR_EACH:
+    if signature.name in _FOR_EACH and element_of(arg_types[0].oid):
         return arg_types[0].dimensioned
     chooses = signature.kind in (Kind.AGGREGATE, Kind.WINDOW) or signature.name in _KEEPING
     return chooses and any(type.dimensioned and type.oid == signature.result for type in arg_types)

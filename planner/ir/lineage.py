@@ -19,7 +19,7 @@ def lineage(rel: ir.Rel) -> tuple[frozenset[Source], ...]:
     made: dict[int, list[Any]] = {}
     tables = {table.id: table for node in walk(rel) if isinstance(node, ir.With) for table in node.tables}
     for node in walk(rel):
-        if isinstance(node, (ir.Scan, ir.SystemScan)):
+        if isinstance(node, (ir.Scan, ir.SystemScan)) or _is_foreign(node, tables):
             known |= {
                 field.id: (field.origin.relation_oid, field.origin.attnum) for field in node.fields if field.origin
             }
@@ -37,6 +37,11 @@ def lineage(rel: ir.Rel) -> tuple[frozenset[Source], ...]:
                 due.extend(used for value in made.get(id, ()) for used in _used(value))
         found.append(frozenset(known[id] for id in seen & known.keys()))
     return tuple(found)
+
+
+def _is_foreign(node: Any, tables: Mapping[int, ir.CommonTable]) -> bool:
+    """Whether it makes the rows of a foreign table of what is read for it, whose number is that of no common table."""
+    return isinstance(node, ir.Project) and isinstance(node.input, ir.CteScan) and node.input.cte not in tables
 
 
 def _made(node: Any, tables: Mapping[int, ir.CommonTable]) -> Iterator[tuple[int, tuple[Any, ...]]]:

@@ -11,14 +11,16 @@ from collections.abc import Mapping
 
 from planner import errors
 from planner.common_errors import (
+    DecimalOverflow,
     EngineFailed,
+    EngineRefuses,
     NanNotHeld,
     canceled,
     division_by_zero,
+    field_overflow,
     float_overflow,
     interval_out_of_range,
     negative_limit,
-    numeric_overflow,
     timestamp_out_of_range,
     too_deep,
     unknown_time_zone,
@@ -101,15 +103,6 @@ def translate(
     return EngineFailed(f"the {engine} engine failed on this statement", hint="The server's log says why.")
 
 
-def _field_overflow(precision: int, scale: int) -> SqlError:
-    whole = precision - scale
-    limit = f"10^{whole}" if whole else "1"
-    return errors.NumericValueOutOfRange(
-        "numeric field overflow",
-        detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than {limit}.",
-    )
-
-
 _LOCAL_INTEGER = re.compile(
     r"Overflow in (?:addition|subtraction|multiplication|negation|left shift|division) of (INT16|INT32|INT64)|of range"
     r" for the destination type (INT16|INT32|INT64)|Failed to cast decimal value \S+ to type (INT16|INT32|INT64)"
@@ -128,11 +121,10 @@ def _local(message: str) -> SqlError | None:
     decimal = _LOCAL_DECIMAL.search(message)
     if decimal is not None and ("out of range" in lowered or "could not" in lowered or "overflow" in lowered):
         precision, scale = int(decimal[1]), int(decimal[2])
-        if precision < 38:
-            return _field_overflow(precision, scale)
-        return numeric_overflow()
-    if "decimal" in lowered and ("overflow" in lowered or "out of range" in lowered):
-        return numeric_overflow()
+        # What is computed it has in the longest ones.
+        return DecimalOverflow((precision, scale)) if precision >= 38 else field_overflow(precision, scale)
+    if ("decimal" in lowered or "hugeint" in lowered) and ("overflow" in lowered or "out of range" in lowered):
+        return DecimalOverflow()
     if "overflow in division of" in lowered or "overflow on abs" in lowered:
         return errors.NumericValueOutOfRange(_guess_integer(message))
     if "more than one row returned by a subquery" in lowered:
@@ -159,13 +151,12 @@ def _local(message: str) -> SqlError | None:
     if "interval" in lowered and ("out of range" in lowered or "overflow" in lowered):
         return interval_out_of_range()
     if "out of range" in lowered or "overflow" in lowered:
-        number = re.search(r"INT(16|32|64|128)", message)
+        number = re.search(r"INT(16|32|64)", message)
         if number is not None:
             names = {
                 "16": "smallint out of range",
                 "32": "integer out of range",
                 "64": "bigint out of range",
-                "128": "value overflows numeric format",
             }
             return errors.NumericValueOutOfRange(names[number[1]])
         return float_overflow()
@@ -209,6 +200,8 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
             f"file {file[1] if file else 'of a table'} cannot be read, or is damaged",
             hint="Run tidegate admin fsck to see what is damaged, and restore it from a copy.",
         )
+    if name == "ARITHMETIC_OVERFLOW" and "decimals" in message:
+        return DecimalOverflow()
     if name in ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT"):
         return errors.NumericValueOutOfRange(_spark_integer(message, name, parameters))
     if name in (
@@ -217,9 +210,7 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
     ):
         decimal = _SPARK_DECIMAL.search(message)
-        if decimal is not None and int(decimal[1]) < 38:
-            return _field_overflow(int(decimal[1]), int(decimal[2]))
-        return numeric_overflow()
+        return DecimalOverflow(None if decimal is None else (int(decimal[1]), int(decimal[2])))
     if condition == "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE":
         if parameters.get("name", "limit") == "offset":
             return errors.InvalidRowCountInResultOffsetClause("OFFSET must not be negative")
@@ -253,7 +244,7 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
     # Spark looks for the columns of a subquery in the query next to it only, and finds others nowhere.
     if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED", "UNRESOLVED_COLUMN")):
         what = "this use of a function" if "PYTHON_UDF" in message else "this subquery"
-        return errors.FeatureNotSupported(f"{what} is not supported on the spark engine")
+        return EngineRefuses(f"{what} is not supported on the spark engine")
     if re.match(r"(?:[\w.]*ArithmeticException: )?long overflow", message):
         # What it says of moments; of numbers it says ARITHMETIC_OVERFLOW.
         return timestamp_out_of_range()

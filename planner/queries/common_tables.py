@@ -115,6 +115,8 @@ def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
         else:
             tables.append(_common_table(level, cte))
         items.append(tables[-1])
+    if statement.notes is not None:
+        statement.notes.tables[id(tree)] = (tree, items)
     if changes and statement.with_changes is not None:
         statement.with_changes.items = items
         return []
@@ -253,10 +255,11 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
                 f"UNION types {format_type(mine.oid)} and {format_type(other.oid)} cannot be matched",
                 position=column_position(step_query, index),
             )
-        if chosen != mine.oid:
+        # The whole has a modifier that both terms have, else none.
+        if chosen != mine.oid or (mine.typmod >= 0 and other.typmod != mine.typmod):
             raise DatatypeMismatch(
-                f'recursive query "{name}" column {index + 1} has type {format_type(mine.oid)} in non-recursive term '
-                f"but type {format_type(chosen)} overall",
+                f'recursive query "{name}" column {index + 1} has type {format_type(mine.oid, mine.typmod)} in '
+                f"non-recursive term but type {format_type(chosen, -1)} overall",
                 hint="Cast the output of the non-recursive term to the correct type.",
                 position=statement.position_of(_base_expr(base, index)),
             )

@@ -44,7 +44,7 @@ from planner.ir.nodes import (
 )
 from planner.ir.rewrite import column_ids, transform
 from planner.queries.column_names import column_name
-from planner.queries.in_from.rows_from import side_by_side
+from planner.queries.in_from.rows_from import side_by_side, with_attributes
 from planner.queries.relations import apply_column_aliases, bind_range_var
 from planner.resolution.casting import to_boolean, to_common, unify
 from planner.resolution.coercion import common_type
@@ -58,6 +58,7 @@ from planner.syntax.parse import Tree, subtrees
 from planner.types.signature import Kind
 from planner.types.type_names import format_type
 from planner.types.types import INT8, RECORD, SqlType
+from planner.types.user_types import attributes
 
 
 def bind_from(level: Level, nodes: Sequence[Tree], *, into: Rel | None = None) -> Rel:
@@ -245,10 +246,9 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
             definitions = entry[1].list.items if len(entry) > 1 and entry[1].HasField("list") else []
             if not definitions:
                 definitions = tree.coldeflist
-            found += [
-                _one_function(level, function, definitions, alias, len(tree.functions) == 1)
-                for function in _expand_unnest(entry[0])
-            ]
+            functions = _expand_unnest(entry[0])
+            alone = len(tree.functions) == len(functions) == 1
+            found += [_one_function(level, function, definitions, alias, alone) for function in functions]
     finally:
         level.lateral_active, level.clause = outer_active, outer_clause
     if tree.ordinality and listed:
@@ -273,13 +273,17 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     scan = FunctionScan(
         functions=tuple(calls), ordinality=ordinality.id if ordinality is not None else None, fields=fields
     )
+    rel = with_attributes(statement, scan)
     name = alias.aliasname if alias is not None else calls[0].signature.name
-    names = [field.name for field in fields]
+    names = [field.name for field in rel.fields]
     if alias is not None and not tree.coldeflist:
         names = apply_column_aliases(alias, name, names)
-    item = _item_of(level, scan, name, names)
-    item.scalar_function = len(fields) == 1 and calls[0].signature.result != RECORD
-    return scan, [item]
+    item = _item_of(level, rel, name, names)
+    if rel is scan:
+        item.scalar_function = len(fields) == 1 and calls[0].signature.result != RECORD
+    elif len(fields) == 1:
+        item.row_type = fields[0].type.oid
+    return rel, [item]
 
 
 def _user_rows(
@@ -299,6 +303,7 @@ def _user_rows(
         names = apply_column_aliases(alias, label, names)
     item = _item_of(level, rel, label, names)
     item.scalar_function = alone and isinstance(first, UserRows) and first.is_value
+    item.row_type = first.row_type if alone and isinstance(first, UserRows) else 0
     return rel, [item]
 
 
@@ -328,7 +333,7 @@ def _one_function(
     call = node.func_call
     location = call.location
     if is_read_call(call):
-        return bind_read_call(level, call)
+        return bind_read_call(level, call, definitions)
     if is_past_call(call):
         return bind_past_call(level, call)
     records = json_records(level, call, definitions)
@@ -394,6 +399,11 @@ def _function_fields(
     position = statement.position(location)
     if definitions:
         position = statement.position(definitions[0].column_def.location)
+        if attributes(resolved.type.oid):
+            raise SqlSyntaxError(
+                "a column definition list is redundant for a function returning a named composite type",
+                position=position,
+            )
         if resolved.type.oid != RECORD:
             raise SqlSyntaxError(
                 'a column definition list is only allowed for functions returning "record"', position=position
@@ -402,10 +412,7 @@ def _function_fields(
             raise SqlSyntaxError(
                 "a column definition list is redundant for a function with OUT parameters", position=position
             )
-        return tuple(
-            statement.new_field(node.column_def.colname, statement.type_named(node.column_def.type_name))
-            for node in definitions
-        )
+        raise FeatureNotSupported(f"function {name} with a column definition list is not supported", position=position)
     if resolved.type.oid == RECORD and out is None:
         raise SqlSyntaxError('a column definition list is required for functions returning "record"', position=position)
     fields = output_fields(level, resolved, name)

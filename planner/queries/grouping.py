@@ -51,7 +51,9 @@ class Grouping:
         self.rows: list[tuple[RowConstructor, tuple[int, ...]]] = []
         """Rows among the items of grouping sets: the keys that their columns are, each its own."""
         self.parts: list[int] = []
-        """The keys of `rows`, which columns by themselves stand for only where they are no other key."""
+        """The keys of `rows`, each its own."""
+        self.of_rows: set[int] = set()
+        """The keys that only rows have brought: columns by themselves are not grouped by these."""
         self.outer_depth = 0
 
     def add_row(self, row: RowConstructor, parts: Sequence[Scalar]) -> list[int]:
@@ -64,9 +66,19 @@ class Grouping:
         self.rows.append((row, tuple(indexes)))
         return indexes
 
+    def add_parts(self, parts: Sequence[Scalar]) -> list[int]:
+        """The indexes of the keys that the columns of a row are, and what tells it from a lack of one, in a plain GROUP
+        BY. Those of ROW(...), which are written out, may stand by themselves."""
+        before = len(self.keys)
+        indexes = [self._key(part) for part in parts]
+        if all(id(part) in self.level.statement.row_parts for part in parts if isinstance(part, ColumnRef)):
+            self.of_rows.update(range(before, len(self.keys)))
+        return indexes
+
     def key_of(self, arg: Scalar) -> int | None:
         """The index of a key that is there where the argument of GROUPING is; None where that is no grouping item."""
-        found = next((index for index, key in enumerate(self.keys) if key == arg and index not in self.parts), None)
+        hidden = {*self.parts, *self.of_rows}
+        found = next((index for index, key in enumerate(self.keys) if key == arg and index not in hidden), None)
         if found is not None:
             return found
         if not isinstance(arg, RowConstructor):
@@ -92,6 +104,11 @@ class Grouping:
 
     def add_key(self, expr: Scalar) -> int:
         """The index of a key, which is added unless an equal one is there."""
+        index = self._key(expr)
+        self.of_rows.discard(index)
+        return index
+
+    def _key(self, expr: Scalar) -> int:
         for index, key in enumerate(self.keys):
             if key == expr or (self.own[index] and is_alike(key, expr)):
                 return index
@@ -133,6 +150,8 @@ class Grouping:
     def _replace(self, node: Any) -> Any | None:
         for index in self.by_type.get(type(node), ()):
             key = self.keys[index]
+            if index in self.of_rows and not self._is_of_row(node):
+                continue
             if key == node or (self.own[index] and is_alike(key, node)):
                 return self._reference(index, node)
         for record, indexes, names in self.records:
@@ -144,9 +163,10 @@ class Grouping:
                 refs = tuple(self._reference(index, node) for index in indexes)
                 count = len(row.items)
                 return replace(row, items=refs[:count], value=refs[count], nullable=True)
-        for index in self.parts:
-            if self.keys[index] == node:
-                return self._reference(index, node)
+        if self._is_of_row(node):
+            for index in self.parts:
+                if self.keys[index] == node:
+                    return self._reference(index, node)
         if isinstance(node, ColumnRef):
             if node.id in self.level.from_ids:
                 return self._ungrouped(node)
@@ -161,6 +181,11 @@ class Grouping:
             return replace(node, **changes)
         return None
 
+    def _is_of_row(self, node: Any) -> bool:
+        """Whether it stands for a part of a row, and not by itself in the statement."""
+        statement = self.level.statement
+        return id(node) in statement.row_parts or statement.location(node) < 0
+
     def _reference(self, key: int, node: Scalar) -> Scalar:
         field, statement = self.fields[key], self.level.statement
         result: Scalar = statement.at(ColumnRef(id=field.id, type=field.type), statement.location(node))
@@ -168,8 +193,10 @@ class Grouping:
 
     def _ungrouped(self, node: ColumnRef) -> Scalar:
         """A column that is no key: fine when a primary key among the keys determines it, else 42803."""
-        if self.sets is None and (self._determined(node) or self._tells_presence(node)):
+        if self._determined(node) or (self.sets is None and self._tells_presence(node)):
             index = self.add_key(ColumnRef(id=node.id, type=node.type))
+            if self.sets is not None:
+                self.sets = tuple(each if index in each else (*each, index) for each in self.sets)
             field = self.fields[index]
             return ColumnRef(id=field.id, type=field.type)
         alias, name = self.level.from_ids[node.id]
@@ -194,9 +221,15 @@ class Grouping:
             return False
         # A column of a subquery or common table expression has an origin too, but may be there several times for a row.
         beside = next((ids for ids in self._tables(origin.relation_oid) if node.id in ids), frozenset[int]())
+        # Of grouping sets those keys tell that all of them have.
+        keys = [
+            key
+            for place, key in enumerate(self.keys)
+            if place not in self.of_rows and all(place in each for each in self.sets or ())
+        ]
         grouped = {
             found.attnum
-            for key in self.keys
+            for key in keys
             if isinstance(key, ColumnRef) and key.id in beside and (found := statement.origins.get(key.id)) is not None
         }
         if not grouped:

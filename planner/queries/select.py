@@ -259,7 +259,7 @@ class SelectQuery:
             if isinstance(expr, RowConstructor):
                 parts = [resolve_unknown(level.statement, part) for part in parts_of(expr)]
                 if not sets:
-                    return [grouping.add_key(part) for part in parts]
+                    return grouping.add_parts(parts)
                 indexes = grouping.add_row(expr, parts)
                 for item in self.order:
                     if item.named == index and self.targets[item.index].expr in parts:

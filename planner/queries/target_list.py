@@ -6,20 +6,17 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from planner.errors import AmbiguousColumn, InvalidColumnReference, SqlSyntaxError, UndefinedColumn, WrongObjectType
+from planner.errors import AmbiguousColumn, InvalidColumnReference, SqlSyntaxError, UndefinedColumn
 from planner.expressions.bind import bind, bind_clause
 from planner.expressions.indirection import apply_indirection
-from planner.expressions.rows import select_field
+from planner.expressions.rows import expand_record
 from planner.ir.nodes import ColumnRef, FieldSelect, Origin, Scalar
 from planner.queries.column_names import column_name
-from planner.resolution.records import record_fields
 from planner.resolution.scope import expand_item, expand_star, qualifier_of, star_items
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
-from planner.types.type_names import format_type
-from planner.types.types import RECORD
 from planner.types.user_types import attributes, kept_field
 
 CHOSEN_COLUMNS = ("tidegate", "chosen_columns")
@@ -38,8 +35,8 @@ class Target(Struct):
 
 
 def bind_targets(level: Level, nodes: Sequence[Tree], clause: str, select: Tree | None = None) -> list[Target]:
-    """A target list (of SELECT or RETURNING), stars expanded. For a view's definition the statement keeps what the
-    stars of each `select` stand for."""
+    """A target list (of SELECT or RETURNING), stars expanded. For a definition the statement keeps what the stars of
+    each `select`, which may be a RETURNING, stand for."""
     targets: list[Target] = []
     expansions: dict[int, list[Tree]] = {}
     fields: dict[int, list[tuple[str, str]]] = {}
@@ -62,7 +59,7 @@ def bind_targets(level: Level, nodes: Sequence[Tree], clause: str, select: Tree 
         expr = bind_clause(level, tree.val, clause)
         name = tree.name or column_name(tree.val, expr)
         targets.append(Target(expr, name, origin=_origin(level, expr)))
-    if level.statement.definition is not None and level.statement.view_depth == 0:
+    if level.statement.definition is not None and level.statement.view_depth == 0 and select is not None:
         if expansions:
             level.statement.definition.stars.append((select, expansions))
         if fields:
@@ -193,12 +190,4 @@ def _expand_record(level: Level, tree: Tree, clause: str) -> list[tuple[str, Sca
         scalar = apply_indirection(level, scalar, list(tree.indirection)[:-1], level.statement.location(scalar))
     finally:
         level.clause = outer
-    fields = record_fields(level, scalar)
-    if fields is None:
-        if scalar.type.oid == RECORD:
-            raise WrongObjectType("record type has not been registered")
-        raise WrongObjectType(
-            f"type {format_type(scalar.type.oid)} is not composite", position=level.statement.position_of(scalar)
-        )
-    location = level.statement.location(scalar)
-    return [(name, select_field(level, scalar, name, location)) for name, _ in fields]
+    return expand_record(level, scalar)

@@ -13,6 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from planner.common_errors import Held
 from planner.errors import (
     CannotCoerce,
     DatatypeMismatch,
@@ -20,6 +21,7 @@ from planner.errors import (
     NumericValueOutOfRange,
     SqlError,
 )
+from planner.functions import registry
 from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import ArrayConstructor, Cast, Collate, FieldSelect, Literal, Param, RowConstructor, Scalar
 from planner.ir.physical import ELEMENT_ARRAYS
@@ -29,7 +31,8 @@ from planner.resolution.date_words import moving_time
 from planner.resolution.domains import held_against_rules
 from planner.resolution.reg_types import resolve_reg
 from planner.resolution.statement import Statement
-from planner.types.numeric_shapes import cast_type, common_shape, shape_of
+from planner.types.numeric_shapes import cast_type, common_shape, has_room, shape_of
+from planner.types.signature import Signature
 from planner.types.type_names import element_of, format_type, subscript_element
 from planner.types.types import (
     FLOAT4,
@@ -50,6 +53,7 @@ from planner.types.types import (
     NumericShape,
     SqlType,
     column_type,
+    is_wide,
 )
 from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
 from planner.values.floats.float_text import nearest_single
@@ -469,3 +473,21 @@ def finish_row(statement: Statement, scalar: Scalar, target: SqlType | None = No
         done = replace(scalar, items=items)
         return statement.at(done, statement.location(scalar))
     return scalar
+
+
+_WIDE_NUMERIC = SqlType(NUMERIC, -1, WIDE)
+
+
+def call_type(
+    statement: Statement, signature: Signature, args: list[Scalar], constants: Sequence[object]
+) -> tuple[list[Scalar], SqlType]:
+    """The arguments of a call of `signature`, and its type. `constants` are the values of those that are literals. A
+    statement that has met a result of more than 38 digits computes with texts where decimals may have no room for what
+    comes out."""
+    type = registry.result_type(signature, [arg.type for arg in args], constants)
+    if Held.LONG not in statement.context.held or has_room(signature, [arg.type for arg in args], type):
+        return args, type
+    args = [
+        Cast(arg=arg, type=_WIDE_NUMERIC) if arg.type.oid == NUMERIC and not is_wide(arg.type) else arg for arg in args
+    ]
+    return args, registry.result_type(signature, [arg.type for arg in args], constants)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from planner.ir.domain_faults import DomainFault
 from planner.ir.nodes import (
     Case,
+    Cast,
     DomainValue,
     FieldSelect,
     ForEach,
@@ -112,10 +113,14 @@ def held_against_rules(statement: Statement, expr: Scalar, oid: int, *, explicit
     made = _with_parts(statement, expr, inner) if divided else expr
     if not chain:
         return made if not target.domain else _relabeled(made, target, explicit=explicit)
-    value = LetValue(id=statement.new_id(), type=expr.type.without_domain())
-    rules = domain_rules(statement, oid, value)
     type = replace(made.type, domain=oid)
-    return DomainValue(arg=made, id=value.id, rules=rules, type=type, explicit=explicit)
+    if isinstance(made, Literal) and made.value is None and type.dimensioned:
+        # NOTE: DuckDB does not know the types of the fields of a NULL that is written out, so it is a plain list first.
+        made = Literal(value=None, type=replace(made.type, dimensioned=False))
+    value = LetValue(id=statement.new_id(), type=made.type.without_domain())
+    rules = domain_rules(statement, oid, value)
+    held = DomainValue(arg=made, id=value.id, rules=rules, type=replace(made.type, domain=oid), explicit=explicit)
+    return held if held.type == type else Cast(arg=held, type=type)
 
 
 def _relabeled(expr: Scalar, target: SqlType, *, explicit: bool) -> Scalar:
@@ -124,7 +129,9 @@ def _relabeled(expr: Scalar, target: SqlType, *, explicit: bool) -> Scalar:
 
 
 def _with_parts(statement: Statement, expr: Scalar, oid: int) -> Scalar:
-    """`expr` with its elements or fields held against the rules of their types."""
+    """`expr` with its elements or fields held against the rules of their types; NULL has none."""
+    if isinstance(expr, Literal) and expr.value is None:
+        return expr
     element = element_of(oid)
     if element:
         type = computed_type(column_type(element))

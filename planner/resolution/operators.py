@@ -30,7 +30,7 @@ from planner.ir.nodes import (
     Scalar,
 )
 from planner.ir.written import RecordComparison, RowComparison
-from planner.resolution.casting import coerce, resolve_unknown, to_boolean, with_like_arrays
+from planner.resolution.casting import call_type, coerce, resolve_unknown, to_boolean, with_like_arrays
 from planner.resolution.coercion import (
     Ambiguous,
     Context,
@@ -192,22 +192,20 @@ def build_call(level: Level, signature: Signature, args: list[Scalar], location:
     if t.ANYARRAY in declared and signature.name in _OF_ELEMENTS:
         _check_elements(signature.name, element_of(concrete[declared.index(t.ANYARRAY)]))
     signature = concrete_signature(signature, concrete, result)
-    bound = tuple(
-        with_like_arrays(
-            statement,
-            [
-                coerce(statement, arg, column_type(wanted), Context.IMPLICIT)
-                for arg, wanted in zip(args, concrete, strict=True)
-            ],
-        )
+    bound = with_like_arrays(
+        statement,
+        [
+            coerce(statement, arg, column_type(wanted), Context.IMPLICIT)
+            for arg, wanted in zip(args, concrete, strict=True)
+        ],
     )
     constants = tuple(arg.value if isinstance(arg, Literal) else None for arg in bound)
-    type = registry.result_type(signature, [arg.type for arg in bound], constants)
+    bound, type = call_type(statement, signature, bound, constants)
     if signature.volatility is Volatility.VOLATILE:
         statement.volatile = True
     first = statement.location(args[0]) if args else -1
     where = min(first, location) if first >= 0 and location >= 0 else location
-    result_call: Call = statement.at(Call(signature=signature, args=bound, type=type), where)
+    result_call: Call = statement.at(Call(signature=signature, args=tuple(bound), type=type), where)
     return result_call
 
 

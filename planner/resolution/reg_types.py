@@ -20,7 +20,9 @@ from planner.errors import (
     AmbiguousFunction,
     InvalidTextRepresentation,
     SqlSyntaxError,
+    TooManyArguments,
     UndefinedObject,
+    UndefinedParameter,
 )
 from planner.functions import registry
 from planner.functions.own_routines import own_routines_named
@@ -204,8 +206,10 @@ def _function(context: BindContext, text: str, *, with_arguments: bool) -> int:
     name = text
     arguments: list[int] | None = None
     if with_arguments:
-        if not text.endswith(")") or "(" not in text:
+        if "(" not in text:
             raise _invalid("expected a left parenthesis")
+        if not text.endswith(")"):
+            raise _invalid("expected a right parenthesis")
         name, _, rest = text[:-1].partition("(")
         arguments = [_type(context, part.strip()) for part in rest.split(",")] if rest.strip() else []
     parts = split_name(name)
@@ -242,7 +246,12 @@ def _operator(context: BindContext, text: str, *, with_arguments: bool) -> int:
     symbol = text
     wanted: list[int] | None = None
     if with_arguments:
-        symbol, _, rest = text.removesuffix(")").partition("(")
+        symbol, parenthesis, rest = text.removesuffix(")").partition("(")
+        if not parenthesis:
+            raise _invalid("expected a left parenthesis")
+        if not text.endswith(")"):
+            raise _invalid("expected a right parenthesis")
+        check_operands(len(rest.split(",")))
         wanted = [0 if part.strip().lower() == "none" else _type(context, part.strip()) for part in rest.split(",")]
     schema, _, symbol = symbol.strip().rpartition(".")
     known = not schema or _operators_in(context, schema, exact=with_arguments)
@@ -257,6 +266,16 @@ def _operator(context: BindContext, text: str, *, with_arguments: bool) -> int:
     if len(found) > 1:
         raise AmbiguousFunction(f"more than one operator named {text}")
     return int(found[0])
+
+
+def check_operands(count: int) -> None:
+    """Raise unless an operator is named with the types of two operands: 42P02, 54023."""
+    if count < 2:
+        raise UndefinedParameter(
+            "missing argument", hint="Use NONE to denote the missing argument of a unary operator."
+        )
+    if count > 2:
+        raise TooManyArguments("too many arguments", hint="Provide two argument types for operator.")
 
 
 def _operators_in(context: BindContext, qualifiers: str, *, exact: bool) -> bool:

@@ -228,12 +228,15 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
     if item.scalar_function:
         return reference(level, item.columns[0].expr, location)
     items = tuple(reference(level, column.expr, location) for column in item.columns)
+    level.statement.row_parts.update({id(part): part for part in items})
     type = _row_type(item)
     fields = attributes(type.oid) or item.columns
     names = tuple(field.name for field in fields)
     # That of a join which has a name is a row also where there is none of it (PostgreSQL writes its columns out).
     nullable = item.nullable and not item.joined
     presence = _presence(level, item, location) if nullable else None
+    if presence is not None:
+        level.statement.row_parts[id(presence)] = presence
     row = RowConstructor(items=items, names=names, type=type, nullable=nullable, value=presence)
     if item.alias is not None:
         first = item.columns[0].field if item.columns else None
@@ -260,7 +263,7 @@ def renamed_column(level: Level, row: str, name: str, location: int) -> Scalar |
     if find_column(level, row, location) is not None:
         return None
     item = find_item(level, None, row, location)
-    if item is None or item.scalar_function or not item.relation_oid:
+    if item is None or item.scalar_function or not (item.relation_oid or item.row_type):
         return None
     fields = attributes(_row_type(item).oid)
     if fields is None or [field.name for field in fields] == [column.name for column in item.columns]:
@@ -272,9 +275,10 @@ def renamed_column(level: Level, row: str, name: str, location: int) -> Scalar |
 
 
 def _row_type(item: NsItem) -> SqlType:
-    """The type of a FROM item's rows: a table's or view's own, whatever its columns are called here; else record."""
-    if item.relation_oid:
-        oid = row_type_oid(item.relation_oid)
+    """The type of a FROM item's rows: a table's, view's or function's own, whatever its columns are called here;
+    else record."""
+    oid = item.row_type or (row_type_oid(item.relation_oid) if item.relation_oid else 0)
+    if oid:
         fields = attributes(oid)
         if fields is not None and len(fields) == len(item.columns):
             return SqlType(oid)

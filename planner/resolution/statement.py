@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from planner.common_errors import missing_parameter
+from planner.common_errors import Held, missing_parameter
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, SqlError
 from planner.ir.bound import BoundStatement, WithStep
 from planner.ir.file_rows import FileRequest, FileTable, ForeignRead
@@ -29,6 +29,7 @@ from planner.ir.nodes import (
     Param,
     Rel,
     Scalar,
+    Subscript,
 )
 from planner.ir.past_rows import NO_PAST, PastTable, PastTables
 from planner.ir.rewrite import is_volatile
@@ -87,8 +88,8 @@ class BindContext(Struct, frozen=True, kw_only=True):
     Raises 42501 where row_security is off. Without it there are none."""
     closed_schemas: frozenset[str] = frozenset()
     """The schemas on which the current role has no USAGE. They are not in `search_path`."""
-    holds_nan: bool = False
-    """See `TypeScope.holds_nan`."""
+    held: Held = Held.DECIMALS
+    """See `TypeScope.held`."""
 
     def searched_schemas(self) -> tuple[str, ...]:
         """The schemas in which an unqualified name is looked up, in order."""
@@ -120,11 +121,11 @@ class NsColumn:
 class NsItem(Struct, kw_only=True):
     """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` and `database`
     qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
-    ParseNamespaceItem; `changed` marks what an UPDATE or DELETE changes. `row_type` is the oid of a relation's row
-    type, RECORD otherwise. `scalar_function` marks an item with one column of a scalar type whose whole-row reference
-    is that column; `nullable` one whose rows an outer join in the FROM of the level `of` may lack. `rel` is what it
-    reads, unless it is a join; `joined` marks one that has a name; `source` is what has its rows. `presence` is the
-    column that tells a row of it from a lack of one, once that has been asked for."""
+    ParseNamespaceItem; `changed` marks what an UPDATE or DELETE changes. `row_type` is the oid of the composite type
+    that a function's rows are of, 0 otherwise. `scalar_function` marks an item with one column of a scalar type whose
+    whole-row reference is that column; `nullable` one whose rows an outer join in the FROM of the level `of` may lack.
+    `rel` is what it reads, unless it is a join; `joined` marks one that has a name; `source` is what has its rows.
+    `presence` is the column that tells a row of it from a lack of one, once that has been asked for."""
 
     alias: str | None
     columns: list[NsColumn]
@@ -141,6 +142,7 @@ class NsItem(Struct, kw_only=True):
     scalar_function: bool = False
     nullable: bool = False
     joined: bool = False
+    row_type: int = 0
     source: Rel | None = None
     of: Level | None = None
     presence: Field | None = None
@@ -275,6 +277,44 @@ class SearchedTable(Struct, frozen=True):
     marks: Sequence[Scalar]
 
 
+class PartNotes(Struct):
+    """A part of a column that is given a value: the fields (by name) and elements that lead to it, and the value."""
+
+    tree: Tree
+    steps: list[str | Subscript] = field(default_factory=list)
+    value: Scalar | None = None
+
+
+class Assigned(Struct, frozen=True):
+    """What an item of SET gives to columns, each with its tree (ResTarget): a value; to several together the row of the
+    query whose first column is `value`."""
+
+    columns: list[tuple[str, Tree]]
+    value: Scalar
+    of_query: bool = False
+
+
+class ChangeNotes(Struct):
+    """What a change of rows was bound as, or a clause of one that has conditions or values of its own: ON CONFLICT, its
+    target, WHEN."""
+
+    tree: Tree
+    level: Level | None = None
+    items: list[NsItem] = field(default_factory=list)
+    """What stands for the row that is changed."""
+    excluded: NsItem | None = None
+    columns: list[tuple[str, Tree | None]] = field(default_factory=list)
+    """Those that an INSERT gives values to, with their trees (ResTarget) where it lists them."""
+    rows: Sequence[Sequence[Scalar]] = ()
+    query: tuple[Analyzed, Tree] | None = None
+    """Where the rows of an INSERT come from."""
+    assigned: list[Assigned] = field(default_factory=list)
+    where: Scalar | None = None
+    elements: list[tuple[Tree, Scalar]] = field(default_factory=list)
+    """Of the target of ON CONFLICT, with their trees (IndexElem)."""
+    returning: tuple[Level, Sequence[tuple[str, Scalar]]] | None = None
+
+
 class QueryNotes(Struct):
     """What the parts of a query were bound as, for who prints it: each by the identity of what it is noted for, which
     the entry keeps alive."""
@@ -291,6 +331,16 @@ class QueryNotes(Struct):
     """By their trees: common tables with SEARCH or CYCLE."""
     windows: dict[int, tuple[Tree, Any]] = field(default_factory=dict)
     """By their trees: the definitions of windows."""
+    tables: dict[int, tuple[Tree, Sequence[CommonTable | WithStep]]] = field(default_factory=dict)
+    """By their trees: the common tables of each WITH."""
+    changes: dict[int, ChangeNotes] = field(default_factory=dict)
+    """By their trees: changes of rows, and clauses of these."""
+    parts: dict[int, PartNotes] = field(default_factory=dict)
+    """By their trees (ResTarget): parts of columns that are given values."""
+
+    def change(self, tree: Tree) -> ChangeNotes:
+        """What is noted for a change of rows, or a clause of one."""
+        return self.changes.setdefault(id(tree), ChangeNotes(tree))
 
 
 class WithChanges(Struct, kw_only=True):
@@ -324,6 +374,8 @@ class Statement:
         self.owner: dict[int, Level] = {}
         self.origins: dict[int, Origin] = {}
         self.positions: dict[int, tuple[Any, int]] = {}
+        self.row_parts: dict[int, Any] = {}
+        """The columns in whole rows, by their `id`."""
         self.untyped: dict[int, Scalar] = {}
         self.aggregate_owner: dict[int, Level] = {}
         self.window_owner: dict[int, Level] = {}
@@ -514,7 +566,9 @@ class Statement:
 
     def note_domain(self, param: Param, type: SqlType) -> None:
         """Lets a parameter that is of no type yet be of the domain, if `type` is one, where it is described."""
-        if type.domain and self.param_types[param.index].oid == UNKNOWN:
+        known = self.param_types.get(param.index)
+        # None for an argument of a function.
+        if type.domain and known is not None and known.oid == UNKNOWN:
             self.param_domains[param.index] = type.domain
 
     def occurrence(self, argument: Scalar, location: int) -> Scalar:

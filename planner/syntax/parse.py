@@ -23,6 +23,8 @@ from planner.errors import (
     FeatureNotSupported,
     InvalidEscapeSequence,
     InvalidName,
+    InvalidParameterValue,
+    ReservedName,
     SqlError,
     SqlSyntaxError,
     WindowingError,
@@ -277,6 +279,12 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
         return SqlSyntaxError(message, position=position)
     if "constraints cannot be marked" in message:
         return FeatureNotSupported(message)
+    if message.startswith("LIMIT #,#"):
+        return SqlSyntaxError(message, hint="Use separate LIMIT and OFFSET clauses.", position=position)
+    if message.startswith("role name ") or message.endswith("cannot be used as a role name here"):
+        return ReservedName(message, position=position)
+    if message.startswith("precision for type float"):
+        return InvalidParameterValue(message, position=position)
     if _NOT_SUPPORTED.search(message):
         return FeatureNotSupported(message, position=position)
     if "escape" in message.lower():

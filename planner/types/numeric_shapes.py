@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from planner.common_errors import Held
 from planner.types.signature import Signature
 from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import (
@@ -107,7 +108,10 @@ def multiply(left: NumericShape, right: NumericShape) -> NumericShape:
 
 
 def remainder(left: NumericShape, right: NumericShape) -> NumericShape:
-    """Remainder: the larger scale, no more whole digits than either side."""
+    """Remainder: the larger scale, no more whole digits than either side. Wide where no decimal holds both sides, as
+    engines want them."""
+    if common_decimal([left, right]) is None:
+        return WIDE
     scale = max(left.scale, right.scale)
     whole = min(left.precision - left.scale, right.precision - right.scale)
     return NumericShape(max(1, min(MAX_DECIMAL_PRECISION, whole + scale)), scale)
@@ -145,7 +149,7 @@ def extracted(field: object, source: SqlType, value: object = None) -> NumericSh
         return WIDE
     if value in ("infinity", "-infinity"):
         return WIDE
-    if source.oid in (DATE, TIMESTAMP, TIMESTAMPTZ) and TYPE_SCOPE.get().holds_nan:
+    if source.oid in (DATE, TIMESTAMP, TIMESTAMPTZ) and Held.NAN in TYPE_SCOPE.get().held:
         # Of an infinite one it may be infinite: where one is met the statement runs once more, with such numbers as
         # texts.
         return WIDE
@@ -193,3 +197,43 @@ def numeric_result(signature: Signature, arg_types: Sequence[SqlType], constants
         known = [shape for shape in numerics if shape is not None]
         return common_shape(known) if known else WIDE
     return WIDE
+
+
+_ROOM_TO_ADD = 12
+"""Digits that a sum may have more than what is added, over 10^12 rows."""
+ADDING = frozenset({
+    "sum", "avg", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop",
+})  # fmt: skip
+"""The aggregates that add numbers up."""
+_ROOM_TO_DIVIDE = 14
+"""Whole digits of a quotient for which Spark has room whatever the values are."""
+_GROWING = frozenset({"+", "numeric_add", "-", "numeric_sub", "*", "numeric_mul", "div"})
+
+
+def has_room(signature: Signature, arg_types: Sequence[SqlType], result: SqlType) -> bool:
+    """Whether decimals hold what a call gives whatever its arguments are, if it computes with decimals at all."""
+    if signature.name in ADDING:
+        decimals = [type.shape for type in arg_types if type.shape is not None and type.shape.exact_scale]
+        return all(shape.precision + _ROOM_TO_ADD <= MAX_DECIMAL_PRECISION for shape in decimals)
+    if len(arg_types) != 2 or signature.result != NUMERIC:
+        return True
+    if signature.name == "/":
+        left, right = map(shape_of, arg_types)
+        held = left.exact_scale and right.exact_scale
+        return not held or left.precision - left.scale + right.scale <= _ROOM_TO_DIVIDE
+    if signature.name in ("round", "trunc"):
+        left, shown = shape_of(arg_types[0]), shape_of(result)
+        return not left.exact_scale or left.precision + shown.scale < MAX_DECIMAL_PRECISION
+    if signature.name not in _GROWING:
+        return True
+    shape = result.shape
+    return shape is None or not shape.exact_scale or shape.precision < MAX_DECIMAL_PRECISION
+
+
+def fits(type: SqlType, shape: NumericShape) -> bool:
+    """Whether the decimal of `shape` holds all numbers of `type`, or is a smaller one than engines have: they say what
+    is wrong with those."""
+    given = shape_of(type)
+    if shape.precision < MAX_DECIMAL_PRECISION or not given.exact_scale:
+        return True
+    return given.precision - given.scale <= shape.precision - shape.scale

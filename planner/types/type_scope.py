@@ -15,6 +15,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.common_errors import Held
 from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
 from storage.catalog.model import CatalogSnapshot, DomainType, EnumType, Relation
@@ -33,8 +34,8 @@ class TypeScope(Struct, frozen=True, kw_only=True):
     stored: bool = False
     closed_schemas: frozenset[str] = frozenset()
     """The schemas on which the current role has no USAGE."""
-    holds_nan: bool = False
-    """Whether values of numeric(p, s) are held as texts, which may be NaN, where nothing stored is read or written."""
+    held: Held = Held.DECIMALS
+    """How numerics are held where nothing stored is read or written."""
     new_labels: frozenset[int] = frozenset()
     """The labels of enums (oids) that the transaction has added, which nobody may use before it commits."""
 
@@ -48,7 +49,7 @@ TYPE_SCOPE: ContextVar[TypeScope] = ContextVar("types", default=_NOTHING)
 def types_of(catalog: CatalogSnapshot, search_path: tuple[str, ...]) -> Iterator[None]:
     """Types are looked up there for the length of the block."""
     known = TYPE_SCOPE.get()
-    scope = TypeScope(catalog=catalog, search_path=search_path, holds_nan=known.holds_nan, new_labels=known.new_labels)
+    scope = TypeScope(catalog=catalog, search_path=search_path, held=known.held, new_labels=known.new_labels)
     token = TYPE_SCOPE.set(scope)
     try:
         yield

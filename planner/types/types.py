@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.catalog_data.content import types
+from planner.common_errors import Held
 from planner.types.derived_oids import (
     FIRST_USER_TYPE,
     array_type_oid,
@@ -211,8 +212,8 @@ def holds_nan(type: SqlType) -> bool:
 
 def computed_type(type: SqlType) -> SqlType:
     """`type` as values of it are held that are computed and not stored: in a statement that has met a NaN
-    (`TypeScope.holds_nan`) all numerics with a precision as texts, arrays of such too."""
-    if type.typmod < 0 or type.shape is None or not type.shape.exact_scale or not TYPE_SCOPE.get().holds_nan:
+    (`Held.NAN`) all numerics with a precision as texts, arrays of such too."""
+    if type.typmod < 0 or type.shape is None or not type.shape.exact_scale or Held.NAN not in TYPE_SCOPE.get().held:
         return type
     return replace(type, shape=WIDE)
 

@@ -58,6 +58,11 @@ def _declare(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         raise InvalidCursorDefinition("cannot specify both SCROLL and NO SCROLL")
     if options & _CURSOR_INSENSITIVE and options & 16:
         raise InvalidCursorDefinition("cannot specify both INSENSITIVE and ASENSITIVE")
+    if tree.query.select_stmt.HasField("into_clause"):
+        raise SqlSyntaxError(
+            "SELECT ... INTO is not allowed here",
+            position=parsed.position(tree.query.select_stmt.into_clause.rel.location),
+        )
     scroll = True if options & _CURSOR_SCROLL else False if options & _CURSOR_NO_SCROLL else None
     return st.DeclareCursor(
         name=tree.portalname,

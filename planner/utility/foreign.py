@@ -96,8 +96,13 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     columns: list[st.ColumnDefinition] = []
     options: list[tuple[str, ft.GivenOptions]] = []
     for node in base.table_elts:
+        if node.WhichOneof("node") == "table_like_clause":
+            raise FeatureNotSupported(
+                "LIKE is not supported for creating foreign tables",
+                position=parsed.position(node.table_like_clause.relation.location),
+            )
         if node.WhichOneof("node") != "column_def":
-            raise FeatureNotSupported("constraints and LIKE of foreign tables are not supported")
+            raise FeatureNotSupported("constraints of foreign tables are not supported")
         column, own = column_definition(node.column_def, parsed, base.relation.relname)
         for constraint in own:
             kind = _CONSTRAINTS.get(constraint.kind)

@@ -10,11 +10,12 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name
 from planner.syntax.options import option_text, storage_parameter
 from planner.syntax.parse import Parsed, Tree
-from planner.utility.tables import on_commit
+from planner.utility.tables import check_place, on_commit
 
 
 def _create_table_as(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     into = tree.into
+    check_place(into.access_method, into.table_space_name)
     return st.CreateTableAs(
         name=qualified_name(into.rel, parsed),
         query=parsed.part(tree.query),

@@ -20,7 +20,7 @@ from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.syntax.qualified_names import QualifiedName
 from planner.types.system_relations import OWN_SCHEMA
-from planner.types.type_names import resolve_type_name
+from planner.types.type_names import UnknownName, resolve_type_name
 from planner.utility.settings import setting_values
 
 _MODES = {
@@ -56,9 +56,14 @@ def _create_routine(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _parameter(tree: Tree, parsed: Parsed) -> st.RoutineParameter:
+    try:
+        type = resolve_type_name(tree.arg_type, parsed, located=False)
+    except UnknownName as error:
+        # PostgreSQL writes the name without quotes here.
+        raise UnknownName(error.message.replace('"', ""), error.names, None) from None
     return st.RoutineParameter(
         name=tree.name,
-        type=resolve_type_name(tree.arg_type, parsed, located=False),
+        type=type,
         mode=_MODES[tree.mode],
         set_of=tree.arg_type.setof,
         default=parsed.expression(tree.defexpr) if tree.HasField("defexpr") else None,

@@ -7,6 +7,7 @@ from typing import Literal as OneOf
 
 from msgspec.structs import replace
 
+from planner.catalog_data.content import columns as catalog_columns
 from planner.common_errors import missing_key_column, repeated_column
 from planner.definitions.deparse import expression_text
 from planner.errors import (
@@ -16,6 +17,7 @@ from planner.errors import (
     InvalidTableDefinition,
     SqlSyntaxError,
     UndefinedColumn,
+    UndefinedObject,
     WrongObjectType,
 )
 from planner.statements import records as st
@@ -48,7 +50,21 @@ _ON_COMMIT: Mapping[int, OneOf["preserve", "delete", "drop"]] = {
 }
 
 
+def check_place(method: str, tablespace: str) -> None:
+    """Raise 42704 and 42809 for what a table cannot be kept by, and for what it cannot be kept in: there is one access
+    method for tables, and one tablespace."""
+    if tablespace == "pg_global":
+        raise InvalidParameterValue("only shared relations can be placed in pg_global tablespace")
+    if tablespace not in ("", "pg_default"):
+        raise UndefinedObject(f'tablespace "{tablespace}" does not exist')
+    if method in catalog_columns("pg_am")["amname"] and method != "heap":
+        raise WrongObjectType(f'access method "{method}" is not of type TABLE')
+    if method not in ("", "heap"):
+        raise UndefinedObject(f'access method "{method}" does not exist')
+
+
 def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    check_place(tree.access_method, tree.tablespacename)
     if tree.HasField("partspec") or tree.HasField("partbound"):
         raise FeatureNotSupported("partitioned tables are not supported")
     if tree.inh_relations:

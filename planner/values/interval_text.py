@@ -147,7 +147,7 @@ def parse_interval(text: str, fields: int = 0x7FFF, style: str = "postgres") -> 
             if _CLOCK & units_seen:
                 raise _invalid(text)
             units_seen |= _CLOCK
-            clock = _clock(_joined(match.group("clock")), fields)
+            clock = _clock(_joined(match.group("clock")), fields, text)
             total.micros += -abs(clock) if all_negative else clock
         elif match.group("yearmonth"):
             if pending is not None:
@@ -172,14 +172,14 @@ def parse_interval(text: str, fields: int = 0x7FFF, style: str = "postgres") -> 
     return fields_kept(total.result(text, -1 if ago else 1), fields)
 
 
-def _clock(body: str, fields: int) -> Fraction:
+def _clock(body: str, fields: int, text: str) -> Fraction:
     sign = -1 if body[0] == "-" else 1
     parts = body.lstrip("+-").split(":")
     if len(parts) == 2:
-        if fields == 6144 or "." in parts[1]:
-            return sign * (Fraction(parts[0]) * 60 + Fraction(parts[1])) * 1_000_000
-        parts.append("0")
+        parts = ["0", *parts] if fields == 6144 or "." in parts[1] else [*parts, "0"]
     hours, minutes, seconds = (Fraction(part) for part in parts)
+    if minutes > 59 or seconds >= 61:
+        raise IntervalFieldOverflow(f'interval field value out of range: "{text}"')
     return sign * ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
 
 

@@ -2,7 +2,7 @@
 
 Values are decoded without their logical types, and become those as Arrow arrays: so numbers that no date or time of
 Python's is, and decimals of any size, are what the file says. What has no counterpart in a column of plain values
-(maps, records, durations, unions of several types) is a type that nobody reads.
+(durations, unions of several types) is a type that nobody reads.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ _LOGICAL = {
 }
 """By the type that holds it: a logical type. One that a file has and that is not here is its plain type, as the
 specification has it; `_of_bytes` knows those in bytes."""
+
+_UNREADABLE = pa.dense_union([pa.field(name, pa.null()) for name in ("0", "1")])
+"""In place of a type whose values nobody reads."""
 
 _MAX_DIGITS = 76
 _DIGITS = Context(prec=_MAX_DIGITS)
@@ -174,7 +177,13 @@ def _full(name: str, around: str) -> str:
 
 def _type(schema: Any, around: str, named: dict[str, Any]) -> pa.DataType:
     if isinstance(schema, str):
-        return _PLAIN[schema] if schema in _PLAIN else _type(named[_full(schema, around)], around, named)
+        if schema in _PLAIN:
+            return _PLAIN[schema]
+        full = _full(schema, around)
+        if named[full] is None:
+            return _UNREADABLE
+        # A name of a type stands where that is: names in it are looked up from there.
+        return _type(named[full], full.rpartition(".")[0], named)
     if isinstance(schema, list):
         kinds = [each for each in schema if each != "null"]
         if len(kinds) == 1:
@@ -183,7 +192,7 @@ def _type(schema: Any, around: str, named: dict[str, Any]) -> pa.DataType:
             return pa.null()
         if all(isinstance(each, str) for each in kinds) and frozenset(kinds) in _SEVERAL:
             return pa.int64() if "long" in kinds else pa.float64()
-        return pa.dense_union([pa.field(str(number), pa.null()) for number in range(len(kinds))])
+        return _UNREADABLE
     kind = schema["type"]
     if not isinstance(kind, str):
         return _type(kind, around, named)
@@ -195,9 +204,15 @@ def _type(schema: Any, around: str, named: dict[str, Any]) -> pa.DataType:
     if kind == "array":
         return pa.list_(_type(schema["items"], around, named))
     if kind == "map":
-        return pa.map_(pa.string(), pa.null())
+        return pa.map_(pa.string(), _type(schema["values"], around, named))
     if kind in _NAMED:
-        return pa.struct([pa.field(field["name"], pa.null()) for field in schema["fields"]])
+        inside = _namespace(schema, around)
+        full = _full(schema["name"], inside)
+        if named.get(full) is None:
+            return _UNREADABLE  # A record with values of its own type in it.
+        # Inside it the name stands for nothing.
+        within = {**named, full: None}
+        return pa.struct([pa.field(field["name"], _type(field["type"], inside, within)) for field in schema["fields"]])
     return _LOGICAL.get((kind, logical)) or _type(kind, around, named)
 
 
@@ -235,13 +250,20 @@ def _unannotated(schema: Any) -> Any:
 def _array(values: list[Any], type: pa.DataType) -> pa.Array:
     """What was decoded as values of `type`."""
     if pa.types.is_list(type):
-        places: list[int | None] = []
-        items: list[Any] = []
-        for value in values:
-            places.append(None if value is None else len(items))
-            items.extend(value or ())
-        offsets = pa.array([*places, len(items)], pa.int32())
-        return pa.ListArray.from_arrays(offsets, _array(items, type.value_type), type=type)
+        return _lists(values, _array([item for value in values for item in value or ()], type.value_type))
+    if pa.types.is_map(type):
+        entries = [None if value is None else list(value.items()) for value in values]
+        keys = [key for entry in entries for key, _ in entry or ()]
+        held = _array([item for entry in entries for _, item in entry or ()], type.item_type)
+        return _lists(entries, pa.StructArray.from_arrays([pa.array(keys, pa.string()), held], ["key", "value"]))
+    if pa.types.is_struct(type):
+        fields = [
+            _array([None if value is None else value[field.name] for value in values], field.type) for field in type
+        ]
+        return pa.StructArray.from_arrays(
+            fields, fields=[pa.field(field.name, held.type) for field, held in zip(type, fields, strict=True)],
+            mask=pa.array([value is None for value in values], pa.bool_()),
+        )  # fmt: skip
     if pa.types.is_decimal(type):
         return pa.array([None if value is None else _decimal(value, type) for value in values], type)
     if isinstance(type, pa.UuidType):
@@ -250,6 +272,16 @@ def _array(values: list[Any], type: pa.DataType) -> pa.Array:
     if pa.types.is_temporal(type):
         return pa.array(values, pa.int32() if type.bit_width == 32 else pa.int64()).view(type)
     return pa.array(values, type)
+
+
+def _lists(values: list[Any], items: pa.Array) -> pa.Array:
+    """Lists as long as `values` are, of the `items` of all."""
+    places: list[int | None] = []
+    end = 0
+    for value in values:
+        places.append(None if value is None else end)
+        end += len(value or ())
+    return pa.ListArray.from_arrays(pa.array([*places, end], pa.int32()), items)
 
 
 def _decimal(value: bytes, type: pa.DataType) -> Any:

@@ -11,7 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
+from storage.lake.in_utf8 import InUtf8, WithLineEnd
 from storage.lake.json_rows import inferred_schema
 from storage.lake.troubles import FileTrouble, malformed, trouble_of
 
@@ -34,6 +36,13 @@ SUFFIXES: dict[FormatName, tuple[str, ...]] = {
 }
 """What names of files of a format end in."""
 
+COPIED_SUFFIXES: dict[str, tuple[str, ...]] = {
+    **{str(name): suffixes for name, suffixes in SUFFIXES.items()},
+    "text": tuple(f".{name}{packed}" for name in ("txt", "tsv", "csv") for packed in _COMPRESSED),
+    "binary": tuple(f".bin{packed}" for packed in _COMPRESSED),
+}
+"""The same of the formats of COPY."""
+
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """A folder's value that is NULL."""
 
@@ -43,7 +52,8 @@ BLOCK_BYTES = 1 << 20
 
 class FileFormat(Struct, frozen=True, kw_only=True):
     """A format with its options; all but `name` are about CSV. `null` is the text that means NULL unless it is
-    quoted."""
+    quoted; `encoding` is Python's codec of the texts; `blank_rows`: a line without any text is a row, as it is where
+    there is one column, whose value is NULL then."""
 
     name: FormatName
     header: bool = True
@@ -51,6 +61,8 @@ class FileFormat(Struct, frozen=True, kw_only=True):
     quote: str | None = '"'
     escape: str | None = None
     null: str = ""
+    encoding: str = "utf-8"
+    blank_rows: bool = False
 
     @property
     def typed(self) -> bool:
@@ -61,6 +73,11 @@ class FileFormat(Struct, frozen=True, kw_only=True):
     def quoted(self) -> bool:
         """Whether it has values that may end only after the end of a line (`storage.lake.quotes`)."""
         return self.name == "csv" and self.quote is not None
+
+    @property
+    def followed(self) -> bool:
+        """Whether what is read of a file passes this process: for its quotes, or to be UTF-8."""
+        return self.quoted or self.encoding != "utf-8"
 
     @property
     def is_doubled(self) -> bool:
@@ -92,14 +109,23 @@ class FileFormat(Struct, frozen=True, kw_only=True):
                 from storage.lake.avro import schema_of
 
                 return schema_of(path, file)
-            stream = unpacked(path, file)
             if self.name == "csv":
-                return self._csv_schema(path, stream)
-            return inferred_schema(path, stream, BLOCK_BYTES)
+                found = self._csv_schema(path, file)
+                if found is not None and len(found) == 1:
+                    with files.open(path) as again:
+                        blank = replace(self, blank_rows=True)._csv_schema(path, again)
+                    if blank is not None and blank.names == found.names:
+                        return blank.with_metadata({_BLANK_ROWS: b""})
+                return found
+            return inferred_schema(path, unpacked(path, file), BLOCK_BYTES)
 
-    def _csv_schema(self, path: str, stream: Any) -> pa.Schema | None:
+    def _csv_schema(self, path: str, file: Any) -> pa.Schema | None:
         import pyarrow.csv as pc
 
+        stream = unpacked(path, file)
+        if self.encoding != "utf-8":
+            stream = InUtf8(path, stream, self.encoding)
+        stream = pa.PythonFile(WithLineEnd(stream), mode="r")
         try:
             schema = pc.open_csv(stream, self.csv_read(), self.csv_parse(), self._csv_convert(None)).schema
         except pa.ArrowInvalid as error:
@@ -145,6 +171,7 @@ class FileFormat(Struct, frozen=True, kw_only=True):
             double_quote=self.is_doubled,
             escape_char=False if self.is_doubled else self.escape,
             newlines_in_values=True,
+            ignore_empty_lines=not self.blank_rows,
         )
 
     def _csv_convert(self, schema: pa.Schema | None) -> Any:
@@ -168,11 +195,17 @@ def codec_of_arrow(metadata: Any) -> str | None:
 
 _CODECS_OF_ALL = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4"})
 _FOR_ARROW = b"tidegate.for_arrow"
+_BLANK_ROWS = b"tidegate.blank_rows"
 
 
 def is_for_arrow(schema: pa.Schema) -> bool:
     """Whether the file with these columns is one that Arrow alone reads."""
     return _FOR_ARROW in (schema.metadata or {})
+
+
+def has_blank_rows(schema: pa.Schema) -> bool:
+    """Whether lines without text are rows of the CSV file with these columns."""
+    return _BLANK_ROWS in (schema.metadata or {})
 
 
 UNPACKED = ".unpacked"

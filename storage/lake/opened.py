@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from storage.lake.formats import UNPACKED, FileFormat, real_path, unpacked
+from storage.lake.in_utf8 import InUtf8, WithLineEnd
 from storage.lake.places import LakeFile, Places, is_url
 from storage.lake.quotes import QuotedFile
 from storage.lake.troubles import FileTrouble, trouble_of, trouble_of_store
@@ -26,9 +27,9 @@ from storage.lake.troubles import FileTrouble, trouble_of, trouble_of_store
 class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
     """The file system of `files`, by path. Thread-safe."""
 
-    def __init__(self, places: Places, files: Mapping[str, LakeFile], quoted: FileFormat | None = None) -> None:
+    def __init__(self, places: Places, files: Mapping[str, LakeFile], followed: FileFormat | None = None) -> None:
         self._places = places
-        self._quoted = quoted
+        self._followed = followed
         self._files = files
         self.opened: set[str] = set()
         """The paths of the files that have been opened."""
@@ -72,13 +73,18 @@ class OpenedFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> Any:
         """See FileSystemHandler. Raises nothing: see `trouble`."""
-        real, format = real_path(path), self._quoted
+        real, format = real_path(path), self._followed
         try:
             with self.noted():
                 if format is None or not path.endswith(UNPACKED):
                     return self._open(real, ends_in_trouble=True)
                 stream = unpacked(real, self._open(real, ends_in_trouble=True))
-                return pa.PythonFile(QuotedFile(real, format, stream, self.note), mode="r")
+                if format.encoding != "utf-8":
+                    stream = InUtf8(real, stream, format.encoding, self.note)
+                stream = WithLineEnd(stream)
+                if format.quoted:
+                    stream = QuotedFile(real, format, stream, self.note)
+                return pa.PythonFile(stream, mode="r")
         except FileTrouble:
             return pa.BufferReader(b"")
 

@@ -16,40 +16,23 @@ import numpy as np
 import pyarrow as pa
 
 from storage.lake.formats import FileFormat
+from storage.lake.in_utf8 import ReadOnce
 from storage.lake.troubles import FileTrouble, malformed
 
 _MARK = b"\xef\xbb\xbf"
 """What some writers begin files of UTF-8 with, and Arrow leaves out."""
 
 
-class QuotedFile:
+class QuotedFile(ReadOnce):
     """The CSV file at `path`, whose content is `stream`, to be read from beginning to end. Nothing is raised (see
     `storage.lake.opened`): in trouble, of which `noted` is told, it ends."""
 
     def __init__(self, path: str, format: FileFormat, stream: Any, noted: Callable[[FileTrouble], None]) -> None:
+        super().__init__(stream)
         self._path = path
-        self._stream = stream
         self._noted = noted
         self._quotes = _Quotes(format)
         self._ended = False
-        self.closed = False
-
-    def readable(self) -> bool:
-        """See io.RawIOBase."""
-        return True
-
-    def seekable(self) -> bool:
-        """See io.RawIOBase."""
-        return False
-
-    def writable(self) -> bool:
-        """See io.RawIOBase."""
-        return False
-
-    def close(self) -> None:
-        """See io.RawIOBase."""
-        self.closed = True
-        self._stream.close()
 
     def read(self, length: int = -1) -> bytes:
         """The next bytes, at most `length`."""

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 from pyarrow import fs
 
 from storage.bounded_map import BoundedMap
@@ -33,11 +34,13 @@ from storage.lake.formats import (
     UNPACKED,
     FileFormat,
     arrow_name,
+    has_blank_rows,
     is_for_arrow,
     reading,
     unpacked,
 )
 from storage.lake.json_rows import is_json, is_readable, json_batches
+from storage.lake.nested import is_nested, united, with_entries, with_leaves
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places, is_url
 from storage.lake.streams import RowStream
@@ -45,6 +48,9 @@ from storage.lake.troubles import FileTrouble
 
 LOOKING_THREADS = 8
 """Files looked at beside each other: the waiting is for disks and object stores."""
+
+FEW_FILES = 8
+"""Files that are looked at to say what a table of many has, when more are written."""
 
 MAX_KNOWN = 20_000
 """Files whose columns are remembered."""
@@ -64,6 +70,16 @@ class LakeColumn(Struct, frozen=True, kw_only=True):
     uniform: bool = True
     as_written: bool = False
     json: bool = False
+
+    @property
+    def nested(self) -> bool:
+        """Whether its values are to be read as JSON, which they are not yet."""
+        return is_nested(self.type)
+
+    @property
+    def read_as(self) -> pa.DataType:
+        """As what Arrow reads its values."""
+        return with_entries(self.type) if self.nested else self.type
 
 
 class Piece(Struct, frozen=True, kw_only=True, eq=False):
@@ -88,7 +104,7 @@ class LakeTable:
         self.listed = len(files) if listed is None else listed
         """How many files there are, with those that need not be read."""
         self._values = values
-        self.opened = OpenedFiles(places, {file.path: file for file in files}, format if format.quoted else None)
+        self.opened = OpenedFiles(places, {file.path: file for file in files}, format if format.followed else None)
 
     @property
     def bytes(self) -> int:
@@ -109,7 +125,7 @@ class LakeTable:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
-        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+        return pa.schema([pa.field(column.name, column.read_as) for column in self.columns])
 
     def dataset(self) -> Any:
         """The rows: an Arrow dataset, which reads only the columns and files that a scan needs."""
@@ -127,7 +143,7 @@ class LakeTable:
         return (Piece(source=self.dataset(), names=names),)
 
     def _dataset_format(self) -> Any:
-        own = [pa.field(column.name, column.type) for column in self.columns if not column.partition]
+        own = [pa.field(column.name, column.read_as) for column in self.columns if not column.partition]
         return self.format.dataset_format(pa.schema(own))
 
     def fragments(self) -> Iterator[tuple[str, Any]]:
@@ -149,7 +165,7 @@ class LakeTable:
                 value = value_of(text, types[name])
                 one = here.is_null() if value is None else here == pa.scalar(value, types[name])
                 condition = one if condition is None else condition & one
-            name = file.path + UNPACKED if self.format.quoted else arrow_name(file.path)
+            name = file.path + UNPACKED if self.format.followed else arrow_name(file.path)
             yield file.path, format.make_fragment(name, system, partition_expression=condition)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -167,7 +183,7 @@ class LakeTable:
 
     def _rows_of(self, path: str) -> Iterator[pa.RecordBatch]:
         folders = dict(self._values.get(path, ()))
-        own = [(column.name, column.type) for column in self.columns if not column.partition]
+        own = [(column.name, column.read_as) for column in self.columns if not column.partition]
         with reading(path), self.opened.open(path) as file:
             for batch in self._own_rows_of(path, file, own):
                 read = dict(zip((name for name, _ in own), batch.columns, strict=True))
@@ -218,11 +234,12 @@ class LakeTables:
         hive: bool = True,
         declared: Sequence[pa.Field] | None = None,
         needed: Callable[[pa.Table], Sequence[bool] | None] | None = None,
+        matched: bool = False,
     ) -> LakeTable:
         """The table of the files that `patterns` mean; `hive`: folders are columns. With `declared` it has these
         columns of the files, in this order, whose values fit the types; `needed` says then, of a table of the columns
-        that their folders give, which files have to be read (None: all): others are not even looked at. Raises
-        FileTrouble."""
+        that their folders give, which files have to be read (None: all): others are not even looked at; `matched`:
+        the files' own columns have to be those that are declared, in their order. Raises FileTrouble."""
         files = self.places.files(patterns, SUFFIXES[format.name])
         listed = len(files)
         if needed is not None and declared is not None and hive:
@@ -230,9 +247,13 @@ class LakeTables:
         opened = OpenedFiles(self.places, {file.path: file for file in files})
         with ThreadPoolExecutor(min(LOOKING_THREADS, len(files) or 1)) as threads:
             schemas = list(threads.map(lambda file: self._schema(file, format, opened), files))
+        if any(schemas) and all(schema is None or has_blank_rows(schema) for schema in schemas):
+            format = replace(format, blank_rows=True)
         values = {file.path: found for file in files if (found := _folders(file.path))} if hive else {}
         partitions = _partitions(files, values)
         if declared is not None:
+            if matched:
+                _check_headers(files, schemas, [f.name for f in declared if f.name not in {c.name for c in partitions}])
             chosen = _declared(files, schemas, format, partitions, values, declared, patterns[0])
             return LakeTable(self.places, format, files, chosen, values, listed)
         columns = _united(files, schemas, format, {column.name for column in partitions})
@@ -244,6 +265,20 @@ class LakeTables:
             if other is not None:
                 raise FileTrouble("mismatch", f'folder column "{column.name}" differs from "{other}" only in case')
         return LakeTable(self.places, format, files, (*columns, *partitions), values)
+
+    def check_beside(self, files: Sequence[LakeFile], format: FileFormat, written: pa.Schema) -> None:
+        """Raises FileTrouble (mismatch) where a file with the columns that are `written` would not be one table with
+        the first few of `files`."""
+        some = files[:FEW_FILES]
+        opened = OpenedFiles(self.places, {file.path: file for file in some})
+        for file in some:
+            for field in self._schema(file, format, opened) or ():
+                if field.name not in written.names:
+                    continue
+                held, type = plain_type(field.type), plain_type(written.field(field.name).type)
+                if held != type and _common(held, type, format) is None:
+                    what = f'column "{field.name}" of file "{file.path}" has type {held}'
+                    raise FileTrouble("mismatch", f"{what}, beside which no {type} can be written")
 
     def _schema(self, file: LakeFile, format: FileFormat, opened: OpenedFiles) -> pa.Schema | None:
         known = self._known.get((file, format))
@@ -388,35 +423,52 @@ def _declared(
     return tuple(found)
 
 
+def _check_headers(files: Sequence[LakeFile], schemas: Sequence[pa.Schema | None], names: Sequence[str]) -> None:
+    for file, schema in zip(files, schemas, strict=True):
+        if schema is None:
+            continue
+        if len(schema.names) != len(names):
+            raise FileTrouble(
+                "malformed",
+                f'wrong number of fields in header line of file "{file.path}": got {len(schema.names)}, '
+                f"expected {len(names)}",
+            )
+        for number, (found, name) in enumerate(zip(schema.names, names, strict=True), 1):
+            if found != name:
+                raise FileTrouble(
+                    "malformed",
+                    f'column name mismatch in header line field {number} of file "{file.path}": got "{found}", '
+                    f'expected "{name}"',
+                )
+
+
 def fits(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values that files hold as `held` can be read as `wanted`, all of them and as they are."""
+    """Whether values that files hold as `held` can be read as `wanted`, as they are. Whole numbers and decimals that
+    are out of range are an error when they are met."""
     if held == wanted or pa.types.is_null(held):
         return True
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_integer(held) or (pa.types.is_decimal(held) and held.scale == 0))
     if pa.types.is_string(wanted):
         plain = (*_INTEGERS, pa.bool_(), pa.date32(), pa.uint64())
-        return held in plain or bool(pa.types.is_decimal(held)) or isinstance(held, pa.UuidType)
+        return held in plain or pa.types.is_decimal(held) or isinstance(held, pa.UuidType) or is_nested(held)
     if pa.types.is_list(wanted):
-        return bool(pa.types.is_list(held) and held.value_type == wanted.value_type)
+        if not pa.types.is_list(held) or is_nested(held):
+            return False
+        same = held.value_type == wanted.value_type
+        return bool(same or (not pa.types.is_temporal(held.value_type) and fits(held.value_type, wanted.value_type)))
     if pa.types.is_timestamp(wanted):
         return bool(pa.types.is_timestamp(held) and (held.tz is None) == (wanted.tz is None))
     if pa.types.is_time(wanted):
         return bool(pa.types.is_time(held))
     if pa.types.is_decimal(wanted):
-        digits = wanted.precision - wanted.scale
-        if pa.types.is_decimal(held):
-            return bool(held.scale <= wanted.scale and held.precision - held.scale <= digits)
-        return held in _DIGITS and bool(_DIGITS[held] <= digits)
+        whole = pa.types.is_integer(held)
+        return bool(whole or (pa.types.is_decimal(held) and held.scale <= wanted.scale))
     if wanted == pa.date32():
         return bool(held == pa.date64())
     if wanted == pa.float64():
         return held in _FLOATS or held in _INTEGERS[:6]
     return bool(_common(held, wanted, FileFormat(name="parquet")) == wanted)
-
-
-_DIGITS = {
-    pa.int8(): 3, pa.uint8(): 3, pa.int16(): 5, pa.uint16(): 5, pa.int32(): 10, pa.uint32(): 10, pa.int64(): 19,
-    pa.uint64(): 20,
-}  # fmt: skip
 
 
 def _check_folders(values: dict[str, Values], field: pa.Field) -> None:
@@ -436,14 +488,15 @@ def plain_type(type: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_large_binary(type) or pa.types.is_fixed_size_binary(type) or type == pa.binary_view():
         return pa.binary()
-    if pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type):
-        return pa.list_(plain_type(type.value_type))
+    if pa.types.is_nested(type) and not pa.types.is_union(type):
+        return with_leaves(type, plain_type)
     return pa.float32() if pa.types.is_float16(type) else type
 
 
 def _is_of(type: pa.DataType, kind: Callable[[pa.DataType], bool]) -> bool:
-    """Whether `type` is of the `kind`, or a list of such."""
-    return kind(type) or (hasattr(type, "value_type") and _is_of(type.value_type, kind))
+    """Whether `type` is of the `kind`, or has such values in it."""
+    inside = [type.field(number).type for number in range(type.num_fields)] if pa.types.is_nested(type) else []
+    return kind(type) or any(_is_of(each, kind) for each in inside)
 
 
 _INTEGERS = (
@@ -458,6 +511,8 @@ def _common(one: pa.DataType, other: pa.DataType, format: FileFormat) -> pa.Data
         return other
     if pa.types.is_null(other):
         return one
+    if is_nested(one) and is_nested(other) and format.typed:
+        return united(one, other, lambda held, more: _common(held, more, format))
     if one in _INTEGERS and other in _INTEGERS:
         small, large = sorted((one, other), key=_INTEGERS.index)
         if pa.types.is_unsigned_integer(large) and pa.types.is_signed_integer(small):

@@ -55,8 +55,16 @@ def malformed(path: str, error: Exception) -> FileTrouble:
 
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_ODD = re.compile(r'(?:Error parsing Path|Could not parse path: Path) "(.*?)"(?:: | contained )', re.DOTALL)
+"""What obstore says of a key that it cannot have, be it one that is asked for or one of a listing."""
+
 _NO_PLACE = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _REFUSALS = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
+
+
+def _shown(path: str) -> str:
+    """`path` without characters that control a terminal."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in path)
 
 
 def trouble_of_store(path: str, error: Exception, failed: str) -> FileTrouble:
@@ -64,6 +72,15 @@ def trouble_of_store(path: str, error: Exception, failed: str) -> FileTrouble:
     is wrong. The message is one line, without the answer's XML."""
     from obstore import exceptions
 
+    odd = _ODD.search(str(error))
+    if odd is not None:
+        key = _shown(odd[1])
+        return FileTrouble(
+            "unsupported",
+            f'object "{key}" has a name that is not supported, on the way to "{_shown(path)}"',
+            hint="Names of objects cannot have control characters, nor parts that are empty, . or ..; give it another "
+            "name, or name a place without it.",
+        )
     said = str(error).partition("\n\n")[0]
     found = _CODE.search(said)
     code = "" if found is None else found.group(1)

@@ -1,4 +1,4 @@
-"""Published tables in an external Iceberg REST catalog: what one table needs to be there as it is published.
+"""Published tables and views in an external Iceberg REST catalog: what one needs to be there as it is published.
 
 A table that the catalog lacks is registered with our metadata. One that it has is changed by the commits of the
 specification (apache/iceberg, open-api/rest-catalog-open-api.yaml: `CommitTableRequest`), which every such catalog
@@ -6,6 +6,9 @@ takes: what it lacks of schemas, partition specs, sort orders, snapshots and pro
 listed no longer are removed, so that what readers find there has all its files. What is there is looked at each time
 and nothing is remembered: a push after any failure brings the catalog up to date. Tables are known by their UUID;
 another's table of the same name is left alone.
+
+A view is known by a property, `VIEW_PROPERTY`: the catalog gives views their UUIDs itself. One that has changed gets a
+new version by a commit, too (`CommitViewRequest`).
 
 All of it blocks, and is for threads.
 """
@@ -16,19 +19,23 @@ import contextlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
+from http import HTTPStatus
 from typing import Any, TypeGuard, TypeVar
 
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest import Capability, Endpoints, IdentifierKind, RestCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NoSuchViewError,
     RESTError,
     ServerError,
     TableAlreadyExistsError,
+    ViewAlreadyExistsError,
 )
 from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1, TableMetadataV2, TableMetadataV3
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.sorting import SortOrder
@@ -60,6 +67,13 @@ TIMEOUT_S = 30.0
 """How long the catalog may take to connect, and between two pieces of an answer."""
 
 
+VIEW_PROPERTY = "tidegate.view"
+"""The property of a view that says which of ours it is."""
+
+ADDED_LAST = -1
+"""The schema, or version of a view, that the same commit adds."""
+
+
 class _Patient(HTTPAdapter):
     """Requests that end; those of pyiceberg would wait for ever."""
 
@@ -74,6 +88,27 @@ class _Catalog(RestCatalog):
         for scheme in ("http://", "https://"):
             session.mount(scheme, _Patient())
         return session
+
+    def takes_views(self) -> bool:
+        """Whether the catalog says that it has views."""
+        return Capability.V1_LOAD_VIEW in self._supported_endpoints
+
+    # NOTE: pyiceberg's own `create_view` sends names with other characters than letters wrongly, and it changes none.
+    def new_view(self, namespace: str, name: str, request: Mapping[str, Any]) -> None:
+        """Create a view. Raises ViewAlreadyExistsError, for a table of that name as well."""
+        place = self._split_identifier_for_path((namespace, name), IdentifierKind.VIEW)["namespace"]
+        self._posted(self.url(Endpoints.create_view, namespace=place), request)
+
+    def change_view(self, namespace: str, name: str, request: Mapping[str, Any]) -> None:
+        """Commit changes of a view. Raises ViewAlreadyExistsError when it is another one by now."""
+        place = self._split_identifier_for_path((namespace, name), IdentifierKind.VIEW)
+        self._posted(self.url(Endpoints.load_view, **place), request)
+
+    def _posted(self, url: str, request: Mapping[str, Any]) -> None:
+        response = self._session.post(url, json=request)
+        if response.status_code == HTTPStatus.CONFLICT:
+            raise ViewAlreadyExistsError(response.text)
+        response.raise_for_status()
 
 
 class ExternalCatalog:
@@ -105,7 +140,28 @@ class ExternalCatalog:
 
         self._asked(remove, f"{namespace}.{name}")
 
-    def _asked(self, ask: Callable[[RestCatalog], R], table: str) -> R:
+    def takes_views(self) -> bool:
+        """Whether the catalog has views at all."""
+        return self._asked(_Catalog.takes_views, "views")
+
+    def show_view(self, namespace: str, name: str, metadata: Mapping[str, Any]) -> bool:
+        """Let the catalog have a view as its `metadata` (`storage.publishing.views`) says. False: the name is that of
+        another's table or view, which stays."""
+        return self._asked(partial(_show_view, namespace, name, metadata), f"{namespace}.{name}")
+
+    def remove_view(self, namespace: str, name: str, view: uuid.UUID) -> None:
+        """Let the catalog no longer have that view of ours under the name; nothing happens to another's."""
+
+        def remove(catalog: _Catalog) -> None:
+            if not catalog.takes_views():
+                return
+            with contextlib.suppress(NoSuchViewError, NoSuchNamespaceError):
+                if catalog.load_view((namespace, name)).metadata.properties.get(VIEW_PROPERTY) == str(view):
+                    catalog.drop_view((namespace, name))
+
+        self._asked(remove, f"{namespace}.{name}")
+
+    def _asked(self, ask: Callable[[_Catalog], R], table: str) -> R:
         try:
             if self._opened is None:
                 self._opened = _Catalog("external", **self._properties)
@@ -117,11 +173,13 @@ class ExternalCatalog:
             TableAlreadyExistsError,
             NoSuchTableError,
             NoSuchNamespaceError,
+            NoSuchViewError,
+            ViewAlreadyExistsError,
             NotImplementedError,
             ValueError,  # Of an answer that is not what the specification says.
         ) as error:
             self._opened = None
-            raise Determinate(f"the Iceberg catalog at {self._properties['uri']}, table {table}: {error}") from error
+            raise Determinate(f"the Iceberg catalog at {self._properties['uri']}, {table}: {error}") from error
 
 
 def _show(
@@ -161,6 +219,43 @@ def _register(catalog: RestCatalog, identifier: tuple[str, str], location: str) 
     with contextlib.suppress(NamespaceAlreadyExistsError):
         catalog.create_namespace(identifier[:1])
     catalog.register_table(identifier, location)
+
+
+def _show_view(namespace: str, name: str, metadata: Mapping[str, Any], catalog: _Catalog) -> bool:
+    (schema,), (version,) = metadata["schemas"], metadata["versions"]
+    try:
+        there = catalog.load_view((namespace, name)).metadata
+    except (NoSuchViewError, NoSuchNamespaceError):
+        with contextlib.suppress(NamespaceAlreadyExistsError):
+            catalog.create_namespace((namespace,))
+        properties = {VIEW_PROPERTY: metadata["view-uuid"]}
+        first = {**version, "version-id": 1}
+        request = {"name": name, "schema": schema, "view-version": first, "properties": properties}
+        try:
+            catalog.new_view(namespace, name, request)
+        except ViewAlreadyExistsError:
+            return False
+        return True
+    if there.properties.get(VIEW_PROPERTY) != metadata["view-uuid"]:
+        return False
+    current = next(each for each in there.versions if each.version_id == there.current_version_id)
+    columns = next(each for each in there.schemas if each.schema_id == current.schema_id)
+    texts = {each.root.dialect: each.root.sql for each in current.representations}
+    if columns.fields == Schema.model_validate(schema).fields and texts == {
+        each["dialect"]: each["sql"] for each in version["representations"]
+    }:
+        return True
+    number = max(each.version_id for each in there.versions) + 1
+    changed = {**version, "version-id": number, "schema-id": ADDED_LAST}
+    updates = [
+        {"action": "add-schema", "schema": schema},
+        {"action": "add-view-version", "view-version": changed},
+        {"action": "set-current-view-version", "view-version-id": ADDED_LAST},
+    ]
+    requirements = [{"type": "assert-view-uuid", "uuid": there.view_uuid}]
+    identifier = {"namespace": [namespace], "name": name}
+    catalog.change_view(namespace, name, {"identifier": identifier, "requirements": requirements, "updates": updates})
+    return True
 
 
 def _is_later(there: TableMetadata, ours: TableMetadataV2) -> bool:

@@ -24,7 +24,7 @@ PUSHED_PREFIX = "pushed/"
 
 
 def table_uuid(environment: str, relation: int) -> uuid.UUID:
-    """The UUID of a published table, by which it is known as ours."""
+    """The UUID of a published table or view, by which it is known as ours."""
     return uuid.uuid5(uuid.NAMESPACE_URL, f"tidegate:{environment}/{relation}")
 
 
@@ -84,22 +84,23 @@ def publications(consensus: Consensus, clock: Clock, database: int) -> Register[
     return Register(consensus, clock, key, "what is published", lambda data: decode_register(data, Publications, key))
 
 
-class PushedTable(Struct, frozen=True, array_like=True, order=True):
-    """A table that an external catalog may have: the relation's oid, and the name there."""
+class PushedRelation(Struct, frozen=True, array_like=True, order=True):
+    """A table or view that an external catalog may have: the relation's oid, and the name there."""
 
     relation: int
     namespace: str
     name: str
+    is_view: bool = False
 
 
 class Pushed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The `tables` of one database that an external catalog may have, and those of them that it has shown."""
+    """The `tables` and views of one database that an external catalog may have, and those that it has shown."""
 
-    tables: frozenset[PushedTable] = frozenset()
-    shown: frozenset[PushedTable] = frozenset()
+    tables: frozenset[PushedRelation] = frozenset()
+    shown: frozenset[PushedRelation] = frozenset()
 
 
-def pushed_tables(consensus: Consensus, clock: Clock, database: int) -> Register[Pushed]:
+def pushed_relations(consensus: Consensus, clock: Clock, database: int) -> Register[Pushed]:
     """The register of the database with the oid `database`."""
     key = f"{PUSHED_PREFIX}{database}"
     return Register(consensus, clock, key, "what is pushed", lambda data: decode_register(data, Pushed, key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 import time
 from collections.abc import Iterator
@@ -28,6 +29,23 @@ CREATE TABLE many AS SELECT g AS id, 'text ' || g AS v, g % 2 = 0 AS k, {ODD} AS
 FROM generate_series(1, 200000) g
 """
 """More than passes the server."""
+
+TYPES = """
+CREATE TABLE types AS SELECT g AS id,
+    (ARRAY[NULL, '', 'a,b', 'say "x"', E'two\\nlines', E'c\\rr', '\\.', E'tab\\tback\\\\slash', ' é→ ',
+        'NULL'])[1 + g % 10] AS v,
+    g % 3 = 0 AS k, (-1) ^ g * g / 7.0 AS f, (g / 3.0)::real AS r, (g / 7.0)::numeric(12, 3) AS n,
+    g * 1.50::numeric AS free, (ARRAY['NaN', '-Infinity', '1e300', '-0', '1e-5'])[1 + g % 5]::float8 AS odd,
+    g::smallint AS small, g * 10::bigint AS big,
+    CASE WHEN g % 9 = 0 THEN NULL WHEN g % 9 = 1 THEN 'infinity' ELSE date '0044-03-15 BC' + g * 400 END AS day,
+    timestamp '2024-02-29 23:59:59.5' + g * interval '1.000001 s' AS at,
+    timestamptz '1900-06-01 00:00Z' + g * interval '31 days' AS moment, time '12:30' + g * interval '1.5 s' AS clock,
+    g * interval '1 mon 2 days -03:04:05.6' AS span, decode(md5(g::text), 'hex') AS raw, ARRAY[g, NULL] AS tags,
+    ARRAY['a,b', '"q"', NULL, '', 'x y', 'null'] AS texts, ARRAY[[g, 2], [3, 4]] AS square, md5(g::text)::uuid AS u,
+    jsonb_build_object('b', g, 'aa', '"x"') AS j, int4range(g, g + 5) AS range, ('x' || g)::char(6) AS c,
+    ('10.0.0.' || g % 250)::inet AS host, g::oid AS o, (g::numeric / 100)::money AS price
+FROM generate_series(1, 2000) g
+"""
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +80,7 @@ def server(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tid
             admin.execute(f"CREATE SERVER files FOREIGN DATA WRAPPER lake OPTIONS (path '{lake}')")
             admin.execute("SET engine = 'local'")
             admin.execute(TABLE)
+            admin.execute(TYPES)
             admin.execute("CREATE TABLE few AS SELECT g AS n, 'x' || g AS v FROM generate_series(1, 3000) g")
         yield running
 
@@ -138,6 +157,65 @@ def test_lines_of_json_are_written_too(client: Client, server: TidegateServer, l
     ]
     assert len(found[0]) == 2
     assert sorted(found[0]) == sorted(found[1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "FORMAT csv",
+        "FORMAT csv, HEADER, DELIMITER ';', NULL 'NULL', FORCE_QUOTE (id, v, texts)",
+        "FORMAT csv, QUOTE '''', ESCAPE E'\\\\', FORCE_QUOTE *",
+        "FORMAT text",
+        "FORMAT text, DELIMITER '|', NULL '', HEADER",
+    ],
+)
+def test_texts_are_those_of_copy_to_the_client(
+    client: Client, server: TidegateServer, lake: Path, tmp_path: Path, options: str
+) -> None:
+    client.execute("SET TimeZone = 'Europe/Berlin'; SET IntervalStyle = 'postgres'; SET extra_float_digits = 0")
+    for number, style in enumerate(("ISO, MDY", "German, DMY")):
+        client.execute(f"SET DateStyle = '{style}'")
+        query = f"SELECT t.* FROM types t JOIN read_parquet('{lake}/small.parquet') s ON s.id = t.id"
+        before = server.output().count(BY_EXECUTORS)
+        client.execute("SET engine = 'spark'")
+        path = lake / f"{tmp_path.name}-{number}"
+        tag = client.execute(f"COPY ({query}) TO '{path}' ({options}, FILE_SIZE '200kB')".encode()).statusmessage
+        assert tag == "COPY 2000"
+        assert server.output().count(BY_EXECUTORS) == before + 1
+        client.execute("SET engine = 'local'")
+        with client.cursor().copy(f"COPY ({query}) TO STDOUT ({options})".encode()) as copy:
+            wanted = b"".join(bytes(data) for data in copy)
+        head = wanted[: wanted.index(b"\n") + 1] if "HEADER" in options else b""
+        written = [file.read_bytes() for file in path.iterdir()]
+        assert all(data.startswith(head) for data in written)
+        found = b"\n".join(data[len(head) :] for data in written)
+        assert sorted(filter(None, found.split(b"\n"))) == sorted(filter(None, wanted[len(head) :].split(b"\n")))
+
+
+def test_text_files_of_executors_are_packed_divided_and_in_other_encodings(
+    client: Client, server: TidegateServer, lake: Path
+) -> None:
+    before = server.output().count(BY_EXECUTORS)
+    options = "(FORMAT csv, HEADER, PARTITION_BY (k), COMPRESSION gzip, ENCODING 'latin1')"
+    query = f"SELECT id, k, 'é' || v AS v FROM read_parquet('{lake}/small.parquet')"
+    assert client.execute(f"COPY ({query}) TO '{lake}/packed' {options}".encode()).statusmessage == "COPY 2000"
+    assert server.output().count(BY_EXECUTORS) == before + 1
+    for k in (0, 1):
+        lines = [
+            line
+            for file in (lake / f"packed/k={k}").glob("*.csv.gz")
+            for line in gzip.decompress(file.read_bytes()).decode("latin1").splitlines()
+        ]
+        assert sorted(set(lines)) == sorted(["id,v", *(f"{id},étext {id}" for id in range(1, 2001) if id % 2 == k)])
+
+
+def test_what_tasks_do_not_know_the_server_writes(client: Client, server: TidegateServer, lake: Path) -> None:
+    client.execute("DROP TYPE IF EXISTS mood; CREATE TYPE mood AS ENUM ('ok', 'so,so')")
+    before = server.output().count(BY_EXECUTORS)
+    query = f"SELECT id, CASE WHEN k = 1 THEN 'so,so' END::mood FROM read_parquet('{lake}/small.parquet')"
+    client.execute(f"COPY ({query}) TO '{lake}/moods.csv' (FORMAT csv)".encode())
+    assert server.output().count(BY_EXECUTORS) == before
+    assert (lake / "moods.csv").read_text().count('"so,so"') == 1000
 
 
 def test_files_are_in_the_order_of_the_query(client: Client, lake: Path) -> None:

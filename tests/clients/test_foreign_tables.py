@@ -171,9 +171,9 @@ def test_files_that_a_condition_excludes_are_not_opened(client: Client, lake: Pa
     [
         ("id int, nope int", "sales/**/*.parquet", "42703", '"nope"'),
         ("ID int, \"NOTE\" text", "sales/**/*.parquet", "42703", '"NOTE"'),
-        ("id smallint", "sales/**/*.parquet", "42804", "x.parquet"),
+        ("id boolean", "sales/**/*.parquet", "42804", "x.parquet"),
         ("id date", "sales/**/*.parquet", "42804", "x.parquet"),
-        ("amount numeric(9, 2)", "sales/**/*.parquet", "42804", "x.parquet"),
+        ("amount timestamp", "sales/**/*.parquet", "42804", "x.parquet"),
         ("region int", "sales/**/*.parquet", "42804", "region=east"),
         ("id int", "none.parquet", "58P01", "none.parquet"),
         ("zip int, born int", "people.csv", "42703", '"zip"'),
@@ -530,8 +530,9 @@ def test_times_in_json_have_a_zone_where_all_of_them_do(client: Client, lake: Pa
 
 def test_a_column_that_cannot_be_read_is_named_with_its_file(client: Client, lake: Path) -> None:
     (lake / "nested").mkdir(exist_ok=True)
-    pq.write_table(pa.table({"id": [1], "o": [{"k": 1}]}), lake / "nested/deep.parquet")
-    words = f'column "o" of file "{lake}/nested/deep.parquet" has type struct<k: int64>, which is not supported'
+    durations = pa.array([1], pa.duration("us"))
+    pq.write_table(pa.table({"id": [1], "o": durations}), lake / "nested/deep.parquet")
+    words = f'column "o" of file "{lake}/nested/deep.parquet" has type duration[us], which is not supported'
     for text in (
         "CREATE FOREIGN TABLE deep () SERVER files OPTIONS (path 'nested/deep.parquet')",
         "IMPORT FOREIGN SCHEMA nested FROM SERVER files INTO mine",
@@ -579,3 +580,13 @@ def test_folders_that_copy_writes_are_of_the_columns_types(
     for where in ("true", condition):
         text = "SELECT k, v, pg_typeof(k)::text FROM {} WHERE " + where + " ORDER BY v"
         assert client.execute(text.format("far")).fetchall() == client.execute(text.format("own")).fetchall()
+
+
+def test_the_lineage_of_views_goes_to_them(client: Client) -> None:
+    client.execute(
+        "CREATE FOREIGN TABLE people (id int, name text OPTIONS (column_name 'zip')) SERVER files"
+        " OPTIONS (path 'people.csv', delimiter ';')"
+    )
+    client.execute("CREATE VIEW v AS SELECT id + 1 AS next, upper(name) || id AS shown, 1 AS one FROM people p")
+    found = rows(client, "SELECT column_name, source_name, source_column FROM tidegate.lineage('v') ORDER BY 1, 3")
+    assert found == [("next", "people", "id"), ("shown", "people", "id"), ("shown", "people", "name")]

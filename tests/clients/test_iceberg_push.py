@@ -1,4 +1,4 @@
-"""Published tables pushed to an external Iceberg REST catalog, and brought up to date after failures."""
+"""Published tables and views pushed to an external Iceberg REST catalog, and brought up to date after failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ServerError
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError, ServerError
 
 from tests.support.iceberg_catalog import WritableCatalog
 from tests.support.postgres import free_port
@@ -40,10 +40,8 @@ def until(found: Callable[[], object], expected: object, *, within_s: float = 90
 def test_tables_are_pushed_and_brought_up_to_date(tmp_path: Path) -> None:
     external = WritableCatalog(tmp_path, free_port())
     external.start()
-    given = (f"uri={external.uri}", "token=known")
-    arguments = ("--spark-start", "lazy", *(part for pair in given for part in ("--iceberg-catalog", pair)))
     try:
-        with run_server(tmp_path / "data", arguments=arguments) as server:
+        with run_server(tmp_path / "data", arguments=pushing(external)) as server:
             reader = external.client()
 
             def run(*statements: str) -> None:
@@ -115,6 +113,107 @@ def test_tables_are_pushed_and_brought_up_to_date(tmp_path: Path) -> None:
             found = external.tables.load_table("public.taken")
             assert found.metadata.table_uuid == theirs.metadata.table_uuid
             assert "has another table" in server.log.read_text()
+    finally:
+        external.stop()
+
+
+def texts(external: WritableCatalog, name: str) -> dict[str, str] | None:
+    """The query of a view in the external catalog by dialect; None when it has none."""
+    assert external.views is not None
+    reader = external.client()
+    try:
+        metadata = reader.load_view(("public", name)).metadata
+    except NoSuchViewError:
+        return None
+    (current,) = [each for each in metadata.versions if each.version_id == metadata.current_version_id]
+    return {each.root.dialect: each.root.sql for each in current.representations}
+
+
+def pushing(external: WritableCatalog) -> tuple[str, ...]:
+    """What a server is started with that pushes there."""
+    given = (f"uri={external.uri}", "token=known")
+    return ("--spark-start", "lazy", *(part for pair in given for part in ("--iceberg-catalog", pair)))
+
+
+def test_views_are_pushed_and_brought_up_to_date(tmp_path: Path) -> None:
+    external = WritableCatalog(tmp_path, free_port())
+    external.start()
+    try:
+        with run_server(tmp_path / "data", arguments=pushing(external)) as server:
+
+            def run(*statements: str) -> None:
+                with psycopg.connect(server.dsn(), autocommit=True) as client:
+                    for statement in statements:
+                        client.execute(statement)
+
+            def shown(name: str) -> bool:
+                return texts(external, name) is not None
+
+            external.tables.create_namespace("public")
+            external.tables.create_table("public.taken", pa.schema([("theirs", pa.int32())]))
+            run(
+                "ALTER SCHEMA public SET (iceberg = 'on')",
+                "CREATE TABLE t (id int, word text)",
+                "CREATE VIEW v AS SELECT id + 1 AS next FROM t WHERE word = 'it''s'",
+                'CREATE VIEW "odd name/ä" AS SELECT next FROM v',
+                "CREATE VIEW taken AS SELECT id FROM t",
+                "CREATE VIEW unpublishable AS SELECT lower(word) FROM t",
+            )
+            until(lambda: shown("v") and shown("odd name/ä"), True)
+            first = texts(external, "v")
+            assert first is not None
+            assert set(first) == {"spark", "trino"}
+            assert "'it''s'" in first["trino"]
+            assert external.views is not None
+            assert {name for _, name in external.views} == {"v", "odd name/ä"}
+            assert external.tables.table_exists("public.taken")
+            # A changed view is a new version of the same one.
+            known_as = external.views["public", "v"]["view-uuid"]
+            run("CREATE OR REPLACE VIEW v AS SELECT id * 2 AS next, id FROM t")
+            until(lambda: "*" in (texts(external, "v") or {}).get("spark", ""), True)
+            changed = external.client().load_view(("public", "v")).metadata
+            assert changed.view_uuid == known_as
+            assert [field.name for field in changed.schemas[-1].fields] == ["next", "id"]
+            # The catalog is away, and the server dies: what has happened meanwhile is caught up with.
+            external.stop()
+            run('ALTER VIEW "odd name/ä" RENAME TO renamed', "CREATE VIEW later AS SELECT word FROM t")
+            server.kill()
+            external.start()
+            server.start()
+            until(lambda: shown("renamed") and shown("later") and not shown("odd name/ä"), True)
+            # What somebody else has made of ours is overwritten when it is looked at again, and theirs stays.
+            external.views["public", "later"]["versions"][-1]["representations"][0]["sql"] = "SELECT 1"
+            external.views["public", "v"]["properties"] = {}
+            server.kill()
+            server.start()
+            until(lambda: (texts(external, "later") or {}).get("spark") != "SELECT 1", True)
+            run("DROP VIEW renamed, v, later")
+            until(lambda: [name for _, name in external.views or ()], ["v"])
+            assert "has another table or view" in server.log.read_text()
+    finally:
+        external.stop()
+
+
+def test_a_catalog_without_views_gets_the_tables(tmp_path: Path) -> None:
+    external = WritableCatalog(tmp_path, free_port(), takes_views=False)
+    external.start()
+    try:
+        with run_server(tmp_path / "data", arguments=pushing(external)) as server:
+            with psycopg.connect(server.dsn(), autocommit=True) as client:
+                client.execute("ALTER SCHEMA public SET (iceberg = 'on')")
+                client.execute("CREATE TABLE t AS SELECT 1 AS id")
+                client.execute("CREATE VIEW v AS SELECT id FROM t")
+                client.execute("CALL tidegate.publish('t')")
+                until(lambda: rows(external.client(), "public.t"), [(1,)])
+                until(lambda: server.log.read_text().count("takes no views"), 1)
+                client.execute("INSERT INTO t VALUES (2)")
+                client.execute("CREATE VIEW w AS SELECT id FROM t")
+                until(lambda: rows(external.client(), "public.t"), [(1,), (2,)])
+                client.execute("DROP VIEW v, w")
+                client.execute("DROP TABLE t")
+                until(lambda: rows(external.client(), "public.t"), None)
+            assert "could not be pushed" not in server.log.read_text()
+            assert server.log.read_text().count("takes no views") == 1
     finally:
         external.stop()
 

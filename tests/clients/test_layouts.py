@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,11 @@ from storage.shards.partitions.transforms import PartitionField, keys_of
 from tests.support.server import TidegateServer, run_server
 
 Client = psycopg.Connection[tuple[Any, ...]]
+
+PROGRESS = (
+    "SELECT datname, command, phase, heap_blks_total, heap_blks_scanned, heap_tuples_scanned, heap_tuples_written"
+    " FROM pg_stat_progress_cluster WHERE pid = %s AND relid = 'mine.t'::regclass"
+)
 
 ROWS = 120_000
 SOURCE = (
@@ -152,6 +158,32 @@ def test_vacuum_full_lays_out_the_whole_table(client: Client) -> None:
     assert read < total / 3
     assert client.execute(rows).fetchone() == there
     assert client.execute("SELECT count(*) FROM t WHERE id % 10 = 0").fetchone() == (0,)
+
+
+def test_others_see_how_far_vacuum_full_is(client: Client, server: TidegateServer) -> None:
+    client.execute("CREATE TABLE t (id int, k int, ts timestamp, note text)")
+    for remainder in range(3):
+        client.execute(f"INSERT INTO t SELECT * FROM ({SOURCE}) s WHERE id % 3 = {remainder}")
+    client.execute("ALTER TABLE t SET (sort_by = 'k, id', target_file_size = '500kB')")
+    client.execute("SET rewrite_group_size = '1MB'")
+    rows = client.execute("SELECT count(*) FROM t").fetchone()
+    seen: list[tuple[Any, ...]] = []
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(server.dsn(), autocommit=True) as watcher:
+        vacuum = pool.submit(client.execute, "VACUUM (FULL) t")
+        while not vacuum.done():
+            seen += watcher.execute(PROGRESS, (client.info.backend_pid,)).fetchall()
+        vacuum.result()
+        assert watcher.execute(PROGRESS, (client.info.backend_pid,)).fetchall() == []
+    assert {(database, command) for database, command, *_ in seen} == {("postgres", "VACUUM FULL")}
+    assert "sorting tuples" in {phase for _, _, phase, *_ in seen}
+    counts = [counted for _, _, _, *counted in seen]
+    assert len(counts) > 2
+    for before, after in itertools.pairwise(counts):
+        assert all(one <= other for one, other in zip(before, after, strict=True)), (before, after)
+    total, scanned, tuples, written = counts[-1]
+    assert 0 < scanned <= total
+    assert rows is not None
+    assert 0 < written <= tuples <= rows[0]
 
 
 def partitions(path: Path, fields: tuple[PartitionField, ...]) -> set[tuple[Any, ...]]:

@@ -123,6 +123,18 @@ def test_schemas_and_databases_publish_their_tables(client: Client) -> None:
             client.execute(bad)
 
 
+def test_what_publishes_by_itself_knows_the_types_of_users(client: Client) -> None:
+    client.execute("CREATE SCHEMA moods; CREATE TYPE moods.mood AS ENUM ('sad')")
+    client.execute("CREATE TABLE moods.unpublishable (m moods.mood); CREATE TABLE moods.plain (id int)")
+    client.execute("ALTER SCHEMA moods SET (iceberg = 'on')")
+    shown = "SELECT table_name FROM tidegate.iceberg_tables WHERE table_namespace = 'moods'"
+    deadline = time.monotonic() + 60
+    while not (found := client.execute(shown).fetchall()):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert found == [("plain",)]
+
+
 def test_rows_agree_after_every_kind_of_change(client: Client) -> None:
     client.execute("CREATE TABLE t (id int, name text, price numeric(10, 2), at timestamptz) WITH (iceberg = 'on')")
     assert agree(client).scan().to_arrow().num_rows == 0

@@ -60,7 +60,7 @@ def test_the_tour_works_line_by_line(tmp_path: Path) -> None:
         f"\\echo =={number}==\n\\warn =={number}==\n{step.statement}\n" + "".join(f"{line}\n" for line in step.data)
         for number, step in enumerate(steps)
     )
-    with run_server(tmp_path / "data", arguments=("--spark-master", "local[2]")) as server:
+    with run_server(tmp_path / "data", arguments=("--spark-master", "local[2]", "--spark-start", "eager")) as server:
         output = psql(server, "\\set VERBOSITY default\n" + script)
     answers: dict[int, str] = dict.fromkeys(range(len(steps)), "")
     for number, answer in re.findall(r"==(\d+)==\n(.*?)(?===\d+==\n|\Z)", output, re.DOTALL):

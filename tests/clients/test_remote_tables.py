@@ -175,7 +175,7 @@ def test_errors_are_those_of_the_other_database(
 @pytest.mark.parametrize(
     ("statement", "sqlstate", "said"),
     [
-        ("CREATE SERVER s FOREIGN DATA WRAPPER lake OPTIONS (url 'jdbc:mysql://x/y')", "0A000", "jdbc:mysql"),
+        ("CREATE SERVER s FOREIGN DATA WRAPPER lake OPTIONS (url 'jdbc:trino://x/y')", "0A000", "jdbc:trino"),
         ("CREATE SERVER s FOREIGN DATA WRAPPER lake OPTIONS (url 'jdbc:postgresql://x/y?user=a&password=b')",
          "22023", "must not say the user"),
         ("CREATE SERVER s FOREIGN DATA WRAPPER lake OPTIONS (url 'jdbc:postgresql://x/y?socketFactory=a.B')",

@@ -22,6 +22,7 @@ from adapter.engines.common.row_scans import row_scan_of
 from adapter.engines.common.scan_sources import scan_needs
 from adapter.engines.local.database import OptimizerErrors, RowSource
 from adapter.engines.local.scans import ConstantColumns
+from adapter.engines.spark.context_settings import PARSER_SETTINGS
 from adapter.engines.spark.python.functions import DAEMON, PYTHON_PATH, define
 from adapter.engines.spark.runtime import forget_context
 from frontend.encoding.encoders import column_encoder
@@ -308,6 +309,7 @@ SPARK_SETTINGS = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "false", "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true", "spark.sql.pyspark.jvmStacktrace.enabled": "false",
     "spark.sql.optimizer.maxIterations": "100", "spark.python.daemon.module": DAEMON,
+    **PARSER_SETTINGS,
 }  # fmt: skip
 
 

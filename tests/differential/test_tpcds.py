@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq import ExecStatus
 
 from bench.tpcds.answers import Answer, ask, difference, with_total_order
 from bench.tpcds.load import PYTHON, generated, load, queries, spark_queries
@@ -103,18 +104,19 @@ def test_sparks_texts(connections: tuple[psycopg.Connection[Any], psycopg.Connec
     ours.execute("SET dialect = 'spark'")
     found, total = {}, {}
     for name, text in texts.items():
-        answer = ask(ours, text)
-        if answer.error and name not in NOT_COMPARED:
-            found[name] = answer.error
-        elif not answer.error:
-            total[name] = with_total_order(text, len(answer.types))
+        prepared = ours.pgconn.prepare(b"", text.encode())
+        if prepared.status != ExecStatus.COMMAND_OK:
+            found[name] = prepared.error_message.decode()
+        elif name not in NOT_COMPARED:
+            total[name] = with_total_order(text, ours.pgconn.describe_prepared(b"").nfields)
     asked = {name: re.sub(r"\breturns\b", '"returns"', text.replace("`", '"')) for name, text in total.items()}
     command = [str(PYTHON), packaged, str(data), "--answer"]
     output = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=True)
     for name, rows in json.loads(output.stdout).items():
-        given = [[plain(value) for value in row] for row in ask(ours, total[name]).rows]
-        if isinstance(rows, str):
-            found[name] = f"DuckDB: {rows}"
+        answer = ask(ours, total[name])
+        given = [[plain(value) for value in row] for row in answer.rows]
+        if answer.error or isinstance(rows, str):
+            found[name] = answer.error or f"DuckDB: {rows}"
         elif len(given) != len(rows):
             found[name] = f"{len(given)} rows, not {len(rows)}"
         else:

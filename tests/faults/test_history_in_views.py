@@ -25,6 +25,10 @@ BEFORE_KILL = 120
 AFTER_KILL = 80
 """Acknowledged transactions before the kill, and afterwards."""
 
+LOOKS = ("past", "subscription")
+FEW_LOOKS = 10
+"""What is looked at besides tables, and how many looks at each say little."""
+
 ARGUMENTS = ("--spark-start", "lazy", "--set", "engine=local")
 
 
@@ -80,6 +84,10 @@ def run(form: str, servers: list[TidegateServer], level: psycopg.IsolationLevel,
     while history.acknowledged.acquire(blocking=False):
         pass
     reach(AFTER_KILL)
+    # On a machine that does other things as well, sessions may have done theirs before anybody has looked.
+    patience = time.monotonic() + 120
+    while min(history.looks[of] for of in LOOKS) <= FEW_LOOKS and time.monotonic() < patience:
+        time.sleep(0.1)
     working: list[Session | Onlooker] = [*sessions, *onlookers]
     for each in working:
         each.stopping.set()
@@ -117,7 +125,7 @@ def test_what_is_seen_in_any_way_is_one_history(form: str, level: psycopg.Isolat
     with started(form, tmp_path) as servers:
         history = run(form, servers, level, seed)
     assert anomalies(history, level, LEVELS[level]) == [], f"seed {seed}"
-    assert min(history.looks[of] for of in ("past", "subscription")) > 10, history.looks
+    assert min(history.looks[of] for of in LOOKS) > FEW_LOOKS, history.looks
     if level in SNAPSHOTS:
         lose_one_append(history)
         assert anomalies(history, level, LEVELS[level])

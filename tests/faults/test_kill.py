@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from storage.membership.watch import LEASE_MS
+from tests.faults.long import LONG
 from tests.faults.rounds import run_rounds
 from tests.support.server import AUDITED, TidegateServer
 
@@ -191,10 +192,16 @@ def test_a_server_that_stood_still_is_deposed_and_stops(crashing: TidegateServer
 SPILLING = (
     "INSERT INTO filled SELECT g, 'text ' || g FROM generate_series(1, 3000000) g",
     "UPDATE filled SET label = label || '!', id = id + 10000000",
-    "INSERT INTO filled SELECT g, 'other ' || g FROM generate_series(100000, 3000000) g ON CONFLICT (id) DO UPDATE "
-    "SET label = excluded.label",
-    "WITH made AS (INSERT INTO filled SELECT g, 'text ' || g FROM generate_series(300000, 3000000) g RETURNING *) "
-    "SELECT count(DISTINCT label) FROM made",
+    pytest.param(
+        "INSERT INTO filled SELECT g, 'other ' || g FROM generate_series(100000, 3000000) g ON CONFLICT (id) DO UPDATE "
+        "SET label = excluded.label",
+        marks=LONG,
+    ),
+    pytest.param(
+        "WITH made AS (INSERT INTO filled SELECT g, 'text ' || g FROM generate_series(300000, 3000000) g RETURNING *) "
+        "SELECT count(DISTINCT label) FROM made",
+        marks=LONG,
+    ),
 )
 """Statements that keep much more than their budget."""
 

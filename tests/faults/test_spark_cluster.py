@@ -210,7 +210,27 @@ def test_executors_write_files_of_others(
         assert copy.statusmessage == "COPY 960000"
         found = objects_soon(copied, lambda found: not any("/." in f"/{key}" for key in found))
         assert {key.partition("/")[0] for key in found} == {"k=0", "k=1", "k=2"}
-    assert server.output().count("files.written_by_executors") == 2
+        # Rows as texts, with what has to be quoted, and NULL; read again by the executors, and by the server's COPY.
+        connection.execute("CREATE TABLE texts (n int, s text, at timestamptz, amount numeric(12, 3), list int[])")
+        connection.execute(
+            "CREATE VIEW odd AS SELECT n * 800 + g AS n,"
+            " (ARRAY['', 'a,b', E'two\\nlines', 'quo\"te', E'ta\\tb', '\\N', 'ä', NULL])[1 + g % 8] AS s,"
+            " timestamptz '2026-01-01 00:00+00' + g * interval '1 hour' AS at, g / 8.0 AS amount,"
+            " CASE WHEN g % 3 > 0 THEN ARRAY[g, NULL, n] END AS list FROM sides, generate_series(1, 800) g"
+        )
+        whole = "SELECT count(*), sum(n), md5(string_agg(s, '|' ORDER BY n)), sum(amount), max(at), sum(list[3]) FROM "
+        wanted = connection.execute(f"{whole} (SELECT n, s, at, amount, list FROM odd) o".encode()).fetchone()
+        for format, compression in (("csv", "gzip"), ("json", "none")):
+            out = ObjectPlace(root=f"s3://{s3.new_bucket()}/{format}", options=place.options)
+            how = f"FORMAT {format}, COMPRESSION {compression}, FILE_SIZE '16MB'"
+            copy = connection.execute(f"COPY (TABLE odd) TO '{out.root}' ({how})".encode())
+            assert copy.statusmessage == "COPY 960000"
+            assert len(objects_soon(out, lambda found: not any("/." in f"/{key}" for key in found))) > 1
+            connection.execute(
+                f"TRUNCATE texts; COPY texts FROM '{out.root}' (FORMAT {format.partition(',')[0]})".encode()
+            )
+            assert connection.execute(f"{whole} texts".encode()).fetchone() == wanted, format
+    assert server.output().count("files.written_by_executors") == 4
     assert list(temporary.rglob("*.parquet")) == []
     assert "hush-hush" not in server.output()
 

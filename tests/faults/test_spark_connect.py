@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from storage.stores.object_place import ObjectPlace
@@ -57,6 +60,32 @@ def test_the_answers_are_those_of_postgres(server: TidegateServer) -> None:
         before = connection.execute("SELECT count(*), sum(n) FROM t").fetchall()
         connection.execute("SET spark.sql.shuffle.partitions = 3")
         assert connection.execute("SELECT count(*), sum(n) FROM t").fetchall() == before
+
+
+def test_executors_write_files(tmp_path: Path, connect: SparkConnect) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    pq.write_table(pa.table({"id": range(2000), "v": ["a,b"] * 2000}), lake / "small.parquet")
+    with connected(tmp_path, connect.url, "--allow-path", str(lake)) as server:
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            for name in ("a.parquet", "a.json", "a.csv", "a.txt.gz"):
+                format = "csv" if name == "a.csv" else "text"
+                options = f"(FORMAT {format})" if format in name or "txt" in name else ""
+                text = f"COPY (SELECT * FROM read_parquet('{lake}/small.parquet')) TO '{lake}/{name}' {options}"
+                assert connection.execute(text.encode()).statusmessage == "COPY 2000"
+            connection.execute(
+                f"CREATE SERVER files FOREIGN DATA WRAPPER lake OPTIONS (path '{lake}');"
+                "CREATE FOREIGN TABLE made (id bigint, v text) SERVER files OPTIONS (path 'made', format 'parquet')"
+            )
+            text = f"INSERT INTO made SELECT * FROM read_parquet('{lake}/small.parquet') WHERE id < 1000"
+            assert connection.execute(text.encode()).statusmessage == "INSERT 0 1000"
+            assert connection.execute("SELECT sum(id), min(v) FROM made").fetchone() == (499_500, "a,b")
+            read = f"SELECT sum(id), min(v) FROM read_parquet('{lake}/a.parquet')"
+            assert connection.execute(read.encode()).fetchone() == (1_999_000, "a,b")
+        assert server.output().count("files.written_by_executors") == 5
+    assert sorted((lake / "a.csv").read_text().splitlines())[:2] == ['0,"a,b"', '1,"a,b"']
+    assert len(gzip.decompress((lake / "a.txt.gz").read_bytes()).splitlines()) == 2000
+    assert [path.name for path in lake.rglob("*") if path.name.startswith(".")] == []
 
 
 def test_an_object_store_and_a_token(tmp_path: Path) -> None:

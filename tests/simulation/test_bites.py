@@ -48,6 +48,18 @@ from tests.simulation.world import Plan
 
 MAX_SEEDS = 60
 
+SHOWN_BY = {
+    "aborts_without_prevention": 4,
+    "answers_before_the_uploads": 3,
+    "cached_read_timestamp": 5,
+    "forgets_the_order": 6,
+    "forgets_whole_deletions": 5,
+    "looks_at_the_first_and_last_id": 28,
+    "rewrites_what_others_still_see": 3,
+    "uploads_over_tombstones": 13,
+}
+"""Of mistakes that few seeds show the one that did when it was last looked up. It is tried first, then the others."""
+
 UNTOUCHED = range(4)
 """Seeds that are run without a mistake as well: most mistakes show in them. `test_simulation` runs others, and
 `make simulate` as many as one likes."""
@@ -85,6 +97,7 @@ def busy(seed: int) -> Plan:
 
 
 def first_problem(
+    mistake: Callable[[pytest.MonkeyPatch], None],
     pattern: str,
     *,
     keyed: bool = False,
@@ -94,12 +107,13 @@ def first_problem(
     retain_ms: int = 0,
     upgraded: bool = False,
 ) -> str:
-    """The first problem of some seed that matches `pattern`. `keyed`: tables have indexes, which not all seeds give;
-    so it is with the transactions that each process `prepares`, with tables that are `laid_out`, with the view, with
-    the past that is kept, and with servers of two versions."""
+    """The first problem of some seed that matches `pattern` once `mistake` is made. `keyed`: tables have indexes, which
+    not all seeds give; so it is with the transactions that each process `prepares`, with tables that are `laid_out`,
+    with the view, with the past that is kept, and with servers of two versions."""
     others: set[str] = set()
     seeds = TWO_PHASES if prepares else range(MAX_SEEDS)
-    for seed in seeds:
+    known = SHOWN_BY.get(mistake.__name__)
+    for seed in seeds if known is None else (known, *[seed for seed in seeds if seed != known]):
         plan = busy(seed)
         plan = replace(plan, keyed=keyed or plan.keyed, prepares=prepares or plan.prepares)
         plan = replace(plan, laid_out=laid_out or plan.laid_out, viewed=viewed or plan.viewed)
@@ -474,7 +488,7 @@ def test_a_mistake_of_whole_deletions_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistake(monkeypatch)
-    assert first_problem(pattern)
+    assert first_problem(mistake, pattern)
 
 
 def test_without_a_mistake_the_same_seeds_find_nothing() -> None:
@@ -486,7 +500,7 @@ def test_a_mistake_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistake(monkeypatch)
-    assert first_problem(pattern)
+    assert first_problem(mistake, pattern)
 
 
 def test_without_a_mistake_indexes_find_what_is_there() -> None:
@@ -500,7 +514,7 @@ def test_a_mistake_of_an_index_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistake(monkeypatch)
-    assert first_problem(pattern, keyed=True)
+    assert first_problem(mistake, pattern, keyed=True)
 
 
 def test_without_a_mistake_all_that_is_prepared_ends() -> None:
@@ -514,7 +528,7 @@ def test_a_mistake_of_two_phases_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistake(monkeypatch)
-    assert first_problem(pattern, prepares=8)
+    assert first_problem(mistake, pattern, prepares=8)
 
 
 def test_without_a_mistake_compaction_keeps_the_layout() -> None:
@@ -528,7 +542,7 @@ def test_a_mistake_of_a_layout_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistake(monkeypatch)
-    assert first_problem(pattern, laid_out=True)
+    assert first_problem(mistake, pattern, laid_out=True)
 
 
 def test_without_a_mistake_views_and_the_past_are_what_they_are() -> None:
@@ -547,7 +561,7 @@ def test_a_mistake_of_a_view_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistake(monkeypatch)
-    assert first_problem(pattern, viewed=True)
+    assert first_problem(mistake, pattern, viewed=True)
 
 
 @pytest.mark.parametrize(
@@ -557,7 +571,7 @@ def test_a_mistake_of_the_past_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistake(monkeypatch)
-    assert first_problem(pattern, retain_ms=RETAIN_MS)
+    assert first_problem(mistake, pattern, retain_ms=RETAIN_MS)
 
 
 def test_files_that_copies_refer_to_are_seen_to_go(monkeypatch: pytest.MonkeyPatch) -> None:

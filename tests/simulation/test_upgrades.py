@@ -62,4 +62,4 @@ def test_a_mistake_of_an_upgrade_is_found(
     mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mistake(monkeypatch)
-    assert first_problem(pattern, upgraded=True)
+    assert first_problem(mistake, pattern, upgraded=True)

@@ -20,8 +20,9 @@ from tests.support.postgres import free_port
 ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 240.0
 
-AUDITED = {"TIDEGATE_PRUNING_AUDIT": "1"}
-"""Every file that a read leaves out by its statistics is checked."""
+AUDITED = {"TIDEGATE_PRUNING_AUDIT": "1", "TIDEGATE_SPARK_START": "lazy"}
+"""Every file that a read leaves out by its statistics is checked. Spark starts when it is needed, unless arguments say
+otherwise: few servers of tests live long enough for what one that has started with them does to be fast later."""
 
 WATCHED = "tests.support.watched_server"
 """What runs where servers are audited: it tells what holds up their event loops."""

@@ -16,7 +16,7 @@ from types import TracebackType
 
 import psutil
 
-from adapter.engines.spark.gateway import find_java
+from adapter.engines.spark.java.gateway import find_java
 from tests.support.postgres import free_port
 
 START_TIMEOUT_S = 240

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
-from adapter.engines.spark.gateway import OPENED_PACKAGES, find_java
+from adapter.engines.spark.java.gateway import OPENED_PACKAGES, find_java
 from tests.support.postgres import free_port
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,6 +23,7 @@ from adapter.changes.constraints.table_checks import TableChecks
 from adapter.changes.constraints.target import Target
 from adapter.changes.rows.over_rows import over_rows
 from adapter.engines.common.engine import TableInput
+from adapter.execution.cursors import of_route
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.arrow_conditions import Vector, false_rows
@@ -214,7 +215,8 @@ async def _violated_in(
     inputs = {target.relation.oid: table}
     route = running.engines.choose_engine(query, inputs, running.params, running.session.values.flat)
     context = with_token(execution_context(running, running.transaction.catalog), "checks")
-    async with aclosing(_closable(route.engine.execute(query, inputs, running.params, context))) as batches:
+    rows = of_route(route, query, inputs, running.params, context)
+    async with aclosing(_closable(rows())) as batches:
         async for batch in batches:
             if batch.num_rows:
                 *columns, failing = batch.columns

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from adapter.execution.statement import Running
 from adapter.plans.arrow_conditions import Vector, vector_of
+from planner.common_errors import Held
 from planner.definitions.row_expressions import RowConditions, bind_conditions, bind_domains
 from planner.ir.domain_faults import DomainFault
 from planner.resolution.statement import BindContext
@@ -56,8 +57,9 @@ def domain_checks(running: Running, catalog: CatalogSnapshot, relation: Relation
     )
 
 
-_kept: BoundedMap[int, TableChecks] = BoundedMap(max_entries=MAX_KEPT)
-"""By oid of the table. An entry holds the very records that it was made from, which are immutable: it never lies."""
+_kept: BoundedMap[tuple[int, Held], TableChecks] = BoundedMap(max_entries=MAX_KEPT)
+"""By oid of the table, and how numerics are held. An entry holds the very records that it was made from, which are
+immutable: it never lies."""
 
 
 def table_checks(running: Running, catalog: CatalogSnapshot, relation: Relation) -> TableChecks | None:
@@ -65,7 +67,9 @@ def table_checks(running: Running, catalog: CatalogSnapshot, relation: Relation)
     checks = _records(catalog, relation)
     if not checks:
         return None
-    return _known(relation, checks) or _made(relation, checks, running.session.bind_context(catalog))
+    return _known(relation, checks, running.session.held) or _made(
+        relation, checks, running.session.bind_context(catalog)
+    )
 
 
 async def prepare_checks(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> None:
@@ -73,7 +77,7 @@ async def prepare_checks(running: Running, catalog: CatalogSnapshot, relation_oi
     relation = catalog.get(relation_oid)
     assert isinstance(relation, Relation)
     checks = _records(catalog, relation)
-    if checks and _known(relation, checks) is None:
+    if checks and _known(relation, checks, running.session.held) is None:
         context = running.session.bind_context(catalog)
         await running.services.plans.aside(_made, relation, checks, context)
 
@@ -86,15 +90,15 @@ def _records(catalog: CatalogSnapshot, relation: Relation) -> list[Constraint]:
     return checks
 
 
-def _known(relation: Relation, checks: list[Constraint]) -> TableChecks | None:
-    known = _kept.get(relation.oid)
+def _known(relation: Relation, checks: list[Constraint], held: Held) -> TableChecks | None:
+    known = _kept.get((relation.oid, held))
     if (
         known is not None
         and known.relation is relation
         and len(known.constraints) == len(checks)
         and all(map(lambda one, other: one is other, known.constraints, checks))
     ):
-        _kept.touch(relation.oid)
+        _kept.touch((relation.oid, held))
         return known
     return None
 
@@ -109,5 +113,5 @@ def _made(relation: Relation, checks: list[Constraint], context: BindContext) ->
         conditions=conditions,
         vectors=tuple(vector_of(condition, columns) for condition in conditions.conditions),
     )
-    _kept.put(relation.oid, found)
+    _kept.put((relation.oid, context.held), found)
     return found

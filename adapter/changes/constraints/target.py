@@ -10,6 +10,7 @@ from adapter.changes.constraints.table_checks import DomainChecks, TableChecks, 
 from adapter.changes.constraints.table_keys import TableKeys, table_keys
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import RowValues
+from planner.common_errors import Held
 from planner.errors import WrongObjectType
 from planner.types.table_indexes import unique_keys
 from planner.types.types import SqlType, type_of_column
@@ -41,14 +42,15 @@ class Target(Struct, frozen=True, kw_only=True):
     layout: TableLayout | None
 
 
-_kept: BoundedMap[int, tuple[CatalogSnapshot, RowValues, Target]] = BoundedMap(max_entries=MAX_KEPT)
-"""By oid of the table, in the catalog and with what computes its keys."""
+_kept: BoundedMap[tuple[int, Held], tuple[CatalogSnapshot, RowValues, Target]] = BoundedMap(max_entries=MAX_KEPT)
+"""By oid of the table and how numerics are held, in the catalog and with what computes its keys."""
 
 
 def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> Target:
     """The table with `relation_oid` in the statement's catalog. Raises 42809 for what is no table."""
     values = running.engines.row_values
-    known = _kept.get(relation_oid)
+    key = relation_oid, running.session.held
+    known = _kept.get(key)
     if known is not None and known[0] is catalog and known[1] is values:
         if known[2].domains is not None:
             running.transaction.rely_on(known[2].domains.domains)
@@ -68,7 +70,7 @@ def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> 
     )
     if target.domains is not None:
         running.transaction.rely_on(target.domains.domains)
-    _kept.put(relation_oid, (catalog, values, target))
+    _kept.put(key, (catalog, values, target))
     return target
 
 

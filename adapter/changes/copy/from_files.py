@@ -28,7 +28,7 @@ from planner.ir.file_rows import FileRequest, FileTable
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
 from storage.catalog.model import Column, Relation, Schema
-from storage.lake.formats import SUFFIXES, FileFormat, packing_of, reading
+from storage.lake.formats import COPIED_SUFFIXES, FileFormat, packing_of, reading
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
 from storage.lake.tables import LakeTables
@@ -57,9 +57,7 @@ async def run_copy_from_files(running: Running, statement: st.Copy, path: str) -
     places = running.services.lake.places
     settings = running.session.values.flat
     try:
-        files = await threads.run(
-            partial(places.files, (path,), SUFFIXES["json" if options.format == "json" else "csv"])
-        )
+        files = await threads.run(partial(places.files, (path,), COPIED_SUFFIXES[options.format]))
         opened = OpenedFiles(places, {file.path: file for file in files})
         copy.progress.bytes_total = sum(file.size for file in files)
         for file in files:
@@ -92,13 +90,17 @@ def _other_format(places: Places, path: str) -> str | None:
         "json": "There are JSON files: say (FORMAT json).",
         "csv": "There are CSV files: say (FORMAT csv).",
         "orc": "There are ORC files, which INSERT INTO ... SELECT ... FROM read_orc(...) loads.",
+        "text": "There are text files: say (FORMAT text).",
+        "binary": "There are binary files: say (FORMAT binary).",
         "avro": "There are Avro files, which INSERT INTO ... SELECT ... FROM read_avro(...) loads.",
     }
     try:
-        first = places.files((path,), tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes))[0].path
+        first = places.files((path,), tuple(suffix for suffixes in COPIED_SUFFIXES.values() for suffix in suffixes))[
+            0
+        ].path
     except FileTrouble:
         return None
-    return next(hints[format] for format, suffixes in SUFFIXES.items() if first.lower().endswith(suffixes))
+    return next(hints[format] for format, suffixes in COPIED_SUFFIXES.items() if first.lower().endswith(suffixes))
 
 
 def _decoded(

@@ -24,12 +24,13 @@ from adapter.queries.read import run_query
 from adapter.results import ColumnDescription, Command, CopyFormat, CopyOut, CopyProgress, RecordBatch
 from adapter.store_errors import sql_error
 from adapter.threads import Workers
-from planner.common_errors import NanNotHeld, unknown_column
+from planner.common_errors import NotHeld, unknown_column
 from planner.copies.copy_texts import is_held, rows_text
 from planner.errors import InternalError, InvalidParameterValue
 from planner.ir.physical import arrow_type, listed
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
+from planner.types.derived_oids import FIRST_USER_TYPE
 from storage.lake.formats import packing_of
 from storage.lake.output.row_files import Encoder, Layout, Lines, OutputFormat
 from storage.lake.output.writing import FilesWriter
@@ -116,7 +117,7 @@ async def _write(
     )  # fmt: skip
     progress = begin_progress(running, statement, copied_from(running, statement))
     outcome: Outcome
-    if by_executors and may_be_for_executors(plan) and output.name in ("parquet", "json"):
+    if by_executors and may_be_for_executors(plan) and _is_known_to_executors(output, columns):
         outcome = await run_query(running, plan)
         read: PreparedRead | None = outcome.read
         if read is not None and read.writer is not None:
@@ -150,6 +151,15 @@ async def _write(
     return count
 
 
+def _is_known_to_executors(output: OutputFormat, columns: Sequence[ColumnDescription]) -> bool:
+    """Whether tasks can encode the values: they have this server's code, but not the types that users have made."""
+    if output.name in ("parquet", "json"):
+        return True
+    return output.name != "binary" and all(
+        column.type.without_domain().oid < FIRST_USER_TYPE and column.shape is None for column in columns
+    )
+
+
 async def _write_by_executors(
     threads: Workers,
     read: PreparedRead,
@@ -163,7 +173,7 @@ async def _write_by_executors(
         return None
     try:
         return await write_by_executors(threads, read, writer, columns, progress=progress)
-    except NanNotHeld:
+    except NotHeld:
         await threads.run(writer.abort)
         return None
     except BaseException:

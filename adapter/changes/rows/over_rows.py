@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from adapter.engines.common.engine import Engine
+from adapter.engines.router import Route
+from adapter.execution.cursors import of_route
 from adapter.execution.statement import Running, given_to
 from adapter.plans.row_programs import computed_columns
 from adapter.queries.prepared_read import with_token
@@ -27,8 +29,8 @@ async def over_rows(running: Running, query: BoundQuery, rows: RecordBatch, purp
     query = await with_session_values(running, query, session_values(query), acts=False)
     context = with_token(execution_context(running, running.transaction.catalog), purpose)
     table = pa.Table.from_batches([rows]).rename_columns([f"c{n}" for n in range(1, rows.num_columns + 1)])
-    engine = engine_over_rows(running, query)
-    stream: Any = engine.execute(query, {}, (), context, extra={ir.RETURNING_ROWS: table})
+    route = _route(running, query)
+    stream: Any = of_route(route, query, {}, (), context, {ir.RETURNING_ROWS: table})()
     async with aclosing(stream) as batches:
         async for batch in batches:
             yield batch
@@ -37,13 +39,17 @@ async def over_rows(running: Running, query: BoundQuery, rows: RecordBatch, purp
 def engine_over_rows(running: Running, query: BoundQuery) -> Engine:
     """The engine that computes `query` over rows at hand: the local one, to which they are near, unless only Spark can.
     0A000 when none can."""
+    return _route(running, query).engine
+
+
+def _route(running: Running, query: BoundQuery) -> Route:
     local, spark = running.engines.local, running.engines.spark()
     reason = local.unsupported(query)
     if reason is None:
-        return local
+        return Route(engine=local, reason="the rows are at hand", other=spark)
     if spark is None or spark.unsupported(query) is not None:
         raise FeatureNotSupported(reason)
-    return spark
+    return Route(engine=spark, reason=reason)
 
 
 async def computed_rows(running: Running, query: BoundQuery, rows: RecordBatch, purpose: str) -> RecordBatch:

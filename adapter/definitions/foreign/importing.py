@@ -12,12 +12,12 @@ from functools import partial
 
 from adapter.definitions.foreign.options import checked_names
 from adapter.definitions.foreign.servers import require_server
-from adapter.definitions.foreign.tables import create_foreign_table, remote_columns
+from adapter.definitions.foreign.tables import RemoteColumns, create_foreign_table, remote_columns, remote_database
 from adapter.definitions.foreign.views import CreateView, ViewImport
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import check_create, require_schema
 from adapter.execution.statement import Running
-from adapter.lake.databases import check_access, database_of, is_database
+from adapter.lake.databases import is_database
 from adapter.lake.foreign_files import TABLE_OPTIONS, joined
 from adapter.store_errors import sql_error
 from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidName, InvalidSchemaName, SqlError
@@ -25,7 +25,6 @@ from planner.lowering.engine_errors import named_error
 from planner.statements import foreign as ft
 from planner.syntax.file_names import format_of, without_suffix
 from planner.syntax.qualified_names import QualifiedName
-from storage.catalog.model import Column
 from storage.catalog.outside import ForeignServer
 from storage.lake.formats import SUFFIXES
 from storage.lake.places import Places
@@ -83,8 +82,9 @@ async def import_foreign_schema(
         raise sql_error(trouble) from trouble
 
 
-def _is_wanted(statement: ft.ImportForeignSchema, name: str) -> bool:
-    return statement.tables is None or (name in statement.tables) != statement.but
+def _is_wanted(statement: ft.ImportForeignSchema, *names: str) -> bool:
+    """Whether the table with these `names`, here and there, is imported."""
+    return statement.tables is None or any(name in statement.tables for name in names) != statement.but
 
 
 def _check_length(name: str, path: str) -> None:
@@ -94,29 +94,27 @@ def _check_length(name: str, path: str) -> None:
 
 async def _import_database(running: Running, statement: ft.ImportForeignSchema, server: ForeignServer) -> None:
     """The tables and views of a schema of another database. HV00Q for a schema that there is not."""
-    from adapter.engines.spark.databases.jdbc import table_names
+    from adapter.engines.spark.databases.jdbc import tables_of
 
     checked_names(statement.options, ())
-    database = database_of(server, running.session.values.identity.current)
-    check_access(database, superuser=running.session.rights(own_catalog(running)).is_superuser)
-    names = await running.engines.spark().ask(lambda jvm: table_names(jvm, database, statement.remote))
-    if names is None:
+    database = await remote_database(running, server)
+    there = await running.engines.spark().ask(lambda jvm: tables_of(jvm, database, statement.remote))
+    if there is None:
         # fdw_schema_not_found
         raise named_error("HV00Q", f'schema "{statement.remote}" is not present on foreign server "{server.name}"')
+    schema = () if there.schema is None else (("schema_name", there.schema),)
     tables = [
-        (name, (("schema_name", statement.remote), ("table_name", name)))
-        for name in names
-        if _is_wanted(statement, name)
+        (name, (*schema, ("table_name", label))) for name, label in there.tables if _is_wanted(statement, name, label)
     ]
+    for name, _ in tables:
+        _check_length(name, f"{statement.remote}.{name}")
     for name, columns in await remote_columns(running, server, tables):
         table = QualifiedName(name=name, schema=statement.schema)
         made = ft.CreateForeignTable(name=table, server=server.name, options=dict(tables)[name])
         await _create(running, made, columns)
 
 
-async def _create(
-    running: Running, statement: ft.CreateForeignTable, columns: tuple[Column, ...] | None = None
-) -> None:
+async def _create(running: Running, statement: ft.CreateForeignTable, columns: RemoteColumns | None = None) -> None:
     """One of the tables. An error says at which of them it was."""
     try:
         await create_foreign_table(running, statement, columns)

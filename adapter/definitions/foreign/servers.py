@@ -77,9 +77,7 @@ async def alter_server(running: Running, statement: ft.AlterServer) -> None:
 async def _check_options(running: Running, before: Options, options: Options) -> None:
     of_database = "url" in dict(options)
     checked_names(options, databases.SERVER_OPTIONS if of_database else SERVER_OPTIONS)
-    if of_database:
-        databases.check_server(options)
-    elif not dict(options).get("path"):
+    if not of_database and not dict(options).get("path"):
         raise InvalidParameterValue(
             'option "path" is required for servers of foreign-data wrapper "lake"',
             hint="It is the folder or the prefix of objects below which the files of its tables are; url stands for it "
@@ -90,8 +88,9 @@ async def _check_options(running: Running, before: Options, options: Options) ->
         raise InsufficientPrivilege(
             f"only superuser or a role with privileges of the {READING_ROLE} role may specify the options of a server"
         )
-    if not of_database:
-        await running.services.file_threads.run(partial(running.services.foreign_files.check_server, options))
+    superuser = running.session.rights(own_catalog(running)).is_superuser
+    check = partial(running.services.foreign_files.check_server, options, superuser=superuser)
+    await running.services.file_threads.run(check)
 
 
 def rename_server(running: Running, name: str, new_name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -23,19 +24,23 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import creation_schema
 from adapter.execution.statement import Running
 from adapter.lake import databases
-from adapter.lake.foreign_files import COLUMN_OPTIONS, TABLE_OPTIONS
+from adapter.lake.foreign_files import COLUMN_OPTIONS, TABLE_OPTIONS, check_column_options
 from adapter.results import Notice
 from planner.errors import DuplicateColumn, FeatureNotSupported, InvalidParameterValue
-from planner.files.read_calls import shown_type
+from planner.files.read_calls import identifier, shown_type
+from planner.ir.file_rows import FileTable
 from planner.statements import foreign as ft
 from planner.statements import records as st
 from storage.catalog.model import Column, Relation
 from storage.catalog.outside import ForeignServer, ForeignTable, Options
 from storage.catalog.temporary import is_temporary
 
+RemoteColumns: TypeAlias = tuple[tuple[Column, ...], Sequence[tuple[str, Options]]]
+"""Columns, and the options of those that are called otherwise in the other database."""
+
 
 async def create_foreign_table(
-    running: Running, statement: ft.CreateForeignTable, known: tuple[Column, ...] | None = None
+    running: Running, statement: ft.CreateForeignTable, known: RemoteColumns | None = None
 ) -> None:
     """CREATE FOREIGN TABLE. Without columns it has those of the files, or of the other database; `known` are those that
     it has been asked for."""
@@ -49,13 +54,16 @@ async def create_foreign_table(
     running.session.rights(catalog).require("S", server.oid, "U")
     running.transaction.rely_on([server])
     await _check_table(running, server, statement.options)
+    own: Sequence[tuple[str, Options]] = statement.column_options
     if known is not None:
-        columns = known
+        columns, own = known
     elif statement.columns:
         columns = _columns(statement)
     else:
-        columns = await _inferred(running, server, statement.options)
+        columns, own = await _inferred(running, server, statement.options)
     check_column_count(len(columns))
+    for _, of_column in own:
+        check_column_options(checked_names(of_column, COLUMN_OPTIONS), statement.options)
     attnums = {column.name: column.attnum for column in columns}
     relation = Relation(
         oid=new_oid(running, schema.oid),
@@ -67,9 +75,7 @@ async def create_foreign_table(
         foreign=ForeignTable(
             server=server.oid,
             options=statement.options,
-            columns=tuple(
-                (attnums[name], checked_names(options, COLUMN_OPTIONS)) for name, options in statement.column_options
-            ),
+            columns=tuple((attnums[name], checked_names(options, COLUMN_OPTIONS)) for name, options in own),
         ),
     )
     change(running, added=[await with_kept_fields(running, relation)])
@@ -87,37 +93,54 @@ def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
     return column_of_type(attnum, definition.name, definition.type, not_null=definition.not_null, collation=collation)
 
 
-async def _inferred(running: Running, server: ForeignServer, options: Options) -> tuple[Column, ...]:
+async def _inferred(running: Running, server: ForeignServer, options: Options) -> RemoteColumns:
     role = running.session.values.identity.current
     if databases.is_database(server):
         ((_, found_columns),) = await remote_columns(running, server, [("", options)])
         return found_columns
     work = partial(running.services.foreign_files.inferred, server, options, role)
     found = await running.services.file_threads.run(work)
-    return tuple(
+    return columns_of_files(found)
+
+
+def columns_of_files(found: FileTable) -> RemoteColumns:
+    """The columns of a foreign table over files with those of `found`."""
+    names = [(identifier(name), name) for name, _ in found.columns]
+    columns = tuple(
         Column(attnum=attnum, name=name, type_oid=shown.oid, typmod=shown.typmod)
-        for attnum, (name, type) in enumerate(found.columns, 1)
+        for attnum, ((name, _), (_, type)) in enumerate(zip(names, found.columns, strict=True), 1)
         for shown in [shown_type(type)]
     )
+    return columns, [(name, (("column_name", held),)) for name, held in names if name != held]
+
+
+async def remote_database(running: Running, server: ForeignServer) -> databases.Database:
+    """The database of `server`. Raises what `check_access` and `database_of` raise."""
+    role = running.session.values.identity.current
+    database = await running.services.file_threads.run(partial(running.services.foreign_files.database, server, role))
+    databases.check_access(database, superuser=running.session.rights(own_catalog(running)).is_superuser)
+    return database
 
 
 async def remote_columns(
     running: Running, server: ForeignServer, tables: Sequence[tuple[str, Options]]
-) -> list[tuple[str, tuple[Column, ...]]]:
+) -> list[tuple[str, RemoteColumns]]:
     """The columns that tables of another database have there, by names. What there is no type for here is text.
     Raises what the other database raises, and 55000 without Spark."""
     from adapter.engines.spark.databases.jdbc import columns_of
 
-    database = databases.database_of(server, running.session.values.identity.current)
-    databases.check_access(database, superuser=running.session.rights(own_catalog(running)).is_superuser)
-    sources = [databases.remote_source(options) for _, options in tables]
+    database = await remote_database(running, server)
+    sources = [databases.remote_source(database.kind, options) for _, options in tables]
     found = await running.engines.spark().ask(lambda jvm: columns_of(jvm, database, sources))
     return [
         (
             name,
-            tuple(
-                column_of_type(attnum, label, databases.local_type(written), not_null=not_null)
-                for attnum, (label, written, not_null) in enumerate(columns, 1)
+            (
+                tuple(
+                    column_of_type(attnum, column.name, databases.local_type(column.type), not_null=column.not_null)
+                    for attnum, column in enumerate(columns, 1)
+                ),
+                [(column.name, (("column_name", column.label),)) for column in columns if column.name != column.label],
             ),
         )
         for (name, _), columns in zip(tables, found, strict=True)
@@ -191,6 +214,7 @@ async def _set_options(running: Running, relation: Relation, action: ft.SetForei
     if action.column is not None:
         attnum = require_column(relation, action.column).attnum
         options = checked_names(altered(foreign.column_options(attnum), action.changes), COLUMN_OPTIONS)
+        check_column_options(options, foreign.options)
         others = tuple(pair for pair in foreign.columns if pair[0] != attnum)
         changed = replace(foreign, columns=tuple(sorted((*others, (attnum, options)))))
     else:

@@ -29,6 +29,7 @@ from planner.definitions.mutability import is_reproducible
 from planner.errors import FeatureNotSupported
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
+from planner.utility.tables import check_column_name
 from storage.catalog.materialized import Materialized
 from storage.catalog.model import Relation
 from storage.catalog.temporary import is_temporary
@@ -62,6 +63,8 @@ async def create_materialized_view(running: Running, statement: st.CreateTableAs
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return Command(tag=TITLE)
     check_column_count(len(definition.columns))
+    for name, _ in definition.columns:
+        check_column_name(name)
     options = checked(statement.options)
     refresh, interval_us = kept(options.get("refresh", "manual"))
     read = [catalog.get(oid) for oid in definition.depends_on]

@@ -34,6 +34,7 @@ from adapter.materialized.views_read import are_of, common_moment, exact_views, 
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.read import execution_context
 from adapter.transactions.snapshots import resolve
+from planner.common_errors import Held
 from planner.definitions.maintained.differences import change_text, increment_text, replacing_text
 from planner.definitions.maintained.increments import Change, change_of, names_in
 from planner.definitions.maintained.sums import sums_of
@@ -169,7 +170,7 @@ class _Known(Struct, frozen=True, kw_only=True):
     plan: Plan | None
 
 
-_plans: BoundedMap[tuple[int, tuple[int, ...], str, bool], _Known] = BoundedMap(max_entries=1000)
+_plans: BoundedMap[tuple[int, tuple[int, ...], str, Held], _Known] = BoundedMap(max_entries=1000)
 """By view, the tables that have changed, the form, and whether numerics may be NaN. Planning takes longer than a small
 change."""
 
@@ -243,7 +244,7 @@ async def _plan(reading: _Reading, form: str) -> Plan | None:
     names, changed = reading.names, reading.changed
     # Of views that are refreshed on commit the stored rows are read, whichever moment they are of.
     own = replace(running.session.bind_context(catalog), expanded=frozenset())
-    key = view.oid, tuple(each.table.oid for each in changed), form, running.session.holds_nan
+    key = view.oid, tuple(each.table.oid for each in changed), form, running.session.held
     known = _plans.get(key)
     if known is None or known.catalog is not catalog:
         if running.session.expanded:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from adapter.admission.classes import limits_on
 from adapter.admission.machine import this_machine
 from adapter.engines.spark.cluster.connectors import connector_of, hadoop_settings
-from adapter.engines.spark.gateway import RunningJava, SparkUnavailable
+from adapter.engines.spark.java.gateway import RunningJava, SparkUnavailable
 from adapter.engines.spark.python.functions import DAEMON
 from storage.stores.object_place import ObjectPlace
 
@@ -56,6 +56,14 @@ class SparkSettings(Struct, frozen=True, kw_only=True):
         return self.remote is None and is_one_process(self.master)
 
 
+PARSER_SETTINGS = {
+    "spark.sql.parser.manageParserCaches": "true",
+    "spark.sql.parser.parserDfaCacheFlushRatio": "10",
+}
+"""What Spark's parser remembers of the texts it has met is forgotten at a tenth of the driver's memory, in percent. It
+never is by default: after some thousand long texts of different forms it is all there is in the heap."""
+
+
 def _store_settings(place: ObjectPlace | None, jvm: Any) -> dict[str, str]:
     """How executors reach the object store. Raises SparkUnavailable without its classes."""
     if place is None:
@@ -80,6 +88,8 @@ def session_settings(place: ObjectPlace | None) -> dict[str, str]:
         # Exact decimals, and text that is taken as it is.
         "spark.sql.decimalOperations.allowPrecisionLoss": "false",
         "spark.sql.variable.substitute": "false",
+        # What databases have as char(n) is what their drivers give.
+        "spark.sql.readSideCharPadding": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Collecting bounds a batch by its rows alone, and a task holds all of its batches.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
@@ -123,6 +133,9 @@ def context_settings(
         "spark.driver.maxResultSize": str(MAX_RESULT_BYTES),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(java.directory / "warehouse"),
+        # As the driver's (see `gateway`), before what spark.executor.extraJavaOptions says.
+        "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC",
+        **PARSER_SETTINGS,
         **session_settings(place),
     }
     if local:

@@ -48,7 +48,7 @@ from adapter.engines.spark.limits.execution import Execution, goes_beyond, limit
 from adapter.engines.spark.plans import SparkPlans
 from adapter.engines.spark.profiles import POOL, STORING, Mode, Profile, profile_for, spark_settings
 from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, FolderSpool, SpooledResult, StoredSpool
-from adapter.engines.spark.results import ResultTooLarge, spark_error, told_error, trouble_with
+from adapter.engines.spark.results import ResultTooLarge, SparkStopped, spark_error, told_error, trouble_with
 from adapter.engines.spark.runtime import Spark, SparkRuntime
 from adapter.engines.spark.statements import Statement, arranged, named
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan, spark_columns
@@ -56,7 +56,7 @@ from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
 from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows, kept
-from planner.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
+from planner.errors import FeatureNotSupported, OutOfMemory, SqlError
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.lowering.fragments.sources import ScanSource
@@ -83,10 +83,6 @@ LEFT_AFTER_SECONDS = 0.4
 """The driver's planning looks at no cancel request: it is left alone after this time, and what it makes is removed."""
 
 _groups = itertools.count(1)
-
-
-class SparkStopped(ObjectNotInPrerequisiteState):
-    """Spark's process ended under a statement."""
 
 
 class SparkEngine:
@@ -400,14 +396,19 @@ class SparkEngine:
         tables: Mapping[int, TableInput],
         work: Callable[[RunningSpark, Mapping[int, SparkScan]], T],
     ) -> T:
-        """What `work` gives, inside Spark. It is done again, once, when Spark ended under it: nobody has seen anything
-        of it, and what its tasks have written has names that nothing refers to."""
+        """What `work` gives, inside Spark. It is done again, once, when Spark ended under it, or its tasks have run out
+        of memory: nobody has seen anything of it, and what its tasks have written has names that nothing refers to."""
         spark = await self._runtime.ready()
         scans = await self._scans(query, tables)
         try:
             return await self._step(execution, lambda: work(spark, scans))
         except SparkStopped:
             log.warning("spark.carried_out_again", group=execution.group)
+        except OutOfMemory:
+            if self._runtime.current() is not spark:
+                raise
+            log.warning("spark.carried_out_frugally", group=execution.group)
+            execution.frugal = True
         again = await self._runtime.ready()
         return await self._step(execution, lambda: work(again, scans))
 
@@ -480,6 +481,7 @@ class SparkEngine:
         read = [part for scan in scans.values() for part in scan.inserts]
         size = sum(part.bytes for part in read) + sum(table.bytes for table in query.files.values())
         profile = profile_for(size, sum(part.rows for part in read), generates=generates_rows(query.rel))
+        profile = Profile.FRUGAL if execution.frugal else profile
         mode = Mode(profile, spark_settings(context.settings), stores=stores and profile in STORING)
         views, plans = self._prepared(spark)
         single = profile is Profile.TINY and not self._folds(query, scans)

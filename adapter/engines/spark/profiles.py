@@ -21,13 +21,15 @@ class Profile(Enum):
 
     TINY: one task, interpreted: generating and compiling code costs more than it saves. SMALL: one wave of tasks,
     no adaptive execution, whose re-planning costs a few jobs. MEDIUM: more and smaller partitions. LARGE: adaptive
-    execution picks partitions and join strategies by the real sizes.
+    execution picks partitions and join strategies by the real sizes. FRUGAL: what has run out of memory is carried out
+    again in many partitions, which nobody puts together, and without copies of tables in each task.
     """
 
     TINY = "tiny"
     SMALL = "small"
     MEDIUM = "medium"
     LARGE = "large"
+    FRUGAL = "frugal"
 
 
 class Mode(Struct, frozen=True):
@@ -111,7 +113,17 @@ def _settings_of(profile: Profile, cores: int) -> dict[str, str]:
         case Profile.LARGE:
             return {
                 "spark.sql.adaptive.enabled": "true",
+                # Keys alone are packed so well that a partition of Spark's 64 MB is tens of millions of rows to sort.
+                "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(16 << 20),
                 "spark.sql.shuffle.partitions": str(max(200, 4 * cores)),
+            }
+        case Profile.FRUGAL:
+            return {
+                "spark.sql.adaptive.enabled": "true",
+                "spark.sql.adaptive.coalescePartitions.enabled": "false",
+                "spark.sql.autoBroadcastJoinThreshold": "-1",
+                "spark.sql.files.maxPartitionBytes": str(32 << 20),
+                "spark.sql.shuffle.partitions": str(max(800, 16 * cores)),
             }
 
 

@@ -7,15 +7,18 @@ from typing import Any
 
 from adapter.engines.common.engine import RecordBatch
 from adapter.engines.common.executor_files import TaskFailed
-from adapter.engines.spark.databases.jdbc import remote_error
+from adapter.engines.spark.databases.errors import remote_error
 from adapter.lake.databases import RemoteRows
 from adapter.lake.file_rows import FileRows
 from planner.common_errors import canceled
 from planner.dialects.error_text import END
-from planner.errors import IoError, OutOfMemory, SqlError
+from planner.errors import IoError, ObjectNotInPrerequisiteState, OutOfMemory, SqlError
 from planner.lowering.engine_errors import translate
 
 _TOO_LARGE = "spark.driver.maxResultSize"
+
+_OUT_OF_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError|\bSparkOutOfMemoryError\b|\[UNABLE_TO_ACQUIRE_MEMORY\]")
+"""The heap is full, or what tasks may have of it."""
 
 _STORE_TROUBLE = re.compile(r"^storage\.errors\.\w+: (.+)$", re.MULTILINE)
 """What the object store refused a task of ours."""
@@ -23,6 +26,10 @@ _STORE_TROUBLE = re.compile(r"^storage\.errors\.\w+: (.+)$", re.MULTILINE)
 
 _FAILED_TASK = re.compile(rf"{TaskFailed.__module__}\.{TaskFailed.__name__}: (TG:[^{END}]*{END})")
 """An error of ours that a task of ours has raised."""
+
+
+class SparkStopped(ObjectNotInPrerequisiteState):
+    """Spark's process ended under a statement."""
 
 
 class ResultTooLarge(Exception):
@@ -63,7 +70,7 @@ def spark_error(error: BaseException) -> SqlError:
     text = str(error)
     if "SPARK_JOB_CANCELLED" in text or "cancelled part of cancelled job group" in text:
         return canceled()
-    if "java.lang.OutOfMemoryError" in text:
+    if _OUT_OF_MEMORY.search(text):
         return OutOfMemory("out of memory", detail="Spark's memory did not suffice for the statement.")
     failed = _FAILED_TASK.search(text)
     if failed is not None:

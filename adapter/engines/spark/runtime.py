@@ -31,15 +31,15 @@ import pyarrow as pa
 import structlog
 
 from adapter.engines.common.engine import RecordBatch
-from adapter.engines.spark import gateway as spark_gateway
 from adapter.engines.spark.cluster.archive import write_archive
 from adapter.engines.spark.context_settings import SparkSettings, context_settings
 from adapter.engines.spark.frames import RunningSpark
-from adapter.engines.spark.gateway import GatewayOptions, SparkGateway, SparkUnavailable, kill
+from adapter.engines.spark.java import gateway as spark_gateway
+from adapter.engines.spark.java.gateway import GatewayOptions, SparkGateway, SparkUnavailable, kill
+from adapter.engines.spark.java.sharing import JavaFolder, JavaUse, User, is_worn, unused, wear_out
 from adapter.engines.spark.profiles import Mode, Profile, check_modes, profile_settings
 from adapter.engines.spark.python.functions import PYTHON_PATH, define
 from adapter.engines.spark.results import collect
-from adapter.engines.spark.sharing import JavaFolder, JavaUse, User, is_worn, unused, wear_out
 from planner.errors import ObjectNotInPrerequisiteState
 from planner.functions.engines.spark import used
 

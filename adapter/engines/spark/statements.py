@@ -30,7 +30,11 @@ class Statement(Struct, frozen=True, kw_only=True):
         """All rows, which should be `few`. `keep`: the plan may be kept. Raises ResultTooLarge, or what Spark
         raises."""
         profile = self.mode.profile
-        if self.plans is None or profile is Profile.LARGE or (profile is not Profile.TINY and not few):
+        if (
+            self.plans is None
+            or profile in (Profile.LARGE, Profile.FRUGAL)
+            or (profile is not Profile.TINY and not few)
+        ):
             return self.spark.collect(self.frame())
         self.execution.check()
         return self.plans.rows(self.mode, self.sql, read_bytes=self.read_bytes, keep=keep)

@@ -22,6 +22,7 @@ from adapter.plans.plan_cache import make_plan
 from adapter.plans.predicates import scan_templates
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import prepare_read
+from adapter.results import RewriteProgress
 from adapter.settings.values import number_of
 from adapter.statements.maintenance.looking import looking_as_superuser, name_of
 from planner.errors import SerializationFailure
@@ -70,7 +71,8 @@ async def rewrite(running: Running, relation: Relation, patience_s: float) -> fl
     if relation.shard is None or transaction.looks_back:
         return patience_s
     compactor = env.maintenance.compactor
-    if await compactor.not_laid_out(relation.shard) <= SMALL_BYTES:
+    due = await compactor.not_laid_out(relation.shard)
+    if due <= SMALL_BYTES:
         return patience_s
     if transaction.snapshot is None:
         await transaction.begin_statement(env)
@@ -79,7 +81,9 @@ async def rewrite(running: Running, relation: Relation, patience_s: float) -> fl
     found = transaction.catalog.get(relation.oid)
     if not isinstance(found, Relation) or found.shard != relation.shard:
         return patience_s
-    rewriting = _Rewriting(running, transaction.catalog, found)
+    progress = RewriteProgress(relation=found.oid, started_at=running.started_at, bytes_total=due)
+    running.session.rewriting = progress
+    rewriting = _Rewriting(running, transaction.catalog, found, progress)
     most_bytes = number_of("rewrite_group_size", running.session.values.flat["rewrite_group_size"]) * 1024
     failed = 0
     with looking_as_superuser(running):
@@ -87,6 +91,7 @@ async def rewrite(running: Running, relation: Relation, patience_s: float) -> fl
             try:
                 if await compactor.rewrite(relation.shard, after, most_bytes, rewriting.write) is None:
                     return patience_s
+                rewriting.swapped()
                 failed = 0
             except StillRead:
                 if patience_s <= 0:
@@ -106,8 +111,13 @@ async def rewrite(running: Running, relation: Relation, patience_s: float) -> fl
 class _Rewriting:
     """One table that is rewritten."""
 
-    def __init__(self, running: Running, catalog: CatalogSnapshot, relation: Relation) -> None:
+    def __init__(
+        self, running: Running, catalog: CatalogSnapshot, relation: Relation, progress: RewriteProgress
+    ) -> None:
         self._running = running
+        self._progress = progress
+        self._before = (0, 0, 0)
+        """Bytes and rows that were read, and rows that were written, of the groups that are done."""
         self._catalog = catalog
         self._relation = relation
         self._columns = relation.live_columns()
@@ -122,7 +132,14 @@ class _Rewriting:
             relation=self._relation, inserts=group.inserts, deletes=group.deletes, bytes=group.bytes, rows=group.rows
         )
         shown = ["_row_id", *(quote_identifier(column.name) for column in self._columns)]
+        progress, (done_bytes, done_rows, done_written) = self._progress, self._before
+        # NOTE: from what is done, not from what is shown: a group that others have changed comes again.
+        progress.bytes_read, progress.rows_read, progress.rows_written = self._before
+        # Others go on to write what is then to be rewritten too.
+        progress.bytes_total = max(progress.bytes_total, done_bytes + group.bytes)
+        progress.phase = "seq scanning heap"
         order = await self._order(table)
+        progress.phase = "sorting tuples" if self._layout is not None else "writing new heap"
         text = f"SELECT {', '.join(shown)} FROM {name_of(self._catalog, self._relation)}"
         read = await self._read(table, f"{text} ORDER BY {', '.join(order)}" if order else text)
         given = [arrow_type(field.type) for field in read.query.rel.fields[1:]]
@@ -130,6 +147,14 @@ class _Rewriting:
             await self._write_by_engine(read, made)
         else:
             await self._write_here(read, made)
+        progress.phase = "swapping relation files"
+        progress.bytes_read, progress.rows_read = done_bytes + group.bytes, done_rows + group.rows
+        progress.rows_written = done_written + sum(part.rows for part in made)
+
+    def swapped(self) -> None:
+        """A group is done: its files have taken the places of the old ones."""
+        progress = self._progress
+        self._before = (progress.bytes_read, progress.rows_read, progress.rows_written)
 
     async def _read(self, table: TableInput, text: str) -> PreparedRead:
         session = self._running.session
@@ -183,7 +208,10 @@ class _Rewriting:
         assert self._relation.shard is not None
         if batches:
             rows = pa.Table.from_batches(batches).combine_chunks()
-            made += await encoded(self._running.services.env.parts, self._relation.shard, rows, self._layout)
+            added = await encoded(self._running.services.env.parts, self._relation.shard, rows, self._layout)
+            made += added
+            self._progress.phase = "writing new heap"
+            self._progress.rows_written += sum(part.rows for part in added)
 
     # ---------------------------------------------------------------- the order
 

@@ -1,4 +1,4 @@
-"""Comments, and objects described in words: obj_description and its like, pg_describe_object, pg_identify_object."""
+"""Comments, and objects described in words: obj_description and its like, pg_describe_object."""
 
 from __future__ import annotations
 
@@ -165,44 +165,4 @@ def _describe_default(context: Entered, oid: int) -> str | None:
         if row["oid"] == oid:
             column = describe_object(context, PG_CLASS, row["adrelid"], row["adnum"])
             return f"default value for {column}"
-    return None
-
-
-def identify_object(context: Entered, class_id: int, oid: int, subid: int) -> dict[str, str | None] | None:
-    """pg_identify_object: type, schema, name and identity of relations, columns, types, functions and schemas."""
-    objects = context.objects
-    schemas = objects.schema_name_by_oid
-    if class_id == PG_CLASS:
-        named = objects.relation(oid)
-        if named is None:
-            return None
-        schema = quote_identifier(schemas.get(named.namespace, ""))
-        identity = qualified_relation_name(objects, oid, None)
-        kind = _KINDS.get(named.kind, "relation")
-        if subid:
-            column = column_name(objects, oid, subid)
-            if column is None:
-                return None
-            kind, identity = f"{kind} column", f"{identity}.{quote_identifier(column)}"
-        name = None if subid else quote_identifier(named.name)
-        return {"type": kind, "schema": schema, "name": name, "identity": identity}
-    if class_id == PG_TYPE:
-        found = objects.type(oid)
-        if found is None:
-            return None
-        text = format_type(objects, oid)
-        return {
-            "type": "type",
-            "schema": quote_identifier(schemas.get(found.namespace, "")),
-            "name": quote_identifier(found.name),
-            "identity": text,
-        }
-    if class_id == PG_PROC:
-        signature = function_signature(objects, oid)
-        if signature is None:
-            return None
-        return {"type": "function", "schema": "pg_catalog", "name": None, "identity": f"pg_catalog.{signature}"}
-    if class_id == PG_NAMESPACE and oid in schemas:
-        name = quote_identifier(schemas[oid])
-        return {"type": "schema", "schema": None, "name": name, "identity": name}
     return None

@@ -9,7 +9,6 @@ from adapter.access.membership import has_privileges_of, is_admin_of, is_member_
 from adapter.access.privileges import Rights
 from adapter.system_catalogs.functions.contexts import Entered
 from adapter.system_catalogs.functions.reg_names import (
-    function_oid,
     namespace_oid,
     procedure_oid,
     relation_oid,
@@ -110,7 +109,7 @@ _RESOLVE: dict[str, Callable[[Entered, str], int]] = {
     "sequence": relation_oid,
     "schema": namespace_oid,
     "database": database_oid,
-    "function": lambda context, name: (procedure_oid if "(" in name else function_oid)(context, name),
+    "function": lambda context, name: procedure_oid(context, name),
     "language": _static_oid("pg_language", "lanname", "language"),
     "type": type_oid,
     "tablespace": _static_oid("pg_tablespace", "spcname", "tablespace"),

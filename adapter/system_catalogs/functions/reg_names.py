@@ -28,12 +28,13 @@ from planner.errors import (
     AmbiguousFunction,
     InvalidName,
     InvalidSchemaName,
+    InvalidTextRepresentation,
     SqlError,
-    SqlSyntaxError,
     UndefinedFunction,
     UndefinedObject,
     UndefinedTable,
 )
+from planner.resolution.reg_types import check_operands
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
 from planner.types.type_names import UnknownName, lookup_type, resolve_type_name
@@ -165,9 +166,9 @@ def _split_arguments(context: Entered, text: str) -> tuple[str, list[int]]:
     """Name and argument types of ``name(type, type)``; the type `none` is 0."""
     name, parenthesis, rest = text.partition("(")
     if not parenthesis:
-        raise SqlSyntaxError("expected a left parenthesis")
+        raise InvalidTextRepresentation("expected a left parenthesis")
     if not rest.rstrip().endswith(")"):
-        raise SqlSyntaxError("expected a right parenthesis")
+        raise InvalidTextRepresentation("expected a right parenthesis")
     body = rest.rstrip()[:-1].strip()
     arguments: list[int] = []
     if body:
@@ -211,6 +212,7 @@ def operator_oid(context: Entered, text: str) -> int:
 def operator_signature_oid(context: Entered, text: str) -> int:
     """The operator ``symbol(left,right)``."""
     name, arguments = _split_arguments(context, text)
+    check_operands(len(arguments))
     schema, _, symbol = name.rpartition(".")
     operators = builtin_operators()
     for oid in builtin_operators_by_name().get(symbol, ()) if schema in ("", "pg_catalog") else ():

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from adapter.access.row_security import is_subject
-from adapter.system_catalogs.functions import descriptions, privileges, properties, reg_names
+from adapter.system_catalogs.functions import descriptions, identities, privileges, properties, reg_names
 from adapter.system_catalogs.functions.contexts import Entered, current
-from adapter.system_catalogs.functions.function_text import function_definition, rule_definition
+from adapter.system_catalogs.functions.function_text import function_body, function_definition, rule_definition
 from adapter.system_catalogs.functions.shown_names import shown_default, shown_view
 from adapter.system_catalogs.objects import definitions
 from adapter.system_catalogs.objects.builtin import builtin_columns, builtin_relations
@@ -25,7 +25,6 @@ from adapter.system_catalogs.objects.functions import (
     argument_default,
     function_arguments,
     function_result,
-    function_row,
     is_hidden,
 )
 from adapter.system_catalogs.objects.index_definitions import index_definition
@@ -382,7 +381,11 @@ UDFS: Mapping[str, Udf] = {
         result=TEXT,
         call=lambda c, oid, pretty: rule_definition(c.objects, oid, c.path, pretty=bool(pretty)),
     ),
-    "tg_get_functiondef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: function_definition(c.objects, oid)),
+    "tg_get_functiondef": Udf(
+        args=(OID,),
+        result=TEXT,
+        call=lambda c, oid: function_definition(c.objects, oid, c.path, _names_of_objects(c)),
+    ),
     "tg_get_function_arguments": Udf(
         args=(OID, BOOL),
         result=TEXT,
@@ -393,7 +396,7 @@ UDFS: Mapping[str, Udf] = {
         args=(OID, INT4), result=TEXT, call=lambda c, oid, number: argument_default(c.objects, oid, number)
     ),
     "tg_get_function_sqlbody": Udf(
-        args=(OID,), result=TEXT, call=lambda c, oid: (function_row(c.objects, oid) or {}).get("prosqlbody")
+        args=(OID,), result=TEXT, call=lambda c, oid: function_body(c.objects, oid, c.path, _names_of_objects(c))
     ),
     "tg_get_serial_sequence": Udf(args=(TEXT, TEXT), result=TEXT, call=_serial_sequence),
     "tg_oidvectortypes": Udf(args=("BIGINT[]",), result=TEXT, call=_type_list),
@@ -402,7 +405,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_shobj_description": Udf(args=(OID, TEXT), result=TEXT, call=descriptions.shared_description),
     "tg_col_description": Udf(args=(OID, INT4), result=TEXT, call=descriptions.column_description),
     "tg_describe_object": Udf(args=(OID, OID, INT4), result=TEXT, call=descriptions.describe_object),
-    "tg_identify_object": Udf(args=(OID, OID, INT4), result=_IDENTITY, call=descriptions.identify_object),
+    "tg_identify_object": Udf(args=(OID, OID, INT4), result=_IDENTITY, call=identities.identify_object),
     "tg_has_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_privilege),
     "tg_has_parameter_privilege": Udf(args=(TEXT, TEXT, TEXT), result=BOOL, call=_has_parameter_privilege),
     "tg_has_column_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_column_privilege),

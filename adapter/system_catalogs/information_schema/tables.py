@@ -420,6 +420,16 @@ def collation_character_set_applicability(objects: CatalogObjects) -> Content:
     )
 
 
+def _array_under(objects: CatalogObjects, oid: int) -> Row:
+    """The data_type of a domain over an array type, which PostgreSQL does not call ARRAY: a domain has no elements."""
+    element = objects.element_type(oid)
+    if not element:
+        return {}
+    named = objects.type(element)
+    built_in = named is not None and named.namespace == PG_CATALOG_OID
+    return {"data_type": format_type(objects, oid) if built_in else "USER-DEFINED"}
+
+
 def domains(objects: CatalogObjects) -> Content:
     """Domains, information_schema's own among them."""
     data = catalog_data.columns("pg_type")
@@ -438,6 +448,7 @@ def domains(objects: CatalogObjects) -> Content:
         {
             **object_name(objects, "domain", objects.schema_name_by_oid.get(domain.schema), domain.name),
             **type_row(objects, row_type_oid(domain.oid), -1, "1", domain=False),
+            **_array_under(objects, domain.base_oid),
             "domain_default": None if domain.default is None else shown_expression(objects, 0, domain.default),
             SEEN_BY: having(objects.snapshot, "T", row_type_oid(domain.oid), domain.owner, "U"),
         }

@@ -93,6 +93,21 @@ def view_definition(
     relation = objects.snapshot.get(oid)
     if not isinstance(relation, Relation) or relation.kind not in ("v", "m") or relation.definition is None:
         return None
+    shown = relation_names(objects, path)
+    columns = [column.name for column in relation.live_columns()]
+    try:
+        text = query_shown(
+            relation.definition, bind_context(objects), shown, columns,
+            pretty=pretty, wrap=wrap, objects=names or partial(name_of_object, objects),
+        )  # fmt: skip
+    except (NotPrintable, SqlError):
+        # One that cannot be bound any more is shown as it is kept.
+        text = layout(relation.definition, shown, columns)
+    return with_names_shown(text) + ";"
+
+
+def relation_names(objects: CatalogObjects, path: tuple[int, ...]) -> Callable[[str, str], str]:
+    """How relations are called, by schema and name: qualified where `path` (schema oids) does not find them."""
     visible = objects.visible_relations(path)
     oids = {(objects.schema_name_by_oid.get(namespace, ""), name): named.oid
             for (namespace, name), named in objects.relation_by_name.items()}  # fmt: skip
@@ -101,16 +116,7 @@ def view_definition(
         found = quote_identifier(name)
         return found if oids.get((schema, name)) in visible else f"{quote_identifier(schema)}.{found}"
 
-    columns = [column.name for column in relation.live_columns()]
-    try:
-        text = query_shown(
-            relation.definition, bind_context(objects), shown, columns,
-            pretty=pretty, wrap=wrap, objects=names or partial(_named, objects),
-        )  # fmt: skip
-    except (NotPrintable, SqlError):
-        # One that cannot be bound any more is shown as it is kept.
-        text = layout(relation.definition, shown, columns)
-    return with_names_shown(text) + ";"
+    return shown
 
 
 @cache
@@ -174,11 +180,15 @@ def shown_check(objects: CatalogObjects, check: DomainConstraint, domain: Domain
     if not pretty and "::reg" not in check.expression:
         return with_names_shown(check.expression)
     return stored_expression_text(
-        value_of(domain), check.expression, bind_context(objects), pretty=pretty, objects=partial(_named, objects)
+        value_of(domain),
+        check.expression,
+        bind_context(objects),
+        pretty=pretty,
+        objects=partial(name_of_object, objects),
     )
 
 
-def _named(objects: CatalogObjects, type_oid: int, oid: int) -> str:
+def name_of_object(objects: CatalogObjects, type_oid: int, oid: int) -> str:
     """What an expression shows for the object that a value of regclass and the like stands for."""
     return qualified_relation_name(objects, oid, None) if type_oid == REGCLASS else str(oid)
 
@@ -292,7 +302,7 @@ def shown_expression(
         column = next((column for column in relation.live_columns() if column.default == text), None)
     else:
         relation = None
-    shown = names or partial(_named, objects)
+    shown = names or partial(name_of_object, objects)
     return stored_expression_text(relation, text, bind_context(objects), column, pretty=pretty, objects=shown)
 
 

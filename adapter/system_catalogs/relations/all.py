@@ -194,6 +194,7 @@ SESSION_RELATIONS = frozenset(
         "pg_stat_all_tables",
         "pg_stat_database",
         "pg_stat_gssapi",
+        "pg_stat_progress_cluster",
         "pg_stat_progress_copy",
         "pg_stat_ssl",
         "pg_stat_sys_indexes",

@@ -7,6 +7,7 @@ what stands before them loses its blanks when the whole is put together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ from planner.definitions.shown.from_items import FromItems
 from planner.definitions.shown.names import ShownItem, items_of, unique_name
 from planner.ir import nodes as ir
 from planner.ir import written as w
+from planner.ir.bound import WithStep
 from planner.queries.common_tables import WithQuery
 from planner.queries.grammar import new_statement
 from planner.queries.query_tail import QueryTail
@@ -23,7 +25,7 @@ from planner.queries.select import SelectQuery
 from planner.queries.set_operations import SetQuery
 from planner.queries.values import ValuesQuery
 from planner.resolution.query import bind_query
-from planner.resolution.statement import Analyzed, BindContext, Level, QueryNotes, Statement
+from planner.resolution.statement import Analyzed, BindContext, Level, NsItem, QueryNotes, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -32,7 +34,9 @@ from planner.syntax.parse import Tree
 ShownName: TypeAlias = Callable[[str, str], str]
 """How a relation's name is shown, from its schema and its name: qualified where the search path does not find it."""
 
-_STEP = 8
+_IN_LAYOUT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|\( *\0 *|\( (?=SELECT|VALUES|WITH)| *\0 *| {2,}""")
+"""What is quoted, and what lays out a query otherwise."""
+STEP = 8
 _LOCKS = {
     pb.LCS_FORKEYSHARE: " FOR KEY SHARE",
     pb.LCS_FORSHARE: " FOR SHARE",
@@ -67,14 +71,16 @@ def query_shown(
 
     def printed(level: Level) -> str:
         rel = bind_query(level, parsed.tree)
-        printer = _Queries(statement, shown, pretty=pretty, wrap=wrap, objects=objects)
+        printer = Queries(statement, shown, pretty=pretty, wrap=wrap, objects=objects)
         return printer.query_of(rel, names=columns)
 
     text: str = bind_in_view(statement, printed, parsed)
     return with_lines(text)
 
 
-class _Queries(FromItems):
+class Queries(FromItems):
+    """Prints queries."""
+
     def __init__(
         self, statement: Statement, shown: ShownName, *, pretty: bool, wrap: int, objects: ObjectNames | None
     ) -> None:
@@ -83,10 +89,27 @@ class _Queries(FromItems):
         self.taken: list[set[str]] = [{"old", "new"}]
         """The names of the items of each query that is being printed; those of a view's own rows are the first."""
 
+        self.set_operations = 0
+        """How many set operations enclose what is being printed: their terms are items of FROM to PostgreSQL."""
+
     # ------------------------------------------------------------ queries
+
+    def has_items(self) -> bool:
+        return self.set_operations > 0 or any(self.taken[1:])
 
     def subquery(self, rel: ir.Rel) -> str:
         return self.query_of(rel, visible=False)
+
+    def value_of(self, rel: ir.Rel) -> str:
+        """The one column of a query without FROM, in one line."""
+        query, _ = self._noted(rel)
+        if not isinstance(query, SelectQuery):
+            raise NotPrintable
+        self.levels.append(query.level)
+        text = self.expr(query.targets[0].expr, implicit=False)
+        self.levels.pop()
+        # PostgreSQL has a subquery on the same line.
+        return _IN_LAYOUT.sub(lambda found: found[1] or ("(" if found[0].startswith("(") else " "), text).strip()
 
     def query_of(self, rel: ir.Rel, *, names: Sequence[str] = (), visible: bool = True) -> str:
         analyzed, tree = self._noted(rel)
@@ -108,8 +131,8 @@ class _Queries(FromItems):
         body = analyzed.body if isinstance(analyzed, WithQuery) else analyzed
         self.levels.append(body.level)
         try:
-            self._name_items(tree)
-            text = self._with(analyzed, tree) if isinstance(analyzed, WithQuery) else ""
+            self.name_items(tree.from_clause)
+            text = self.with_clause(tree)
             return text + self._body(body, tree, names, visible=visible)
         finally:
             self.levels.pop()
@@ -128,18 +151,20 @@ class _Queries(FromItems):
             order = []
         else:
             assert isinstance(body, SetQuery)
+            self.set_operations += 1
             text, tail = self._set_operation(body.root, tree, names, visible=visible), body.tail
+            self.set_operations -= 1
             order = [f"{index + 1}{self.direction(*how)}" for index, *how in body.tail.order]
         if order:
-            text += f"{self._line(1)} ORDER BY {', '.join(order)}"
+            text += f"{self.line(1)} ORDER BY {', '.join(order)}"
         if tail.offset is not None:
-            text += f"{self._line(0)} OFFSET {self.expr(tail.offset, implicit=False)}"
+            text += f"{self.line(0)} OFFSET {self.expr(tail.offset, implicit=False)}"
         if tail.ties and tail.count is not None:
-            text += f"{self._line(0)} FETCH FIRST ({self.expr(tail.count, implicit=False)}) ROWS WITH TIES"
+            text += f"{self.line(0)} FETCH FIRST ({self.expr(tail.count, implicit=False)}) ROWS WITH TIES"
         elif tail.count is not None:
-            text += f"{self._line(0)} LIMIT {self.expr(tail.count, implicit=False)}"
+            text += f"{self.line(0)} LIMIT {self.expr(tail.count, implicit=False)}"
         elif tree.HasField("limit_count"):
-            text += f"{self._line(0)} LIMIT ALL"
+            text += f"{self.line(0)} LIMIT ALL"
         return text + "".join([self._lock(node.locking_clause, tree) for node in tree.locking_clause])
 
     def _order(self, query: SelectQuery) -> list[str]:
@@ -153,18 +178,25 @@ class _Queries(FromItems):
             last = item.whole
         return items
 
-    def _line(self, further: int) -> str:
+    def line(self, further: int) -> str:
         """The break before a clause, which stands `further` blanks in from the query."""
-        return "\0" + " " * (max(self.indent - _STEP, 0) + further)
+        return "\0" + " " * (max(self.indent - STEP, 0) + further)
 
-    def _name_items(self, tree: Tree) -> None:
-        for _, item in items_of(tree.from_clause, self.notes):
-            name = unique_name(item.alias or "", {name for names in self.taken for name in names})
-            self.taken[-1].add(name)
-            shown = self.shown[id(item)] = ShownItem(item, name)
-            for place, column in enumerate(item.columns):
-                if column.field is not None:
-                    self.fields[column.field.id] = (shown, place)
+    def name_items(self, from_clause: Sequence[Tree]) -> None:
+        for _, item in items_of(from_clause, self.notes):
+            self.call_item(item, self.new_name(item.alias or ""))
+
+    def new_name(self, wanted: str) -> str:
+        """What an item of the query is called that is `wanted` to have that name."""
+        name = unique_name(wanted, {name for names in self.taken for name in names})
+        self.taken[-1].add(name)
+        return name
+
+    def call_item(self, item: NsItem, name: str) -> None:
+        shown = self.shown[id(item)] = ShownItem(item, name)
+        for place, column in enumerate(item.columns):
+            if column.field is not None:
+                self.fields[column.field.id] = (shown, place)
 
     def _lock(self, tree: Tree, select: Tree) -> str:
         named = {node.range_var.relname for node in tree.locked_rels}
@@ -173,35 +205,44 @@ class _Queries(FromItems):
             if item.joined or range_tree.DESCRIPTOR.name not in ("RangeVar", "RangeSubselect"):
                 continue
             if not named or item.alias in named:
-                text += f"{self._line(0)}{_LOCKS[tree.strength]} OF {quote_identifier(self.shown[id(item)].name)}"
+                text += f"{self.line(0)}{_LOCKS[tree.strength]} OF {quote_identifier(self.shown[id(item)].name)}"
                 text += _WAITS.get(tree.wait_policy, "")
         return text
 
     # ------------------------------------------------------------ WITH
 
-    def _with(self, query: WithQuery, tree: Tree) -> str:
-        self.indent += _STEP
+    def with_clause(self, tree: Tree) -> str:
+        if not tree.HasField("with_clause"):
+            return ""
+        self.indent += STEP
         trees = {node.common_table_expr.ctename: node.common_table_expr for node in tree.with_clause.ctes}
-        items = [self._common_table(table, trees[table.name]) for table in query.tables]
-        self.indent -= _STEP
+        _, tables = self.notes.tables[id(tree.with_clause)]
+        items = [self._common_table(table, trees[table.name]) for table in tables]
+        self.indent -= STEP
         recursive = "RECURSIVE " if tree.with_clause.recursive else ""
         return f" WITH {recursive}{', '.join(items)}\0{' ' * self.indent}"
 
-    def _common_table(self, table: ir.CommonTable, tree: Tree) -> str:
+    def _common_table(self, table: ir.CommonTable | WithStep, tree: Tree) -> str:
         columns = self._names(strings(tree.aliascolnames))
         word = {pb.CTEMaterializeAlways: "MATERIALIZED ", pb.CTEMaterializeNever: "NOT MATERIALIZED "}
         line = "\0" + " " * self.indent
-        searched, select = self.notes.searched.get(id(tree)), tree.ctequery.select_stmt
-        if searched is not None:
-            body = self._recursive(searched.base, searched.step, select)
+        searched = self.notes.searched.get(id(tree))
+        if isinstance(table, WithStep):
+            body = self.change(tree.ctequery)
+        elif searched is not None:
+            body = self._recursive(searched.base, searched.step, tree.ctequery.select_stmt)
         elif table.step is not None:
-            body = self._recursive(table.rel, self._noted(table.step)[0], select)
+            body = self._recursive(table.rel, self._noted(table.step)[0], tree.ctequery.select_stmt)
         else:
             body = self.query_of(table.rel)
         return (
             f"{quote_identifier(table.name)}{columns} AS {word.get(tree.ctematerialized, '')}({line}{body}{line})"
             f"{self._search(tree)}{self._cycle(tree)}"
         )
+
+    def change(self, node: Tree, *, visible: bool = True) -> str:
+        """A statement that changes rows; `visible`: the names of what it returns matter."""
+        raise NotPrintable
 
     def _search(self, tree: Tree) -> str:
         if not tree.HasField("search_clause"):
@@ -237,20 +278,20 @@ class _Queries(FromItems):
         nested = _is_set_node(node.left) and (tree.larg.op, tree.larg.all) != (tree.op, tree.all)
         text = ""
         if nested:
-            self.indent += _STEP
+            self.indent += STEP
             text += "(\0" + " " * self.indent
         text += self._side(node.left, tree.larg, names, visible=visible)
         if nested:
-            self.indent -= _STEP
+            self.indent -= STEP
         text += "\0" + " " * self.indent + (") " if nested else "")
         text += _SET_WORDS[tree.op] + (" ALL " if tree.all else " ")
         nested = _is_set_node(node.right)
         if nested:
-            self.indent += _STEP
+            self.indent += STEP
             text += "("
         text += "\0" + " " * self.indent + self._side(node.right, tree.rarg, names, visible=False)
         if nested:
-            self.indent -= _STEP
+            self.indent -= STEP
             text += "\0" + " " * self.indent + ")"
         return text
 
@@ -273,7 +314,7 @@ class _Queries(FromItems):
     # ------------------------------------------------------------ VALUES
 
     def _values(self, query: ValuesQuery, names: Sequence[str]) -> str:
-        self.indent += _STEP
+        self.indent += STEP
         rows = [
             f"({','.join([self.expr(item, implicit=False) for item in row])})"
             for row in zip(*query.columns, strict=True)
@@ -286,12 +327,12 @@ class _Queries(FromItems):
             for own, name in zip(query.names, names, strict=True)
         ]
         items = f'({values}) "*VALUES*"({", ".join(query.names)})'
-        return f" SELECT {self._wrapped(targets)}{self._line(2)} FROM {items}"
+        return f" SELECT {self.wrapped(targets)}{self.line(2)} FROM {items}"
 
     # ------------------------------------------------------------ SELECT
 
     def _select(self, query: SelectQuery, tree: Tree, names: Sequence[str], *, visible: bool) -> str:
-        self.indent += _STEP
+        self.indent += STEP
         text = " SELECT"
         if query.distinct and query.distinct_on:
             keys = [self.list_item(query.targets[index].expr) for index in query.distinct_on]
@@ -300,30 +341,34 @@ class _Queries(FromItems):
             text += " DISTINCT"
         visible_targets = [target for target in query.targets if not target.junk]
         targets = [
-            self._target(target.expr, names[place] if place < len(names) else target.name, visible=visible)
+            self.target(target.expr, names[place] if place < len(names) else target.name, visible=visible)
             for place, target in enumerate(visible_targets)
         ]
         if targets:
-            text += f" {self._wrapped(targets, text)}"
-        if tree.from_clause:
-            items = [self.from_item(node) for node in tree.from_clause]
-            text += f"{self._line(2)} FROM {self._wrapped(items)}"
-        if query.where is not None:
-            text += f"{self._line(1)} WHERE {self.expr(query.where, implicit=False)}"
+            text += f" {self.wrapped(targets, text)}"
+        text += self.from_clause(tree.from_clause) + self.where(query.where)
         if tree.group_clause:
             groups = [self._group(query, node) for node in tree.group_clause]
-            text += f"{self._line(1)} GROUP BY {'DISTINCT ' if tree.group_distinct else ''}{', '.join(groups)}"
+            text += f"{self.line(1)} GROUP BY {'DISTINCT ' if tree.group_distinct else ''}{', '.join(groups)}"
         if query.having is not None:
-            text += f"{self._line(0)} HAVING {self.expr(query.having, implicit=False)}"
+            text += f"{self.line(0)} HAVING {self.expr(query.having, implicit=False)}"
         if tree.window_clause:
             definitions = query.level.window_definitions
             windows = [
                 f"{quote_identifier(name)} AS {self.window(definition)}" for name, definition in definitions.items()
             ]
-            text += f"{self._line(1)} WINDOW {', '.join(windows)}"
+            text += f"{self.line(1)} WINDOW {', '.join(windows)}"
         return text
 
-    def _wrapped(self, items: Sequence[str], before: str = "") -> str:
+    def from_clause(self, from_clause: Sequence[Tree], word: str = "FROM") -> str:
+        if not from_clause:
+            return ""
+        return f"{self.line(2)} {word} {self.wrapped([self.from_item(node) for node in from_clause])}"
+
+    def where(self, condition: ir.Scalar | None) -> str:
+        return "" if condition is None else f"{self.line(1)} WHERE {self.expr(condition, implicit=False)}"
+
+    def wrapped(self, items: Sequence[str], before: str = "") -> str:
         """Items of a list, each on a line of its own, or as many on one as `wrap` allows."""
         text, multiline = "", False
         for place, item in enumerate(items):
@@ -332,12 +377,12 @@ class _Queries(FromItems):
                 text += ", "
                 line = len((before + text).rsplit("\0", 1)[-1])
                 if self.wrap >= 0 and not begins_line and (line + len(item) > self.wrap or multiline):
-                    text += self._line(4)
+                    text += self.line(4)
             text += item
             multiline = "\0" in item[1:]
         return text
 
-    def _target(self, expr: ir.Scalar, name: str, *, visible: bool) -> str:
+    def target(self, expr: ir.Scalar, name: str, *, visible: bool) -> str:
         own: str | None = None if visible else "?column?"
         form = self.form(expr)
         if isinstance(form, w.WholeRow):

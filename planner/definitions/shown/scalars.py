@@ -41,6 +41,11 @@ class QueryScalars(Printer):
         """The columns of items of FROM by their fields: the item, and which of its columns."""
         self.shown: dict[int, ShownItem] = {}
         """The items of FROM by their identity."""
+        self.parameters: Sequence[str] = ()
+        """What the arguments of the function are called whose body is printed; empty where one has no name."""
+        self.function = ""
+        self.qualified = True
+        """Whether what a column is of stands before it."""
         self.levels: list[Level] = []
         """The queries that are being printed, outermost first."""
 
@@ -48,7 +53,19 @@ class QueryScalars(Printer):
     def subquery(self, rel: ir.Rel) -> str:
         """The text of the query that became `rel`."""
 
+    @abstractmethod
+    def has_items(self) -> bool:
+        """Whether a query that is being printed has something in FROM."""
+
     # ------------------------------------------------------------ columns
+
+    def _param(self, node: ir.Param) -> str:
+        name = self.parameters[node.index - 1] if node.index <= len(self.parameters) else ""
+        if not name:
+            return f"${node.index}"
+        # Beside items of FROM, whose columns may have its name, the function's name is before it.
+        shown = quote_identifier(name)
+        return f"{quote_identifier(self.function)}.{shown}" if self.has_items() else shown
 
     def is_column(self, node: Any) -> bool:
         """Whether PostgreSQL has a Var for what `node` is printed as."""
@@ -69,12 +86,13 @@ class QueryScalars(Printer):
         found = self.fields.get(node.id)
         if found is not None:
             shown, place = found
-            return f"{quote_identifier(shown.name)}.{quote_identifier(shown.columns[place])}"
+            column = quote_identifier(shown.columns[place])
+            return f"{quote_identifier(shown.name)}.{column}" if self.qualified else column
         return self._computed(node.id)
 
     def _item_column(self, node: w.ItemColumn) -> str:
         shown, name = self.shown.get(id(node.item)), quote_identifier(node.name)
-        return name if shown is None else f"{quote_identifier(shown.name)}.{name}"
+        return name if shown is None or not self.qualified else f"{quote_identifier(shown.name)}.{name}"
 
     def _whole_row(self, node: w.WholeRow) -> str:
         found = self.fields.get(node.first) if node.first is not None else None
@@ -84,6 +102,8 @@ class QueryScalars(Printer):
         """A row as an output column, where its name and a star would mean its fields."""
         found = self.fields.get(node.first) if node.first is not None else None
         item = None if found is None else found[0].item
+        if item is not None and item.row_type:
+            return f"{self._whole_row(node)}::{format_type(item.row_type)}"
         of_table = item is not None and item.relation_oid and item.relation_name
         if not of_table or item is None:
             return f"{self._whole_row(node)}::{format_type(RECORD)}"
@@ -151,13 +171,13 @@ class QueryScalars(Printer):
         text = self.expr(expr, implicit=True)
         if self.is_column(expr):
             return text
-        return f"({text})" if self.pretty or self._is_call(form) else text
+        return f"({text})" if self.pretty or self.is_call(form) else text
 
     def _typed_constant(self, literal: ir.Literal) -> str:
         text = self.expr(literal, implicit=True)
         return text if "::" in text else f"{text}::{format_type(literal.type.oid, -1)}"
 
-    def _is_call(self, form: Any) -> bool:
+    def is_call(self, form: Any) -> bool:
         """Whether PostgreSQL has a function, an aggregate or the like for what is printed as `form`."""
         if isinstance(form, ir.ColumnRef):
             return True
@@ -250,6 +270,7 @@ class QueryScalars(Printer):
 METHODS: Mapping[type, Any] = {
     **Printer.methods,
     ir.ColumnRef: QueryScalars._column,
+    ir.Param: QueryScalars._param,
     ir.Exists: QueryScalars._exists,
     ir.ScalarSubquery: QueryScalars._scalar_subquery,
     ir.ArraySubquery: QueryScalars._array_subquery,

@@ -8,6 +8,7 @@ from planner.dialects.comparison_keys import AS_IT_IS, order_key
 from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.limits import interval_in_range
 from planner.functions.forms.numeric_division import number_scale, quotient, quotient_number
 from planner.ir.physical import element_type
 from planner.types.base_types import kind_of
@@ -174,16 +175,9 @@ def _average_interval(site: CallSite) -> str:
 def _sum_interval(site: CallSite) -> str:
     if site.distinct:
         return _over_distinct(site, "sum")
-    parts = (
-        "'months': CAST(sum({0}.months){f} AS INTEGER), 'days': CAST(sum({0}.days){f} AS INTEGER), 'micros':"
-        " CAST(sum({0}.micros){f} AS BIGINT)"
-    )
-    if site.engine == "local":
-        return f"CASE WHEN count({{0}}){{f}} > 0 THEN {{{parts}}} END"
-    parts = (
-        "'months', CAST(sum({0}.months){f} AS INT), 'days', CAST(sum({0}.days){f} AS INT), 'micros', sum({0}.micros){f}"
-    )
-    return f"CASE WHEN count({{0}}){{f}} > 0 THEN named_struct({parts}) END"
+    wide = site.dialect.wide_integer()
+    months, days, micros = (f"sum(CAST({{0}}.{part} AS {wide})){{f}}" for part in ("months", "days", "micros"))
+    return f"CASE WHEN count({{0}}){{f}} > 0 THEN {interval_in_range(site, months, days, micros)} END"
 
 
 _PART = 13

@@ -97,6 +97,31 @@ def _unless_wide(decimal: str, name: str, arity: int = 1, *, text: str | None = 
     return both(template)
 
 
+_ROUNDED_DIGITS = 34
+"""Digits to which Spark's own `-x` and `abs` round a decimal."""
+
+
+def _opposite(site: CallSite) -> str:
+    shape = shape_of(site.type)
+    if not shape.exact_scale:
+        return OPPOSITE
+    if site.engine == "spark" and shape.precision > _ROUNDED_DIGITS:
+        return _SUBTRACTED
+    return "(-{0})"
+
+
+def _absolute(site: CallSite) -> str:
+    shape = shape_of(site.type)
+    if not shape.exact_scale:
+        return ABSOLUTE
+    if site.engine == "spark" and shape.precision > _ROUNDED_DIGITS:
+        return f"greatest({{0}}, {_SUBTRACTED})"
+    return "abs({0})"
+
+
+_SUBTRACTED = "CAST(CAST(0 AS {t}) - {0} AS {t})"
+
+
 _NEGLIGIBLE = 1e30
 """A number that cannot carry any finite float4 or float8 out of range when it is added."""
 
@@ -311,9 +336,9 @@ def forms() -> Mapping[str, Form]:
     given["/(numeric,numeric)"] = both(_division)
     given["%(numeric,numeric)"] = given["mod(numeric,numeric)"] = _unless_wide("CAST({0} % {1} AS {t})", "mod", 2)
     given["div(numeric,numeric)"] = both(_whole_quotient)
-    given["-(numeric)"] = _unless_wide("(-{0})", "neg", text=OPPOSITE)
+    given["-(numeric)"] = both(_opposite)
     given["+(numeric)"] = both("{0}")
-    given["abs(numeric)"] = given["@(numeric)"] = _unless_wide("abs({0})", "abs", text=ABSOLUTE)
+    given["abs(numeric)"] = given["@(numeric)"] = both(_absolute)
     for key in ("sqrt", "exp", "ln", "log", "log10", "factorial"):
         argument = "int8" if key == "factorial" else "numeric"
         given[f"{key}({argument})"] = both(wide("log10" if key == "log" else key, 1))

@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, time
 
+from planner.common_errors import UnsafeNewEnumValueUsage
 from planner.dialects.comparison_keys import equality_key, number_key, order_key
+from planner.dialects.error_text import error_text
+from planner.dialects.quoting import quoted
 from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.ir.physical import element_type
 from planner.types.numeric_shapes import shape_of
 from planner.types.signature import COMPARISONS
+from planner.types.type_names import format_type
+from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import DATE, INT8, TIMESTAMP, TIMESTAMPTZ, SqlType, is_wide
 from planner.types.user_types import enum_of
 from storage.catalog.model import EnumType
+from storage.catalog.types import EnumLabel
 
 _EQUALITY = ("=", "<>")
 _SAME = [
@@ -146,7 +152,16 @@ def _enum(site: CallSite) -> EnumType:
 
 
 def _positions(site: CallSite) -> list[str]:
-    return [site.dialect.integer(label.position, INT8) for label in _enum(site).labels]
+    return [_position(site, label) for label in _enum(site).labels]
+
+
+def _position(site: CallSite, label: EnumLabel) -> str:
+    """The value of a label; one that the transaction has added may not be used."""
+    if label.oid not in TYPE_SCOPE.get().new_labels:
+        return site.dialect.integer(label.position, INT8)
+    error = UnsafeNewEnumValueUsage(label.name, format_type(site.arg_types[0].oid))
+    fault = site.dialect.error(site.dialect.string(error_text(error.sqlstate, str(error), None, error.hint)))
+    return f"CAST({quoted(fault)} AS BIGINT)"
 
 
 def _first(site: CallSite) -> str:
@@ -163,12 +178,24 @@ def _all(site: CallSite) -> str:
 
 def _between(site: CallSite) -> str:
     """A bound that is NULL is none."""
-    items = _all(site)
+    new, labels = TYPE_SCOPE.get().new_labels, _enum(site).labels
+    positions = [site.dialect.integer(label.position, INT8) for label in labels]
+    items = f"CAST({site.dialect.array(positions)} AS {{t}})"
     low, high = ("TRUE" if value is None else f"coalesce(e {op} {{{place}}}, TRUE)" for place, (value, op) in
                  enumerate(zip(site.constants or (NOT_CONSTANT,) * 2, (">=", "<="), strict=True)))  # fmt: skip
+    found = f"filter({items}, e -> {low} AND {high})"
     if site.engine == "local":
-        return f"list_filter({items}, lambda e: {low} AND {high})"
-    return f"filter({items}, e -> {low} AND {high})"
+        found = f"list_filter({items}, lambda e: {low} AND {high})"
+    unsafe = [label for label in labels if label.oid in new]
+    if not unsafe:
+        return found
+    whens = "".join(
+        f" WHEN {site.dialect.integer(label.position, INT8)} THEN {_position(site, label)}" for label in unsafe
+    )
+    checked = f"CASE e{whens} ELSE e END"
+    if site.engine == "local":
+        return f"list_transform({found}, lambda e: {checked})"
+    return f"transform({found}, e -> {checked})"
 
 
 def _compared(site: CallSite) -> str:

@@ -66,12 +66,15 @@ LONG_REPEAT = 4096
 
 def _pad(name: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
-        padded = f"{name}({{0}}, greatest({{1}}, 0), ' ')"
+        length, chars = site.constants[1], "greatest({1}, 0)"
+        if not isinstance(length, int):
+            # An engine that knows the values computes before it looks whether that is asked for.
+            chars = f"CASE WHEN {{1}} BETWEEN 0 AND {MAX_PADDED} THEN {{1}} ELSE 0 END"
+        padded = f"{name}({{0}}, {chars}, ' ')"
         if len(site.arg_types) == 3:
-            padded = f"{name}({{0}}, greatest({{1}}, 0), {{2}})"
+            padded = f"{name}({{0}}, {chars}, {{2}})"
             if not (isinstance(site.constants[2], str) and site.constants[2]):
-                padded = f"CASE WHEN {{2}} = '' THEN left({{0}}, greatest({{1}}, 0)) ELSE {padded} END"
-        length = site.constants[1]
+                padded = f"CASE WHEN {{2}} = '' THEN left({{0}}, {chars}) ELSE {padded} END"
         if isinstance(length, int) and length > MAX_PADDED and site.constants[0] is not None:
             padded = "left({0}, 0)"  # An error, unless it is NULL: an engine would pad before it looks.
         padded = _strict(site, padded, 1)
@@ -83,8 +86,12 @@ def _pad(name: str) -> Callable[[CallSite], str]:
 
 
 def _repeat(site: CallSite) -> str:
-    repeated = "repeat({0}, greatest({1}, 0))"
     text, count = site.constants
+    size = f"CAST({'strlen' if site.engine == 'local' else 'octet_length'}({{0}}) AS BIGINT) * {{1}}"
+    # An engine that knows the values computes before it looks whether that is asked for.
+    repeated = f"repeat({{0}}, CASE WHEN {size} BETWEEN 1 AND {MAX_REPEATED} THEN {{1}} ELSE 0 END)"
+    if isinstance(count, int):
+        repeated = "repeat({0}, greatest({1}, 0))"
     if isinstance(count, int) and count > LONG_REPEAT:
         # Fewer and longer pieces: an engine copies each by itself, and does not look up for a cancel meanwhile.
         piece = next(size for size in range(LONG_REPEAT, 0, -1) if count % size == 0)
@@ -93,9 +100,7 @@ def _repeat(site: CallSite) -> str:
         if len(text.encode()) * count <= MAX_REPEATED:
             return repeated
         return _unless_too_large(site, "TRUE", "left({0}, 0)")
-    repeated = _strict(site, repeated, 1)
-    size = "strlen({0})" if site.engine == "local" else "octet_length({0})"
-    return _unless_too_large(site, f"CAST({size} AS BIGINT) * {{1}} > {MAX_REPEATED}", repeated)
+    return _unless_too_large(site, f"{size} > {MAX_REPEATED}", _strict(site, repeated, 1))
 
 
 def _unless_too_large(site: CallSite, condition: str, made: str) -> str:

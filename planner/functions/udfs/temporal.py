@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.common_errors import division_by_zero, interval_out_of_range
+from planner.common_errors import division_by_zero, interval_out_of_range, timestamp_out_of_range
 from planner.errors import (
     DatetimeFieldOverflow,
     FeatureNotSupported,
@@ -23,7 +23,12 @@ from planner.types import types
 from planner.types.types import SqlType
 from planner.values.datetimes.calendar_days import DAY_MICROS as DAY
 from planner.values.datetimes.calendar_days import (
-    checked_days,
+    FIRST_DAY,
+    FIRST_MICROS,
+    LAST_DAY,
+    LAST_MICROS,
+    MICROS_1970_TO_2000,
+    TIMESTAMP_INFINITY,
     checked_micros,
     civil_from_days,
     clock_micros,
@@ -72,7 +77,9 @@ def moment_of_wall(micros: int, zone: str) -> int:
 
 
 def age(left: int, right: int) -> IntervalValue:
-    """age(a, b): the difference in years, months, days and time, borrowing month lengths as PostgreSQL does."""
+    """age(a, b): the difference in years, months, days and time, borrowing month lengths as PostgreSQL does. PostgreSQL
+    15 counts to infinity as to the last moment that its 64 bits hold."""
+    left, right = (_of_2000(micros) for micros in (left, right))
     negative = left < right
     (left_day, left_clock), (right_day, right_clock) = divmod(left, DAY), divmod(right, DAY)
     a, b = civil_from_days(left_day), civil_from_days(right_day)
@@ -89,6 +96,12 @@ def age(left: int, right: int) -> IntervalValue:
     if negative:
         micros, days, months = -micros, -days, -months
     return make_interval(months, days, micros)
+
+
+def _of_2000(micros: int) -> int:
+    if micros == -TIMESTAMP_INFINITY:
+        raise timestamp_out_of_range()
+    return micros + MICROS_1970_TO_2000 if micros == TIMESTAMP_INFINITY else micros
 
 
 def series(start: int, stop: int, step: Mapping[str, int], zone: str) -> list[int]:
@@ -231,17 +244,25 @@ def date_bin(stride: Mapping[str, int], source: int, origin: int) -> int:
     width = stride["days"] * DAY + stride["micros"]
     if width <= 0:
         raise DatetimeFieldOverflow("stride must be greater than zero")
-    return origin + (source - origin) // width * width
+    return checked_micros(origin + (source - origin) // width * width)
 
 
 def make_date(year: int, month: int, day: int) -> int:
     """make_date(), as days since 1970; negative years are BC."""
+    return _days(year, month, day, shown=year if year > 0 else year + 1)
+
+
+def _days(year: int, month: int, day: int, *, shown: int) -> int:
+    """The day of a date; what there is not is told with the year `shown`."""
     try:
-        if year == 0:
+        if year in (0, -(2**31)):
             raise ValueError
-        return checked_days(days_from_civil(year if year > 0 else year + 1, month, day))
+        days = days_from_civil(year if year > 0 else year + 1, month, day)
     except ValueError:
         raise DatetimeFieldOverflow(f"date field value out of range: {year}-{month:02d}-{day:02d}") from None
+    if not FIRST_DAY <= days <= LAST_DAY:
+        raise DatetimeFieldOverflow(f"date out of range: {shown}-{month:02d}-{day:02d}")
+    return days
 
 
 def make_time(hour: int, minute: int, seconds: float) -> int:
@@ -266,13 +287,23 @@ def _clock(hour: int, minute: int, seconds: float) -> int:
     micros = round(seconds * 1_000_000) if math.isfinite(seconds) else -1
     total = (hour * 60 + minute) * 60_000_000 + micros
     if not (0 <= hour <= 24 and 0 <= minute < 60 and 0 <= micros <= 60_000_000 and total <= DAY):
-        raise DatetimeFieldOverflow(f"time field value out of range: {hour}:{minute:02d}:{seconds:02g}")
+        raise DatetimeFieldOverflow(f"time field value out of range: {hour}:{minute:02d}:{_seconds(seconds)}")
     return total
+
+
+def _seconds(seconds: float) -> str:
+    if math.isfinite(seconds):
+        return f"{seconds:02g}"
+    return "NaN" if math.isnan(seconds) else "Infinity" if seconds > 0 else "-Infinity"
 
 
 def make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: float) -> int:
     """make_timestamp(), as microseconds since 1970."""
-    return checked_micros(make_date(year, month, day) * DAY + _clock(hour, minute, seconds))
+    micros = _days(year, month, day, shown=year) * DAY + _clock(hour, minute, seconds)
+    if not FIRST_MICROS <= micros <= LAST_MICROS:
+        text = f"{year}-{month:02d}-{day:02d} {hour}:{minute:02d}:{_seconds(seconds)}"
+        raise DatetimeFieldOverflow(f"timestamp out of range: {text}")
+    return micros
 
 
 def make_timestamptz(

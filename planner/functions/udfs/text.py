@@ -347,8 +347,10 @@ def parse_ident(text: str, strict: bool) -> list[str]:
     rest = text.strip()
     while True:
         match = re.match(r'\s*(?:"((?:[^"]|"")*)"|([A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*))\s*', rest)
-        if match is None:
-            raise InvalidParameterValue(f'string is not a valid identifier: "{text}"')
+        if match is None or match[1] == "":
+            raise InvalidParameterValue(
+                f'string is not a valid identifier: "{text}"', detail=_no_identifier(rest.lstrip(), bool(parts))
+            )
         parts.append(match[1].replace('""', '"') if match[1] is not None else match[2].lower())
         rest = rest[match.end() :]
         if rest.startswith("."):
@@ -357,6 +359,17 @@ def parse_ident(text: str, strict: bool) -> list[str]:
         if rest and strict:
             raise InvalidParameterValue(f'string is not a valid identifier: "{text}"')
         return parts
+
+
+def _no_identifier(rest: str, after_dot: bool) -> str | None:
+    """Why `rest` does not begin with an identifier."""
+    if rest.startswith('""'):
+        return "Quoted identifier must not be empty."
+    if rest.startswith('"'):
+        return "String has unclosed double quotes."
+    if rest.startswith("."):
+        return 'No valid identifier before ".".'
+    return 'No valid identifier after ".".' if after_dot else None
 
 
 def numeric_size(text: str) -> int:
@@ -403,7 +416,7 @@ def size_bytes(text: str) -> int:
     if match[2].lower() not in units:
         raise InvalidParameterValue(
             f'invalid size: "{text}"', detail=f'Invalid size unit: "{match[2]}".',
-            hint='Valid units are "bytes", "B", "kB", "MB", "GB", "TB", and "PB".',
+            hint='Valid units are "bytes", "kB", "MB", "GB", "TB", and "PB".',
         )  # fmt: skip
     if len(match[1].lower().partition("e")[2]) > _EXPONENT_DIGITS:
         raise numeric_overflow()

@@ -27,6 +27,8 @@ class Fragment(Struct, frozen=True, gc=False):
     """It holds an error of ours, raised where a CASE comes to it."""
     python: bool = False
     """It calls a function in Python."""
+    inlined: bool = False
+    """A column, in whose place the engine puts the subquery that it is: it is bound where it is repeated."""
 
     def __str__(self) -> str:
         return self.sql

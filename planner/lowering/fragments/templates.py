@@ -136,4 +136,4 @@ def _join(template: _Template, args: Sequence[Fragment]) -> Fragment:
 def _needs_binding(arg: Fragment) -> bool:
     if arg.simple:
         return False
-    return len(arg.sql) > MAX_REPEATED or arg.volatile or arg.subquery
+    return arg.inlined or len(arg.sql) > MAX_REPEATED or arg.volatile or arg.subquery

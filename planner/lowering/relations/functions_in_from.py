@@ -133,6 +133,9 @@ def _single(relations: RelationLowering, call: ir.FunctionCall) -> Select:
         number = Fragment(ctx.dialect.cast(f"{alias}.c1", field.type))
         return Select(ctx, {field.id: number}, made(f"{table} AS {alias}(c1)", table))
     array = _list(scalars, call)
+    if ctx.dialect.lateral_lists and not all(isinstance(arg, ir.ColumnRef) for arg in call.args):
+        # A part of what is always NULL is of no type there, and nothing that could be expanded.
+        array = made(f"coalesce({array}, [])", array)
     expanded = made(f"{ctx.dialect.expanding_function}({array})", array)
     if len(call.fields) == 1 or ctx.dialect.lateral_lists:
         source = made(f"{expanded} AS {alias}(c1)", expanded)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import is_correlated, is_volatile, walk
+from planner.ir.rewrite import is_correlated, is_volatile
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
@@ -15,7 +15,7 @@ from planner.lowering.relations.many_sets import by_set_number, has_many_sets
 from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select
 from planner.lowering.relations.windows import distinct_on
-from planner.lowering.scalars.aggregates import aggregate
+from planner.lowering.scalars.aggregates import aggregate, computes_arrays
 from planner.types.types import BOOL, INT4, SqlType, is_wide
 
 
@@ -132,8 +132,9 @@ def _with_columns(
     """What engines take from columns only as columns first. Volatile expressions in aggregates: an aggregate's template
     may name an argument twice, and Spark aggregates nothing that is volatile. WITHIN GROUP (ORDER BY a constant): an
     engine that orders by no constant, or computes one too early, would not know the value. Computed numerics that are
-    held as texts: their aggregates look at each a dozen times."""
-    if not any(is_volatile(call) or _ordered_constants(call) or _computed_texts(call) for call in calls):
+    held as texts: their aggregates look at each a dozen times. Keys of an order that are made of arrays
+    (`computes_arrays`)."""
+    if not any(is_volatile(call) or _ordered_keys(call) or _computed_args(call) for call in calls):
         return select, calls
     columns: dict[int, Fragment] = {}
 
@@ -144,12 +145,24 @@ def _with_columns(
         columns[id] = relations.scalars.typed(expr, expr.type)
         return ir.ColumnRef(id=id, type=expr.type)
 
+    def where_counted(call: ir.AggregateCall, arg: ir.Scalar) -> ir.Scalar:
+        # What FILTER leaves out is not computed, which might fail. A volatile one is asked once only.
+        if call.filter is None or is_volatile(call.filter):
+            return arg
+        return ir.Case(whens=((call.filter, arg),), otherwise=None, type=arg.type)
+
     changed = tuple([
         replace(
             call,
-            args=tuple([computed(arg, needed=arg in _computed_texts(call)) for arg in call.args]),
+            args=tuple([
+                computed(where_counted(call, arg), needed=True) if arg in _computed_args(call) else computed(arg)
+                for arg in call.args
+            ]),
             order_by=tuple([
-                replace(key, expr=computed(key.expr, needed=key in _ordered_constants(call))) for key in call.order_by
+                replace(key, expr=computed(where_counted(call, key.expr), needed=True))
+                if key in _ordered_keys(call)
+                else replace(key, expr=computed(key.expr))
+                for key in call.order_by
             ]),
             filter=None if call.filter is None else computed(call.filter),
         )
@@ -159,19 +172,29 @@ def _with_columns(
     return relations.wrap(select), changed
 
 
-def _computed_texts(call: ir.AggregateCall) -> list[ir.Scalar]:
-    """The arguments that are numerics held as texts and not just columns. Not under FILTER: what it leaves out is not
-    computed, which might fail."""
-    if call.filter is not None:
+def _computed_args(call: ir.AggregateCall) -> list[ir.Scalar]:
+    """The arguments that are to be columns: numerics held as texts, and arrays that are collected in an order. Not with
+    a volatile FILTER, which would be asked twice."""
+    if call.filter is not None and is_volatile(call.filter):
         return []
-    return [arg for arg in call.args if is_wide(arg.type) and not isinstance(arg, (ir.ColumnRef, ir.Literal))]
+    ordered = bool(call.order_by) and not call.distinct and not call.signature.ordered_set
+    return [
+        arg
+        for arg in call.args
+        if not isinstance(arg, (ir.ColumnRef, ir.Literal)) and (is_wide(arg.type) or (ordered and computes_arrays(arg)))
+    ]
 
 
-def _ordered_constants(call: ir.AggregateCall) -> list[ir.SortKey]:
-    """The keys of an ordered-set aggregate that no row decides."""
-    if not call.signature.ordered_set:
+def _ordered_keys(call: ir.AggregateCall) -> list[ir.SortKey]:
+    """The keys that are to be columns: those of an ordered-set aggregate, which no row may decide (as `enum_first(c)`),
+    and those that are made of arrays. Not with DISTINCT, whose keys must be its arguments as they are written."""
+    if call.distinct:
         return []
-    return [key for key in call.order_by if not any(isinstance(node, ir.ColumnRef) for node in walk(key.expr))]
+    return [
+        key
+        for key in call.order_by
+        if computes_arrays(key.expr) or (call.signature.ordered_set and not isinstance(key.expr, ir.ColumnRef))
+    ]
 
 
 def _grouping_sets(sets: Sequence[Sequence[int]], keys: Sequence[Fragment]) -> Fragment:

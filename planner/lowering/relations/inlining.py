@@ -1,6 +1,7 @@
 """Whether the expressions of a SELECT's columns may be written where the columns are used.
 
-A column that is used once may, one that is used twice only when repeating it costs nothing and gives the same value;
+A column that is used once may (but for a subquery where an engine wants it alone), one that is used twice only when
+repeating it costs nothing and gives the same value;
 one that a subquery uses may not, for the subquery would compute it for each of its rows.
 """
 
@@ -22,7 +23,11 @@ def inlinable(select: Select, exprs: Sequence[ir.Scalar]) -> bool:
     counts: Counter[int] = Counter()
     nested: set[int] = set()
     for expr in exprs:
+        # Where no subquery stands in a lambda, one is a column of its own for what is made of it.
+        alone = select.ctx.dialect.let_of_subqueries or isinstance(expr, ir.ColumnRef)
         for id, inside in column_uses(expr):
+            if not alone and id in columns and columns[id].subquery:
+                return False
             counts[id] += 1
             if inside:
                 nested.add(id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.ir import nodes as ir
+from planner.ir.rewrite import transform, walk
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import give_back, take_foreign
 from planner.lowering.relations.functions_in_from import lateral_lists
@@ -16,6 +17,9 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     ctx, scalars = relations.ctx, relations.scalars
     start = ctx.aliases
     left = relations.build(rel.left)
+    condition = rel.condition
+    if not ctx.dialect.subqueries_in_on and rel.kind in ("left", "right", "full"):
+        left, condition = _computed_first(relations, left, rel.left, condition)
     foreign = take_foreign(left, start, ctx.new_id()) if rel.kind in ("right", "full") else None
     if not ctx.dialect.lateral_lists and rel.lateral and isinstance(rel.right, ir.FunctionScan) and _expands(rel):
         select = lateral_lists(relations, left, rel.right, outer=rel.kind == "left")
@@ -31,6 +35,8 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     if rel.lateral:
         right_source, right_where = _lateral_side(right), list[Fragment]()
     else:
+        if not ctx.dialect.subqueries_in_on and rel.kind in ("left", "right", "full"):
+            right, condition = _computed_first(relations, right, rel.right, condition)
         foreign = take_foreign(right, start, ctx.new_id()) if rel.kind in ("left", "full") else None
         right_source, right_where = _side(right, keep_where=rel.kind in ("cross", "inner"))
         give_back(right, foreign)
@@ -38,7 +44,7 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
             right_source = made(f"({right_source})", right_source)
     columns = {**left.columns, **right.columns}
     ctx.columns.update(columns)
-    conditions = [] if rel.condition is None else scalars.conjuncts(rel.condition)
+    conditions = [] if condition is None else scalars.conjuncts(condition)
     select = Select(ctx, columns, joined=True, where=[*left_where, *right_where])
     if rel.kind in ("cross", "inner") and (rel.lateral or not conditions):
         select.source = made(f"{left_source} CROSS JOIN {right_source}", left_source, right_source)
@@ -48,6 +54,36 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     on = listed(conditions, " AND ") if conditions else "TRUE"
     select.source = made(f"{left_source} {word} {right_source} ON {on}", left_source, right_source, *conditions)
     return select
+
+
+def _computed_first(
+    relations: RelationLowering, select: Select, rel: ir.Rel, condition: ir.Scalar | None
+) -> tuple[Select, ir.Scalar | None]:
+    """One side of an outer join, with a column for each subquery of the join's condition that depends on this side
+    alone; and the condition with these columns."""
+    ids = {field.id for field in rel.fields}
+    columns: dict[int, Fragment] = {}
+
+    def held(node: object) -> object | None:
+        if not isinstance(node, (ir.ScalarSubquery, ir.Exists, ir.ArraySubquery)):
+            return None
+        given = {inner.id for inner in walk(node.rel) if isinstance(inner, ir.ColumnRef)}
+        own = {field.id for inner in walk(node.rel) for field in getattr(inner, "fields", ())}
+        if not given - own or not given - own <= ids:
+            return None
+        place = ir.ColumnRef(id=relations.ctx.new_id(), type=node.type)
+        columns[place.id] = relations.scalars.lower(node)
+        return place
+
+    relations.ctx.columns.update(select.columns)
+    changed = condition if condition is None else transform(condition, held)
+    if not columns:
+        return select, condition
+    if not select.plain():
+        select = relations.wrap(select)
+        return _computed_first(relations, select, rel, condition)
+    select.columns = {**select.columns, **columns}
+    return relations.wrap(select), changed
 
 
 def _side(select: Select, *, keep_where: bool) -> tuple[Fragment, list[Fragment]]:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from planner.dialects.dialect import Dialect
 from planner.ir import nodes as ir
 from planner.ir.barriers import is_barrier
+from planner.ir.physical import element_type
 from planner.ir.rewrite import transform, walk
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made, simple
@@ -35,6 +36,8 @@ from planner.lowering.relations.windows import (
     with_ties,
 )
 from planner.lowering.scalars.scalars import Scalars
+from planner.types.types import RECORD, SqlType
+from planner.types.user_types import attributes
 
 
 class Relations:
@@ -150,21 +153,29 @@ class Relations:
         return projected(self, select, exprs, rel.fields)
 
     def _assigned_first(self, select: Select, exprs: tuple[ir.Scalar, ...]) -> tuple[Select, tuple[ir.Scalar, ...]]:
-        """What is assigned to a part of an array goes through functions in which the engine allows no subquery: those
-        become columns first."""
+        """What is assigned to a part of an array goes through functions in which the engine allows no subquery, and so
+        do arrays and rows that become something else: those become columns first."""
         columns: dict[int, Fragment] = {}
 
         def held(node: object) -> object | None:
-            if not isinstance(node, ir.ScalarSubquery):
-                return None
+            return column_for(node) if isinstance(node, ir.ScalarSubquery) else None
+
+        def column_for(node: ir.ScalarSubquery | ir.ArraySubquery) -> ir.ColumnRef:
             place = ir.ColumnRef(id=self.ctx.new_id(), type=node.type)
             columns[place.id] = self.scalars.lower(node)
             return place
 
         def assigned(node: object) -> object | None:
+            if isinstance(node, (ir.ScalarSubquery, ir.ArraySubquery)):
+                return column_for(node) if _has_parts(node.type) else node
+            if isinstance(node, (ir.Exists, ir.QuantifiedSubquery)):
+                return node
             return transform(node, held) if isinstance(node, ir.SubscriptAssignment) else None
 
-        changed = tuple([transform(expr, assigned) for expr in exprs])
+        def is_alone(expr: ir.Scalar) -> bool:
+            return isinstance(expr, (ir.ScalarSubquery, ir.ArraySubquery))
+
+        changed = tuple([expr if is_alone(expr) else transform(expr, assigned) for expr in exprs])
         if not columns:
             return select, exprs
         select.columns = {**select.columns, **columns}
@@ -182,6 +193,9 @@ class Relations:
     def _filter(self, rel: ir.Filter) -> Select:
         select = self.build(rel.input)
         open_ = not (select.distinct or select.windowed or select.expanded or select.limited() or select.set_operation)
+        if not self.ctx.dialect.let_of_subqueries and select.group_by is None:
+            select, (condition,) = self._assigned_first(select, (rel.condition,))
+            rel = replace(rel, condition=condition)
         conditions = (rel.condition,)
         mergeable = open_ and inlinable(select, conditions) and not self._refused_among_groups(select, conditions)
         if not mergeable or (select.tells_grouping and not self.ctx.dialect.grouping_in_having):
@@ -217,7 +231,9 @@ class Relations:
     def _sort(self, rel: ir.Sort) -> Select:
         select = self._with_computed_keys(self.build(rel.input), rel)
         keys = tuple([key.expr for key in rel.keys])
-        if select.limited() or select.set_operation is not None or not self._sortable(select, keys):
+        above_having = not select.having or self.ctx.dialect.sorts_above_having
+        sortable = above_having and self._sortable(select, keys)
+        if select.limited() or select.set_operation is not None or not sortable:
             select = self.wrap(select)
         select.order_by = self.order_keys(rel.keys)
         return select
@@ -405,3 +421,8 @@ _HANDLERS: dict[type, Callable[[Relations, Any], Select]] = {
     ir.With: Relations._with,
     ir.CteScan: Relations._cte_scan,
 }
+
+
+def _has_parts(type: SqlType) -> bool:
+    """Whether values of the type are arrays or rows."""
+    return element_type(type) is not None or type.oid == RECORD or attributes(type.oid) is not None

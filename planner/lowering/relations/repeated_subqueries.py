@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from planner.ir import nodes as ir
 from planner.ir.rewrite import is_correlated, transform, walk
 from planner.lowering.fragments.context import Repeated
@@ -104,6 +106,10 @@ def _as_columns(
     if of_rows:
         select.columns = {**select.columns, **of_rows}
         select = relations.wrap(select)
+        # Spark would put them back into the conditions: a form binds them, as what is not a mere column.
+        for place in of_rows:
+            select.columns[place] = replace(select.columns[place], simple=False, inlined=True)
+        relations.ctx.columns.update(select.columns)
     if of_all:
         select = _beside(relations, select, of_all)
     return select, transform(exprs, lambda node: places.get(id(node)))

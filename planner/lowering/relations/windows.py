@@ -18,7 +18,7 @@ from planner.lowering.relations.exclusion import Places, excluding
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select, derived
-from planner.lowering.scalars.aggregates import apply_aggregate
+from planner.lowering.scalars.aggregates import apply_aggregate, computes_arrays
 from planner.lowering.scalars.scalars import Scalars
 from planner.types import types
 from planner.types.signature import Kind
@@ -145,13 +145,14 @@ def _with_stable_keys(
     relations: RelationLowering, select: Select, calls: tuple[ir.WindowCall, ...]
 ) -> tuple[Select, tuple[ir.WindowCall, ...]]:
     """DuckDB partitions and orders by nothing that it takes for volatile, which includes whatever may raise an error of
-    ours, nor by subqueries with ordered aggregates: such keys become columns first. So do subqueries in arguments,
+    ours, nor by subqueries with ordered aggregates or by some functions of arrays (`computes_arrays`): such keys become
+    columns first. So do subqueries in arguments,
     which it cannot copy where the window stands in a subquery that depends on the rows outside."""
     columns: dict[int, Fragment] = {}
 
     def stable(expr: ir.Scalar) -> ir.Scalar:
         key = relations.scalars.lower(expr)
-        if not key.may_raise and not key.volatile and not key.subquery:
+        if not key.may_raise and not key.volatile and not key.subquery and not computes_arrays(expr):
             return expr
         return placed(expr, key)
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from planner.functions.forms.form import CallSite
 from planner.ir import nodes as ir
+from planner.ir.physical import element_type
+from planner.ir.rewrite import walk
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.scalars.collected import COLLECTED, Collected
 from planner.lowering.scalars.routines import expand, template_of
@@ -84,3 +86,11 @@ def _filled(template: str, args: Sequence[Fragment], marks: Mapping[str, str]) -
     """Fills an aggregate's template. Arguments are repeated as they are: a binding outside the call would need the
     row. WITHIN GROUP keys follow the direct arguments."""
     return _PLACE.sub(lambda match: marks[match[1]] if match[1] in marks else args[int(match[1])].sql, template)
+
+
+def computes_arrays(key: ir.Scalar) -> bool:
+    """Whether a key of an order is computed, of arrays or as one. What collects arrays is given to a lambda of ours as
+    a whole, and DuckDB knows no lambda inside of that aggregate's or window's order."""
+    if isinstance(key, (ir.ColumnRef, ir.Literal)):
+        return False
+    return any(isinstance(node, ir.Scalar) and element_type(node.type) is not None for node in walk(key))

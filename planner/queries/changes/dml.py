@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
+from planner.calls.set_returning import SetInValues
 from planner.common_errors import repeated_column
 from planner.errors import (
     FeatureNotSupported,
@@ -18,7 +17,6 @@ from planner.expressions.rows import starred
 from planner.files.past_queries import as_it_was, at_moment, moment_of
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks
 from planner.ir.nodes import (
-    Cast,
     ColumnRef,
     CommonTable,
     Deduplicate,
@@ -28,14 +26,13 @@ from planner.ir.nodes import (
     Literal,
     Project,
     Rel,
-    RowConstructor,
     Scalar,
     ScalarSubquery,
     Scan,
     SessionValue,
-    SubscriptAssignment,
     Values,
 )
+from planner.ir.written import KeyWord
 from planner.queries.changes.column_values import (
     assign,
     bound_query,
@@ -47,18 +44,26 @@ from planner.queries.changes.column_values import (
     without_acting_columns,
 )
 from planner.queries.changes.on_conflict import BoundConflict, bind_on_conflict
-from planner.queries.changes.part_values import assign_part, is_assignment, part_type, with_whole
+from planner.queries.changes.part_values import assign_part, part_type, whole_column
 from planner.queries.changes.policy_checks import conflicting_checks, found_rows, inserted_checks, updated_checks
 from planner.queries.changes.returning import inserted_returning, joined_returning
-from planner.queries.changes.targets import ChangeTarget, change_target, scan_target, view_checks
+from planner.queries.changes.targets import (
+    ChangeTarget,
+    bind_where,
+    change_target,
+    note_columns,
+    note_item,
+    scan_target,
+    view_checks,
+)
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
 from planner.queries.values import bind_rows
-from planner.resolution.casting import finish_row, to_boolean
+from planner.resolution.casting import finish_row
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.query import analyze_query, bind_query, single_column
 from planner.resolution.row_security import DELETE, UPDATE
-from planner.resolution.statement import Level, NsItem, Statement
+from planner.resolution.statement import Assigned, Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree, tree_location
 from planner.types.types import INT8, UNKNOWN, SqlType
@@ -81,6 +86,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         what = "ON CONFLICT" if tree.HasField("on_conflict_clause") else "RETURNING"
         raise FeatureNotSupported(f'INSERT ... {what} into foreign table "{relation.name}" is not supported')
     given = insert_columns(statement, target, tree.cols)
+    note_columns(level, tree, target, given, tree.cols)
     level.rtes.append(NsItem(alias=target.named.name, columns=[], relation_name=target.named.name))
     select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
     rel: Rel
@@ -91,9 +97,16 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         defaults = target.view_defaults([])
         rel, not_default = _values(statement, live, types, [], [[]], defaults), set(defaults)
     elif select.values_lists and not _has_clauses(select):
-        rel, not_default = _insert_values(level, select, tree, target, given)
+        try:
+            rel, not_default = _insert_values(level, select, tree, target, given)
+        except SetInValues:
+            if len(select.values_lists) > 1:
+                raise
+            query, places = _as_query(select), _valued(statement, select, tree.cols)
+            cols = [tree.cols[place] for place in places] if tree.cols else []
+            rel, not_default = _insert_select(level, query, cols, tree, target, [given[at] for at in places])
     else:
-        rel, not_default = _insert_select(level, select, tree, target, given)
+        rel, not_default = _insert_select(level, select, tree.cols, tree, target, given)
     rel = with_tables(tables, rel)
     refuse_values(live, not_default, tree.override)
     computed = computing(statement, relation)
@@ -154,6 +167,38 @@ def _assigned(update: Rel) -> frozenset[int]:
     )
 
 
+def _items(select: Tree) -> Sequence[Tree]:
+    items: Sequence[Tree] = select.values_lists[0].list.items
+    return items
+
+
+def _valued(statement: Statement, select: Tree, cols: Sequence[Tree]) -> list[int]:
+    """The places of the values in the single row of VALUES that are not DEFAULT, for an INSERT that names `cols`."""
+    items = _items(select)
+    if len(items) < len(cols):
+        raise _too_few(statement, cols, len(items))
+    places = []
+    for place, item in enumerate(items):
+        if not item.HasField("set_to_default"):
+            places.append(place)
+        elif cols and cols[place].res_target.indirection:
+            position = statement.position(cols[place].res_target.location)
+            raise FeatureNotSupported("cannot set an array element to DEFAULT", position=position)
+    return places
+
+
+def _as_query(select: Tree) -> Tree:
+    """The single row of VALUES as that of a SELECT, as PostgreSQL has it, without the columns that get their defaults:
+    those that are not given a value get them, too."""
+    query = pb.SelectStmt()
+    query.CopyFrom(select)
+    del query.values_lists[:]
+    for item in _items(select):
+        if not item.HasField("set_to_default"):
+            query.target_list.add().res_target.val.CopyFrom(item)
+    return query
+
+
 def _has_clauses(select: Tree) -> bool:
     return bool(
         select.sort_clause
@@ -192,29 +237,6 @@ def insert_places(target: ChangeTarget, given: Sequence[int]) -> list[int]:
     return places
 
 
-def _whole_column(parts: Sequence[Scalar]) -> Scalar:
-    """A new column of which an INSERT gives these parts, or the one whole."""
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = _with_part(whole, part)
-    return whole
-
-
-def _with_part(whole: Scalar, part: Scalar) -> Scalar:
-    """`whole` with what `part` has besides NULLs."""
-    if isinstance(part, Cast) and isinstance(part.arg, SubscriptAssignment):
-        return replace(part, arg=_with_part(whole, part.arg))
-    if isinstance(part, SubscriptAssignment):
-        type = replace(part.type, dimensioned=part.type.dimensioned or whole.type.dimensioned)
-        return replace(part, arg=whole if whole.type == type else Cast(arg=whole, type=type), type=type)
-    if is_assignment(part):
-        return with_whole(part, whole)
-    if not isinstance(part, RowConstructor) or not isinstance(whole, RowConstructor):
-        return whole if isinstance(part, Literal) and part.value is None else part
-    items = tuple(_with_part(before, item) for before, item in zip(whole.items, part.items, strict=True))
-    return replace(whole, items=items)
-
-
 def _assigned_twice(column: Column) -> SqlSyntaxError:
     return SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
 
@@ -223,10 +245,13 @@ def inserted_value(level: Level, node: Tree, column: Column, type: SqlType, over
     """What an INSERT gives to `column`: DEFAULT, or an expression. `override` is an OverridingKind."""
     statement = level.statement
     if node.HasField("set_to_default"):
-        return default_value(statement, column, type)
+        return statement.written_as(default_value(statement, column, type), KeyWord(text="DEFAULT"))
     expr = bind(level, node)
     if _is_overridden(column, override):
-        return default_value(statement, column, type)
+        value = default_value(statement, column, type)
+        if statement.written is not None:
+            statement.written_as(value, assign(statement, finish_row(statement, expr, type), column, type))
+        return value
     return assign(statement, finish_row(statement, expr, type), column, type)
 
 
@@ -270,18 +295,17 @@ def _insert_values(
                 position=None if extra is None else statement.position_of(extra),
             )
     rows = bind_rows(level, select, AlikeParams(statement, bind_item).bind)
+    if statement.notes is not None:
+        statement.notes.change(tree).rows = rows
     if width < len(given) and tree.cols:
-        raise SqlSyntaxError(
-            "INSERT has more target columns than expressions",
-            position=_missing_position(statement, tree.cols, width),
-        )
+        raise _too_few(statement, tree.cols, width)
     defaults = target.view_defaults(given[:width])
     return _values(statement, live, types, places, rows, defaults), not_default | defaults.keys()
 
 
-def _missing_position(statement: Statement, columns: Sequence[Tree], width: int) -> int | None:
-    """The position of the first target column that has no expression."""
-    return statement.position(columns[width].res_target.location) if width < len(columns) else None
+def _too_few(statement: Statement, columns: Sequence[Tree], width: int) -> SqlSyntaxError:
+    position = statement.position(columns[width].res_target.location) if width < len(columns) else None
+    return SqlSyntaxError("INSERT has more target columns than expressions", position=position)
 
 
 def _values(
@@ -298,7 +322,7 @@ def _values(
         slots.setdefault(position, []).append(index)
     full = tuple(
         tuple(
-            _whole_column([row[index] for index in slots[position]])
+            whole_column([row[index] for index in slots[position]])
             if position in slots
             else default_value(statement, defaults.get(position, column), types[position])
             for position, column in enumerate(live)
@@ -309,7 +333,7 @@ def _values(
 
 
 def _insert_select(
-    level: Level, select: Tree, tree: Tree, target: ChangeTarget, given: list[int]
+    level: Level, select: Tree, cols: Sequence[Tree], tree: Tree, target: ChangeTarget, given: list[int]
 ) -> tuple[Project, set[int]]:
     """The rows, and the places of the columns that they give values."""
     statement, live, types = level.statement, target.live, target.types
@@ -323,22 +347,24 @@ def _insert_select(
             "INSERT has more expressions than target columns",
             position=statement.position_of(expr) if expr is not None else None,
         )
-    if width < len(given) and tree.cols:
-        raise SqlSyntaxError(
-            "INSERT has more target columns than expressions",
-            position=_missing_position(statement, tree.cols, width),
-        )
+    if width < len(given) and cols:
+        raise _too_few(statement, cols, width)
     places = insert_places(target, given[:width])
-    named_columns = [node.res_target for node in tree.cols]
+    named_columns = [node.res_target for node in cols]
     parts = [named if named.indirection else None for named in named_columns] or [None] * width
     locations: list[int] = []
+    # PostgreSQL has no conversions in a query, other than in a row of VALUES that was made one here.
+    written = select is tree.select_stmt.select_stmt
     for index, given_type in enumerate(query.types[:width]):
         expr = query.column_expr(index)
         locations.append(statement.location(expr) if expr is not None else -1)
         if expr is not None and given_type.oid == UNKNOWN:
             position = places[index]
             type = types[position] if parts[index] is None else part_type(parts[index], types[position])
-            query.set_column(index, assign(statement, expr, live[position], type))
+            value = assign(statement, expr, live[position], type)
+            query.set_column(index, statement.written_as(value, expr) if written else value)
+    if statement.notes is not None:
+        statement.notes.change(tree).query = (query, select)
     with at_moment(statement, moment):
         source = as_it_was(statement, moment, query.build())
     defaults = target.view_defaults(given[:width])
@@ -357,7 +383,7 @@ def _insert_select(
                 else:
                     before = Literal(value=None, type=types[position])
                     given_parts.append(assign_part(level, named, column, types[position], before, value))
-            exprs.append(_whole_column(given_parts))
+            exprs.append(whole_column(given_parts))
         else:
             exprs.append(default_value(statement, defaults.get(position, column), types[position]))
     fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
@@ -378,12 +404,13 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     found, scan, item = scan_target(level, target, alias, tree.relation.location, row_id=True)
     level.namespace.append(item)
     level.rtes.append(item)
+    note_item(level, tree, item)
     level.presences = []
     rel = bind_from(level, tree.from_clause, into=found)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     changes, not_default = assignments(level, target, tree, old)
     if tree.HasField("where_clause"):
-        rel = Filter(input=rel, condition=_condition(level, target, scan, tree.where_clause), fields=rel.fields)
+        rel = Filter(input=rel, condition=_condition(level, target, scan, tree), fields=rel.fields)
     _no_aggregates(level)
     row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
     if tree.from_clause:
@@ -414,12 +441,12 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
 
 def _condition(level: Level, target: ChangeTarget, scan: Scan, tree: Tree) -> Scalar:
     """The WHERE of an UPDATE or DELETE. Raises 0A000 for WHERE CURRENT OF on a view."""
-    if not tree.HasField("current_of_expr"):
-        return to_boolean(level.statement, bind_clause(level, tree, "WHERE"), "WHERE")
+    if not tree.where_clause.HasField("current_of_expr"):
+        return bind_where(level, tree)
     if target.views:
         raise FeatureNotSupported("WHERE CURRENT OF on a view is not implemented")
     row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
-    name = f"cursor_row:{target.relation.oid}:{tree.current_of_expr.cursor_name}"
+    name = f"cursor_row:{target.relation.oid}:{tree.where_clause.current_of_expr.cursor_name}"
     current = SessionValue(name=name, type=row_id.type)
     return Distinct(left=row_id, right=current, negated=True, type=BOOLEAN)
 
@@ -454,6 +481,7 @@ def assignments(
     not_default: set[int] = set()
     in_parts: set[int] = set()
     multiple: dict[bytes, list[Scalar | None]] = {}
+    noted = None if statement.notes is None else statement.notes.change(tree).assigned
     for node in tree.target_list:
         named = node.res_target
         place = target.index(named.name, statement.position(named.location), assigned=True)
@@ -481,13 +509,28 @@ def assignments(
         elif expr is None:
             # Of a view without one the DEFAULT is NULL, other than in an INSERT.
             named_column = target.named.live_columns()[place]
-            changes[index] = default_value(statement, named_column, type)
+            value = default_value(statement, named_column, type)
+            changes[index] = statement.written_as(value, KeyWord(text="DEFAULT"))
             if target.views:
                 not_default.add(index)
         else:
             not_default.add(index)
             changes[index] = assign(statement, finish_row(statement, expr, type), column, type)
+        if noted is not None:
+            _note_assigned(noted, named, changes[index] if expr is None else expr, changes[index])
     return changes, not_default
+
+
+def _note_assigned(noted: list[Assigned], named: Tree, given: Scalar, value: Scalar) -> None:
+    """Notes what an item of SET gives to a column: `given`, which is `value` in the column's type. Columns that get the
+    row of a query do so together."""
+    reference = named.val.multi_assign_ref
+    if not (named.val.HasField("multi_assign_ref") and reference.source.HasField("sub_link")):
+        noted.append(Assigned([(named.name, named)], value))
+    elif reference.colno == 1:
+        noted.append(Assigned([(named.name, named)], given, of_query=True))
+    else:
+        noted[-1].columns.append((named.name, named))
 
 
 def _updated(level: Level, node: Tree) -> Scalar:
@@ -535,10 +578,11 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
     found, scan, item = scan_target(level, target, alias, tree.relation.location, row_id=True)
     level.namespace.append(item)
     level.rtes.append(item)
+    note_item(level, tree, item)
     level.presences = []
     rel = bind_from(level, tree.using_clause, into=found)
     if tree.HasField("where_clause"):
-        rel = Filter(input=rel, condition=_condition(level, target, scan, tree.where_clause), fields=rel.fields)
+        rel = Filter(input=rel, condition=_condition(level, target, scan, tree), fields=rel.fields)
     row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
     if tree.using_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)

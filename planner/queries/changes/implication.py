@@ -16,16 +16,16 @@ from planner.types.types import INT2, INT4, INT8, TEXT, VARCHAR
 
 def implied(predicate: Scalar, known: Sequence[Scalar]) -> bool:
     """Whether `predicate` is true of every row for which all of `known` are. False where that is not seen."""
-    given = [clause for condition in known for clause in _clauses(transform(condition, _plain_cast))]
-    return all(any(_follows(clause, each) for each in given) for clause in _clauses(transform(predicate, _plain_cast)))
+    given = [clause for condition in known for clause in _clauses(transform(condition, plain_cast))]
+    return all(any(_follows(clause, each) for each in given) for clause in _clauses(transform(predicate, plain_cast)))
 
 
-def _plain_cast(node: object) -> Scalar | None:
+def plain_cast(node: object) -> Scalar | None:
     """What a cast says that changes no value: the constant itself (``1::bigint``, ``'a'::varchar::text``), which may
     have been a parameter when the statement was bound, or the cast, whoever has written it."""
     if not isinstance(node, Cast) or node.type.typmod >= 0:
         return None
-    arg: Scalar = transform(node.arg, _plain_cast)
+    arg: Scalar = transform(node.arg, plain_cast)
     if isinstance(arg, Literal):
         if node.type.oid in _TEXTS and arg.type.oid in _TEXTS:
             return Literal(value=arg.value, type=node.type)

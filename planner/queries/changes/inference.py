@@ -14,10 +14,10 @@ from planner.errors import InvalidColumnReference
 from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
 from planner.ir.bound import ConditionalKey
 from planner.ir.nodes import Collate, ColumnRef, Param, Scalar
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import transform, walk
 from planner.queries.changes.column_values import row_scope
-from planner.queries.changes.implication import implied
-from planner.queries.changes.targets import ChangeTarget, through_views
+from planner.queries.changes.implication import implied, plain_cast
+from planner.queries.changes.targets import ChangeTarget, note_item, through_views
 from planner.queries.stored_expressions import bind_stored, with_lists
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import Level, Statement
@@ -63,6 +63,7 @@ def inferred(
     item.alias = alias or target.named.name
     named.namespace.append(item)
     named.rtes.append(item)
+    note_item(named, infer, item)
     elements: list[_Element] = []
     by_field = {field.id: field.origin.attnum for field in scan.fields if field.origin is not None}
     for node in infer.index_elems:
@@ -76,9 +77,12 @@ def inferred(
             columns = item.by_name.get(element.name)
             if not columns:
                 raise unknown_column(element.name, statement.position(infer.location))
-            scalar = _plain(columns[0].expr)
+            bound = columns[0].expr
         else:
-            scalar = _plain(bind_clause(named, element.expr, INDEX_CLAUSE))
+            bound = bind_clause(named, element.expr, INDEX_CLAUSE)
+        scalar = _plain(bound)
+        if statement.notes is not None:
+            statement.notes.change(infer).elements.append((element, bound))
         attnum = by_field.get(scalar.id, 0) if isinstance(scalar, ColumnRef) else 0
         elements.append(
             _Element(
@@ -91,6 +95,8 @@ def inferred(
     given: list[Scalar] = []
     if infer.HasField("where_clause"):
         given = [_condition(named, infer.where_clause)]
+        if statement.notes is not None:
+            statement.notes.change(infer).where = given[0]
     keys: list[Constraint | Index] = []
     conditional: list[ConditionalKey] = []
     for key in unique:
@@ -155,7 +161,7 @@ def _condition(level: Level, tree: Tree) -> Scalar:
 
 
 def _plain(scalar: Scalar) -> Scalar:
-    """`scalar` without what says how its values are sorted."""
+    """`scalar` without what says how its values are sorted, and who has written its casts."""
     while isinstance(scalar, Collate):
         scalar = scalar.arg
-    return scalar
+    return transform(scalar, plain_cast)

@@ -30,7 +30,7 @@ from planner.queries.changes.column_values import bound_query, computing, defaul
 from planner.queries.changes.dml import assignments, insert_columns, inserted_value
 from planner.queries.changes.policy_checks import found_rows, inserted_checks, merged_checks, updated_checks
 from planner.queries.changes.returning import joined_returning
-from planner.queries.changes.targets import ChangeTarget, change_target
+from planner.queries.changes.targets import ChangeTarget, change_target, note_columns, note_item
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
 from planner.queries.in_from.presences import with_presences
@@ -39,6 +39,7 @@ from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.row_security import DELETE, UPDATE
 from planner.resolution.statement import Level, NsItem, Statement
+from planner.syntax.dialects.names import CALLED_ALIKE
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from planner.types.types import INT4, INT8, TEXT, SqlType
@@ -85,6 +86,7 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
     scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
     level.rtes.append(item)
+    note_item(level, tree, item)
     level.presences = []
     source = bind_from(level, [tree.source_relation])
     changed.need("".join({_PRIVILEGES[clause.command_type]: None for clause in clauses}) or "r")
@@ -94,9 +96,12 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
             f'name "{item.alias}" specified more than once',
             detail="The name is used both as MERGE target table and data source.",
         )
+    clauses = [_spelled_out(clause, changed, level.namespace) for clause in clauses]
     level.namespace.append(item)
     target = _Target(level, changed, scan, item)
     condition = to_boolean(statement, bind_clause(level, tree.join_condition, "JOIN conditions"), "JOIN/ON")
+    if statement.notes is not None:
+        statement.notes.change(tree).where = condition
     all_of_source = any(clause.match_kind != pb.MERGE_WHEN_MATCHED for clause in clauses)
     pairs: Rel = Join(
         kind="left" if all_of_source else "inner",
@@ -153,6 +158,32 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
     )
 
 
+def _spelled_out(clause: Tree, changed: ChangeTarget, sources: Sequence[NsItem]) -> Tree:
+    """`clause`, whose columns may be those of other dialects' UPDATE SET * and INSERT *: all of the target, with the
+    source's of these names. Raises 0A000 where it is not one table."""
+    if [node.res_target.name for node in clause.target_list] != [CALLED_ALIKE]:
+        return clause
+    if len(sources) != 1 or sources[0].alias is None:
+        raise FeatureNotSupported("MERGE with * needs a source that is one table, or has a name")
+    whole = pb.MergeWhenClause()
+    whole.CopyFrom(clause)
+    del whole.target_list[:]
+    del whole.values[:]
+    for column in changed.live:
+        if column.generated:
+            continue
+        value = pb.Node()
+        for name in (sources[0].alias, column.name):
+            value.column_ref.fields.add().string.sval = name
+        target = whole.target_list.add().res_target
+        target.name = column.name
+        if clause.command_type == pb.CMD_UPDATE:
+            target.val.CopyFrom(value)
+        else:
+            whole.values.add().CopyFrom(value)
+    return whole
+
+
 def _policies(
     statement: Statement, target: ChangeTarget, commands: Collection[str], *, returned: bool
 ) -> MergePolicies | None:
@@ -186,6 +217,8 @@ def _applies(target: _Target, clause: Tree) -> Scalar:
         return is_pair
     bound = bind_clause(target.level, clause.condition, "MERGE WHEN conditions")
     condition = to_boolean(target.statement, bound, "WHEN")
+    if target.statement.notes is not None:
+        target.statement.notes.change(clause).where = condition
     return BoolOp(op="and", args=(is_pair, condition), type=BOOLEAN)
 
 
@@ -200,6 +233,7 @@ def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tup
     if clause.command_type != pb.CMD_INSERT:
         return {}, ()
     places = insert_columns(statement, target.changed, clause.target_list)
+    note_columns(target.level, clause, target.changed, places, clause.target_list)
     if any(node.res_target.indirection for node in clause.target_list):
         raise FeatureNotSupported("MERGE that inserts parts of columns is not supported")
     nodes = list(clause.values)
@@ -233,6 +267,8 @@ def _inserted(
             given.add(place)
         target.changed.assigned(place, "merge", inserted=True)
         values[place] = inserted_value(target.level, node, live[place], types[place], clause.override)
+    if statement.notes is not None:
+        statement.notes.change(clause).rows = [[*values.values()]]
     for place, column in enumerate(live):
         if place not in values:
             values[place] = default_value(statement, column, types[place])

@@ -16,14 +16,12 @@ from planner.errors import (
     UndefinedObject,
     WrongObjectType,
 )
-from planner.expressions.bind import bind_clause
 from planner.ir.bound import ConditionalKey
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
 from planner.queries.changes.column_values import computing, refuse_updates, with_computed
 from planner.queries.changes.inference import Inferred, inferred
-from planner.queries.changes.targets import ChangeTarget, scan_target
+from planner.queries.changes.targets import ChangeTarget, bind_where, note_item, scan_target
 from planner.queries.relations import schema_name
-from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
@@ -93,7 +91,8 @@ def _arbiters(statement: Statement, target: ChangeTarget, insert: Tree, *, updat
     else:
         alias = insert.relation.alias.aliasname if insert.relation.HasField("alias") else None
         found = inferred(statement, target, infer, unique, alias)
-    if not found.keys and not found.conditional:
+    # A view may only be one to who prints the statement.
+    if not found.keys and not found.conditional and relation.kind != "v":
         raise no_such_key()
     _refuse_deferrable(statement, relation, found.keys)
     return found
@@ -121,13 +120,16 @@ def _update(outer: Level, target: ChangeTarget, insert: Tree, assignments: Assig
     for each in (item, excluded_item):
         level.namespace.append(each)
         level.rtes.append(each)
+    note_item(level, tree, item)
+    if statement.notes is not None:
+        statement.notes.change(tree).excluded = excluded_item
     relation, live = target.relation, target.live
     kept = [ColumnRef(id=field.id, type=field.type) for field in existing.fields]
     changes, given = assignments(level, target, tree, kept)
     refuse_updates(live, given)
     condition: Scalar = Literal(value=True, type=BOOLEAN)
     if tree.HasField("where_clause"):
-        condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
+        condition = bind_where(level, tree)
     rows: Rel = CteScan(cte=RETURNING_ROWS, fields=(*existing.fields, *excluded.fields))
     exprs = [condition, *(changes.get(index, expr) for index, expr in enumerate(kept))]
     names = ["applies", *(column.name for column in live)]

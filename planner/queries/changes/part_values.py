@@ -17,6 +17,7 @@ from planner.functions import of_extensions, own
 from planner.ir.nodes import (
     ArrayConstructor,
     Call,
+    Cast,
     Coalesce,
     Literal,
     RowConstructor,
@@ -27,7 +28,7 @@ from planner.ir.nodes import (
 from planner.ir.physical import listed
 from planner.resolution.casting import coerce, coerce_to_target, with_shape
 from planner.resolution.coercion import Context
-from planner.resolution.statement import Level
+from planner.resolution.statement import Level, PartNotes
 from planner.syntax.parse import Tree
 from planner.types.base_types import HSTORE, base_type, kind_of
 from planner.types.type_names import array_of, format_type, type_row
@@ -60,7 +61,24 @@ def assign_part(
 ) -> Scalar:
     """The whole of `column`, which was `before`, with the part that `named` (a ResTarget) means replaced by `value`
     (None: DEFAULT). Raises 42804, 0A000."""
-    return _assigned(level, named, list(named.indirection), column, type, before, value)
+    notes = level.statement.notes
+    if notes is None:
+        return _assigned(level, named, list(named.indirection), column, type, before, value)
+    part = notes.parts[id(named)] = PartNotes(named)
+    whole = _assigned(level, named, list(named.indirection), column, type, before, value)
+    return whole if part.value is None else level.statement.written_as(whole, part.value)
+
+
+def _note_step(level: Level, named: Tree, step: str | Subscript) -> None:
+    if level.statement.notes is not None:
+        level.statement.notes.parts[id(named)].steps.append(step)
+
+
+def _note_value(level: Level, named: Tree, value: Scalar) -> None:
+    """Notes `value` for the part, unless it is a whole around one that was noted before."""
+    if level.statement.notes is not None:
+        part = level.statement.notes.parts[id(named)]
+        part.value = part.value or value
 
 
 def _assigned(
@@ -93,9 +111,9 @@ def _assigned(
             position=position,
         )
     if kind_of(type.oid) == HSTORE:
-        return _hstore_assigned(level, steps, column, before, value, position)
+        return _hstore_assigned(level, named, steps, column, before, value)
     if type.oid in SUBSCRIPTABLE:
-        return _shape_assigned(level, steps, column, type, before, value, position)
+        return _shape_assigned(level, named, steps, column, type, before, value)
     if not is_array and type.oid != JSONB:
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(type.oid)} because it does not support subscripting", position=position
@@ -103,14 +121,16 @@ def _assigned(
     indices = [step.a_indices for step in steps[: len(steps) - len(within)]]
     sliced = any(item.is_slice for item in indices)
     lower, upper = ((), ()) if type.oid == JSONB else subscript_bounds(level, indices, sliced=sliced)
+    keys = [json_subscript(level, item) for item in indices] if type.oid == JSONB else []
+    step = Subscript(arg=before, lower=tuple(keys) or lower, upper=upper, slice=sliced, type=element)
+    _note_step(level, named, step)
     if of_element and not sliced:
         is_new = isinstance(before, Literal) and before.value is None
         known = Subscript(arg=before, lower=lower, upper=(), slice=False, type=element)
         old = Literal(value=None, type=element) if is_new else known
         value = _with_field(level, named, within, column, element, old, value)
-    keys = [json_subscript(level, item) for item in indices] if type.oid == JSONB else []
     wanted = type if sliced or keys else element
-    converted = _converted(level, value, wanted, column, position)
+    converted = _converted(level, named, value, wanted, column)
     if keys:
         return _json_assigned(level, keys, before, converted)
     items = with_shape(statement, converted, replace(wanted, dimensioned=converted.type.dimensioned))
@@ -123,25 +143,20 @@ def _assigned(
 
 
 def _shape_assigned(
-    level: Level,
-    steps: Sequence[Tree],
-    column: Column,
-    type: SqlType,
-    before: Scalar,
-    value: Scalar,
-    position: int | None,
+    level: Level, named: Tree, steps: Sequence[Tree], column: Column, type: SqlType, before: Scalar, value: Scalar
 ) -> Scalar:
     """A geometric value of fixed length with one of its numbers or corners replaced."""
     indices = [step.a_indices for step in steps]
     sliced = any(item.is_slice for item in indices)
-    put = _converted(level, value, type if sliced else element_type(type), column, position)
+    put = _converted(level, named, value, type if sliced else element_type(type), column)
     if sliced:
         raise FeatureNotSupported("updates on slices of fixed-length arrays not implemented")
     lower, _ = subscript_bounds(level, indices, sliced=False)
+    _note_step(level, named, Subscript(arg=before, lower=lower, upper=(), slice=False, type=put.type))
     return SubscriptAssignment(arg=before, lower=lower, upper=(), slice=False, items=put, type=type)
 
 
-def _converted(level: Level, value: Scalar, wanted: SqlType, column: Column, position: int | None) -> Scalar:
+def _converted(level: Level, named: Tree, value: Scalar, wanted: SqlType, column: Column) -> Scalar:
     """`value` as one of the type that the part of `column` has. Raises 42804."""
     converted = coerce_to_target(level.statement, value, wanted, Context.ASSIGNMENT)
     if converted is None:
@@ -149,8 +164,9 @@ def _converted(level: Level, value: Scalar, wanted: SqlType, column: Column, pos
             f'subscripted assignment to "{column.name}" requires type {format_type(wanted.oid)} but expression is of '
             f"type {format_type(value.type.oid)}",
             hint="You will need to rewrite or cast the expression.",
-            position=position,
+            position=level.statement.position(named.location),
         )
+    _note_value(level, named, converted)
     return converted
 
 
@@ -178,11 +194,12 @@ _HSTORE_ASSIGN = "hstore_assign"
 
 
 def _hstore_assigned(
-    level: Level, steps: Sequence[Tree], column: Column, before: Scalar, value: Scalar, position: int | None
+    level: Level, named: Tree, steps: Sequence[Tree], column: Column, before: Scalar, value: Scalar
 ) -> Scalar:
     """`before`, of type hstore, with another value for one key. NULL is an empty hstore."""
     key = hstore_key(level, [step.a_indices for step in steps])
-    converted = _converted(level, value, SqlType(TEXT), column, position)
+    converted = _converted(level, named, value, SqlType(TEXT), column)
+    _note_step(level, named, Subscript(arg=before, lower=(key,), upper=(), slice=False, type=converted.type))
     made = base_type(before.type.oid)
     assert made is not None
     (signature,) = of_extensions.functions(made, _HSTORE_ASSIGN)
@@ -190,13 +207,13 @@ def _hstore_assigned(
     return Call(signature=signature, args=(whole, key, converted), type=before.type)
 
 
-def is_assignment(part: Scalar) -> TypeGuard[Call]:
+def _is_assignment(part: Scalar) -> TypeGuard[Call]:
     """Whether it is what SET of a part of a jsonb or an hstore does."""
     return isinstance(part, Call) and (part.signature == JSONB_ASSIGN or part.signature.name == _HSTORE_ASSIGN)
 
 
-def with_whole(part: Call, before: Scalar) -> Call:
-    """`part`, for which `is_assignment` holds, with `before` in place of the value that it changes."""
+def _with_whole(part: Call, before: Scalar) -> Call:
+    """`part`, for which `_is_assignment` holds, with `before` in place of the value that it changes."""
     whole, key, value = part.args
     assert isinstance(whole, Coalesce)
     return replace(part, args=(replace(whole, args=(before, whole.args[1])), key, value))
@@ -226,6 +243,7 @@ def _with_field(
             position=position,
         )
     wanted = fields[place].type
+    _note_step(level, named, name)
     if len(steps) > 1:
         put = _assigned(level, named, steps[1:], column, wanted, _field_before(before, place, wanted), value)
     else:
@@ -237,6 +255,7 @@ def _with_field(
                 hint="You will need to rewrite or cast the expression.",
                 position=position,
             )
+        _note_value(level, named, converted)
         put = with_shape(statement, converted, wanted)
     items = tuple(
         put if index == place else _field_before(before, index, field.type) for index, field in enumerate(fields)
@@ -248,3 +267,26 @@ def _field_before(before: Scalar, index: int, type: SqlType) -> Scalar:
     if isinstance(before, Literal) and before.value is None:
         return Literal(value=None, type=type)
     return field_of(before, index)
+
+
+def whole_column(parts: Sequence[Scalar]) -> Scalar:
+    """A new column of which an INSERT gives these parts, or the one whole."""
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = _with_part(whole, part)
+    return whole
+
+
+def _with_part(whole: Scalar, part: Scalar) -> Scalar:
+    """`whole` with what `part` has besides NULLs."""
+    if isinstance(part, Cast) and isinstance(part.arg, SubscriptAssignment):
+        return replace(part, arg=_with_part(whole, part.arg))
+    if isinstance(part, SubscriptAssignment):
+        type = replace(part.type, dimensioned=part.type.dimensioned or whole.type.dimensioned)
+        return replace(part, arg=whole if whole.type == type else Cast(arg=whole, type=type), type=type)
+    if _is_assignment(part):
+        return _with_whole(part, whole)
+    if not isinstance(part, RowConstructor) or not isinstance(whole, RowConstructor):
+        return whole if isinstance(part, Literal) and part.value is None else part
+    items = tuple(_with_part(before, item) for before, item in zip(whole.items, part.items, strict=True))
+    return replace(whole, items=items)

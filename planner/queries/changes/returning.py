@@ -10,7 +10,7 @@ from planner.ir.bound import Returning
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CommonTable, CteScan, Field, Project, Rel, Scan
 from planner.ir.rewrite import transform, walk
 from planner.queries.changes.column_values import bound_query
-from planner.queries.changes.targets import ChangeTarget, scan_target
+from planner.queries.changes.targets import ChangeTarget, note_item, scan_target
 from planner.queries.common_tables import with_tables
 from planner.queries.in_from.presences import with_presences
 from planner.queries.in_from.system_columns import of_new_rows, xmax_of_conflicts
@@ -33,6 +33,7 @@ def inserted_returning(
     _, scan, item = scan_target(inner, target, alias, -1)
     inner.namespace.append(item)
     inner.rtes.append(item)
+    note_item(inner, tree.returning_clause, item)
     fields = scan.fields
     marked = tree.HasField("on_conflict_clause") and "xmax" in item.system_columns
     if tree.HasField("on_conflict_clause"):
@@ -72,10 +73,13 @@ def joined_returning(
 def _returning(level: Level, tree: Tree, target: tuple[Field, ...], tables: Sequence[CommonTable]) -> Rel:
     """The projection of a RETURNING list, whose names `level` offers, over the affected rows."""
     statement = level.statement
-    targets = bind_targets(level, tree.returning_clause.exprs, "RETURNING")
+    targets = bind_targets(level, tree.returning_clause.exprs, "RETURNING", tree.returning_clause)
     if len(targets) > MAX_TARGETS:
         raise TooManyColumns(f"number of columns ({len(targets)}) exceeds limit ({MAX_TARGETS})")
     exprs = tuple(finish_row(statement, resolve_unknown(statement, target.expr)) for target in targets)
+    if statement.notes is not None:
+        named = [(target.name, expr) for target, expr in zip(targets, exprs, strict=True)]
+        statement.notes.change(tree).returning = (level, named)
     fields = tuple(
         statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)
     )

@@ -200,6 +200,9 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
         raise WrongObjectType(f'cannot change materialized view "{found.name}"')
     views: list[UpdatableView] = []
     relation = found
+    if found.kind == "v" and statement.notes is not None:
+        # Its own names are printed.
+        return ChangeTarget(relation=found, named=found, uses=(statement.required.use(found.oid, _PRIVILEGES[verb]),))
     required = statement.required
     needed = _PRIVILEGES[verb]
     uses = [required.use(found.oid, needed)]
@@ -227,6 +230,32 @@ def _updatable(statement: Statement, view: Relation, verb: str) -> UpdatableView
         hint=f"To enable {doing} the view, provide an INSTEAD OF {event} trigger or an unconditional ON {event} DO "
         "INSTEAD rule.",
     )
+
+
+def note_item(level: Level, tree: Tree, item: NsItem) -> None:
+    """Notes `item`, bound in `level`, as one that stands for the row that `tree` changes."""
+    if level.statement.notes is not None:
+        noted = level.statement.notes.change(tree)
+        noted.level = level
+        noted.items.append(item)
+
+
+def note_columns(level: Level, tree: Tree, target: ChangeTarget, given: Sequence[int], nodes: Sequence[Tree]) -> None:
+    """Notes the columns `given` that an INSERT lists as `nodes`, if it lists any."""
+    if level.statement.notes is None:
+        return
+    live = target.named.live_columns()
+    trees = [node.res_target for node in nodes] or [None] * len(given)
+    noted = level.statement.notes.change(tree)
+    noted.level, noted.columns = level, [(live[index].name, node) for index, node in zip(given, trees, strict=True)]
+
+
+def bind_where(level: Level, tree: Tree) -> Scalar:
+    """The WHERE of a change of rows or a clause of it."""
+    condition = to_boolean(level.statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
+    if level.statement.notes is not None:
+        level.statement.notes.change(tree).where = condition
+    return condition
 
 
 def scan_target(

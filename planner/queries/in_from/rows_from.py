@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.calls.user_calls import UserRows
+from planner.expressions.rows import field_of
 from planner.functions import registry
 from planner.ir.nodes import (
     Coalesce,
@@ -25,6 +26,7 @@ from planner.ir.nodes import (
 from planner.resolution.operators import build_call, find_operator
 from planner.resolution.statement import Level, Statement
 from planner.types.types import INT8, SqlType
+from planner.types.user_types import attributes
 
 _NUMBER = SqlType(INT8)
 _WHOLE = Frame(mode="range", start=FrameBound(kind="unbounded_preceding"), end=FrameBound(kind="unbounded_following"))
@@ -65,11 +67,25 @@ def side_by_side(
     )
 
 
+def with_attributes(statement: Statement, scan: FunctionScan) -> Rel:
+    """`scan` with the attributes of a function's result as columns, where that is of a composite type."""
+    if not any(attributes(field.type.oid) for call in scan.functions for field in call.fields):
+        return scan
+    exprs: list[Scalar] = []
+    fields: list[Field] = []
+    for field in scan.fields:
+        value = ColumnRef(id=field.id, type=field.type)
+        parts = attributes(field.type.oid)
+        exprs += [value] if parts is None else [field_of(value, index) for index in range(len(parts))]
+        fields += [statement.new_field(part.name, part.type) for part in ([field] if parts is None else parts)]
+    return Project(input=scan, exprs=tuple(exprs), fields=tuple(fields))
+
+
 def _rows(statement: Statement, found: FunctionCall | UserRows | tuple[str, Scalar]) -> Rel:
     if isinstance(found, UserRows):
         return found.rel
     if isinstance(found, FunctionCall):
-        return FunctionScan(functions=(found,), ordinality=None, fields=found.fields)
+        return with_attributes(statement, FunctionScan(functions=(found,), ordinality=None, fields=found.fields))
     name, scalar = found
     return Project(input=OneRow(), exprs=(scalar,), fields=(statement.new_field(name, scalar.type),))
 

@@ -11,6 +11,9 @@ POSTGRES = "postgres"
 MAX_CHARS = 256 * 1024
 """Longer texts are refused: sqlglot takes about ten seconds for a million characters, and cannot be interrupted."""
 
+CALLED_ALIKE = "tidegate.called_alike"
+"""In a MERGE the column that stands for all of the target, each with the value of the source's of its name."""
+
 
 def words(text: str) -> frozenset[str]:
     """The words of `text`."""

@@ -27,7 +27,7 @@ from planner.errors import (
     SqlSyntaxError,
     UndefinedFunction,
 )
-from planner.syntax.dialects import arrays, dates, definitions, rules, stars
+from planner.syntax.dialects import arrays, dates, definitions, joins, rules, stars
 from planner.syntax.dialects.functions import FAMILIES, TEMPLATES, Written
 from planner.syntax.dialects.names import MAX_CHARS, POSTGRES, sqlglot_module
 from planner.syntax.dialects.nodes import COMMANDS, KINDS, OPERATORS, UNIMPORTANT, VOUCHED
@@ -288,6 +288,11 @@ class _Conversion:
             group = node.args.get("group")
             if group and group.args.get("all") and not stars.group_by_all(node, self._dialect, exp):
                 raise self._refused(group, "ALL")
+            if not stars.semi_joins_on(node, self._dialect, exp):
+                raise self._refused(node, "a semi-join USING columns")
+        is_change = name == "When" and isinstance(node.args["then"], (exp.Update, exp.Insert))
+        if is_change and not stars.merge_star(node, self._dialect, exp):
+            raise self._refused(node, "*")
         if name == "Table" and all(map(_is_hint, node.args.get("hints") or ())):
             node.set("hints", None)
         if name in ("DateDiff", "DatetimeDiff") and isinstance(node.args.get("unit"), exp.WeekStart):
@@ -296,6 +301,13 @@ class _Conversion:
         if name == "Insert" and node.args.get("ignore"):
             node.set("ignore", None)
             node.set("conflict", exp.OnConflict(action=exp.Var(this="DO NOTHING")))
+        if name == "Join" and not joins.is_plain(node):
+            raise self._refused(node, str(node.args.get("method") or node.args.get("kind")))
+        if name == "Create" and node.args.get("replace") and node.args.get("kind") == "TABLE":
+            raise self._refused(node, "OR REPLACE")
+        names_its_from = name == "Update" and self._dialect == "tsql" and node.args.get("from_")
+        if names_its_from and not joins.updates_its_from(node, exp):
+            raise self._refused(node, "its table in an outer join, or twice in FROM")
         if name == "Join" and node.args.get("side") and isinstance(node.this, exp.Unnest) and not node.args.get("on"):
             node.set("on", exp.Boolean(this=True))
         if name == "Join" and isinstance(node.this, exp.Lateral) and node.this.args.get("cross_apply") is False:

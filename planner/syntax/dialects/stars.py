@@ -1,5 +1,5 @@
-"""Rules of what a SELECT leaves to be found out: stars with EXCEPT, EXCLUDE, REPLACE or RENAME behind them, and GROUP
-BY ALL.
+"""Rules of what a statement leaves to be found out: stars with EXCEPT, EXCLUDE, REPLACE or RENAME behind them, GROUP
+BY ALL, semi-joins USING columns, and the stars of MERGE.
 
 See `planner.syntax.dialects.rules` for what a rule is.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.syntax.dialects.names import CALLED_ALIKE
 from planner.syntax.dialects.rules import Rule, text
 
 _SEVERAL = frozenset({"bigquery", "duckdb", "snowflake"})
@@ -39,6 +40,55 @@ def _star(node: Any, dialect: str) -> Any:
     values = "".join(f", {text(each.args['alias'])} => {text(each.this)}" for each in replaced)
     several = "true" if dialect in _SEVERAL else "false"
     return f"{_EVERYTHING}{several}, ARRAY[{', '.join(names)}], ARRAY[{', '.join(pairs)}]{values})"
+
+
+_JOINED_FIRST = frozenset({"spark", "databricks"})
+"""Where the columns that USING names are the first of a star."""
+
+_MERGED = frozenset({"spark", "databricks"})
+
+
+def semi_joins_on(select: Any, dialect: str, exp: Any) -> bool:
+    """Makes SEMI and ANTI JOIN ... USING, of a SELECT that has not been converted yet, such with ON. Whether it
+    could."""
+    left = select.args["from_"].this.alias_or_name if select.args.get("from_") else ""
+    for join in select.args.get("joins") or ():
+        if join.args.get("kind") not in ("SEMI", "ANTI"):
+            left = ""  # Which of both has the column?
+        elif join.args.get("using"):
+            right, names = join.this.alias_or_name, [each.name for each in join.args["using"]]
+            if not left or not right or dialect not in (*_JOINED_FIRST, "duckdb"):
+                return False
+            pairs = [exp.EQ(this=exp.column(name, left), expression=exp.column(name, right)) for name in names]
+            join.set("using", None)
+            join.set("on", exp.and_(*pairs))
+            if dialect in _JOINED_FIRST and any(isinstance(each, exp.Star) for each in select.expressions):
+                if any(isinstance(each, exp.Star) and each.args.get("except_") for each in select.expressions):
+                    return False
+                select.set(
+                    "expressions", [new for each in select.expressions for new in _joined_first(each, names, exp)]
+                )
+    return True
+
+
+def _joined_first(item: Any, names: list[str], exp: Any) -> list[Any]:
+    if not isinstance(item, exp.Star):
+        return [item]
+    return [*(exp.column(name) for name in names), exp.Star(except_=[exp.to_identifier(name) for name in names])]
+
+
+def merge_star(when: Any, dialect: str, exp: Any) -> bool:
+    """Makes UPDATE SET * and INSERT * of a MERGE, which has not been converted yet, what
+    `planner.queries.changes.merge` reads as the columns of both tables that are called alike. Whether it could."""
+    then = when.args["then"]
+    columns = then.args.get("expressions") if isinstance(then, exp.Update) else [then.this]
+    if not columns or not isinstance(columns[0], exp.Star):
+        return True
+    if dialect not in _MERGED or any(columns[0].args.values()):
+        return False
+    written = "UPDATE SET {} = DEFAULT" if isinstance(then, exp.Update) else "INSERT ({}) VALUES (DEFAULT)"
+    when.set("then", exp.Var(this=written.format(f'"{CALLED_ALIKE}"')))
+    return True
 
 
 def _text(name: str) -> str:

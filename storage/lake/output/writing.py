@@ -38,7 +38,8 @@ class FilesWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds rows."""
-        self._begun().write(batch)
+        if batch.num_rows:  # A file is begun by rows, or by the end.
+            self._begun().write(batch)
 
     def _begun(self) -> RowFiles:
         if self._rows is None:

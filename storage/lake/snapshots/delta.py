@@ -71,12 +71,20 @@ def _schema(path: str, schema: Mapping[str, Any]) -> tuple[pa.Schema, Mapping[st
     fields = []
     for field in schema["fields"]:
         name = field["name"]
-        other = field.get("metadata", {}).get("delta.columnMapping.physicalName", name)
+        other = _physical(field)
         if other != name:
             physical[name] = other
         fields.append(pa.field(name, plain_type(_type(path, name, field["type"]))))
     return pa.schema(fields), physical
 
+
+def _physical(field: Mapping[str, Any]) -> str:
+    """What the files call a field."""
+    return str(field.get("metadata", {}).get("delta.columnMapping.physicalName", field["name"]))
+
+
+_MAPPED = pa.sparse_union([pa.field("mapped names", pa.null())])
+"""In place of a struct whose fields the files call otherwise, which nobody reads."""
 
 _TYPES = {
     "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "byte": pa.int8(),
@@ -96,6 +104,8 @@ def _type(path: str, column: str, type: Any) -> pa.DataType:
     elif type["type"] == "array":
         return pa.list_(_type(path, column, type["elementType"]))
     elif type["type"] == "struct":
+        if any(_physical(each) != each["name"] for each in type["fields"]):
+            return _MAPPED
         return pa.struct([pa.field(each["name"], _type(path, column, each["type"])) for each in type["fields"]])
     elif type["type"] == "map":
         return pa.map_(_type(path, column, type["keyType"]), _type(path, column, type["valueType"]))

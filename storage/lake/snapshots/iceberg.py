@@ -86,8 +86,8 @@ def iceberg_listing(
         for field in schema.fields
         if field.initial_default is not None and isinstance(field.field_type, PrimitiveType)
     }
-    arrow = schema_to_pyarrow(schema, include_field_ids=False)
-    arrow = pa.schema([pa.field(field.name, plain_type(field.type)) for field in arrow])
+    with_ids = schema_to_pyarrow(schema)
+    arrow = pa.schema([pa.field(field.name, plain_type(field.type)) for field in with_ids])
     with _understood(metadata_file):
         tasks, equality = ((), None) if snapshot is None else _planned(io, metadata, snapshot)
         mapping = metadata.name_mapping()
@@ -100,7 +100,7 @@ def iceberg_listing(
     deletes = _Deletes(io, equality, ids if names is None else names)
     with _understood(metadata_file):
         files = tuple(_file(task, metadata, ids, arrow, defaults, deletes) for task in tasks)
-    return SnapshotListing(where=where, schema=arrow, files=files, field_ids=ids, mapped_names=names)
+    return SnapshotListing(where=where, schema=arrow, files=files, field_ids=ids, mapped_names=names, with_ids=with_ids)
 
 
 def _snapshot(metadata: TableMetadata, where: str, snapshot_id: int | None, as_of: datetime | None) -> Snapshot | None:

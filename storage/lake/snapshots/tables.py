@@ -23,7 +23,7 @@ from storage.lake.formats import FileFormat, reading
 from storage.lake.opened import OpenedFiles
 from storage.lake.places import LakeFile, Places
 from storage.lake.streams import RowStream
-from storage.lake.tables import LOOKING_THREADS, LakeColumn, Piece, fits
+from storage.lake.tables import LOOKING_THREADS, LakeColumn, Piece, fits, plain_type
 from storage.lake.troubles import FileTrouble
 from storage.shards.field_ids import FIELD_ID
 from storage.shards.parts import ColumnStats, Part
@@ -57,6 +57,8 @@ class SnapshotListing(Struct, frozen=True, kw_only=True, eq=False):
     physical: Mapping[str, str] = {}
     field_ids: Mapping[str, int] | None = None
     mapped_names: Mapping[str, int] | None = None
+    with_ids: pa.Schema | None = None
+    """With `field_ids`: the schema with the ids of what is in nested columns."""
 
 
 class SnapshotTable:
@@ -83,6 +85,8 @@ class SnapshotTable:
         self.opened = OpenedFiles(places, {file.path: file for file in self.files})
         self._seen: dict[str, Any] = {}
         """By its path, each file whose columns have been looked at."""
+        self._various = False
+        """Whether a file that has been looked at has a nested column of another type than the table."""
 
     @property
     def bytes(self) -> int:
@@ -95,6 +99,8 @@ class SnapshotTable:
         if any(each.deleted is not None for each in self._files):
             return False
         if any(names != self._names for names, _ in self._groups):
+            return False
+        if self._various:
             return False
         return not any(self._lacking(each) for each in self._files)
 
@@ -111,7 +117,7 @@ class SnapshotTable:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
-        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+        return pa.schema([pa.field(column.name, column.read_as) for column in self.columns])
 
     def pieces(self) -> tuple[Piece, ...]:
         """All rows, for who scans them by columns and conditions. Raises FileTrouble."""
@@ -182,7 +188,7 @@ class SnapshotTable:
         return PARQUET.dataset_format(self.schema)
 
     def _called(self, names: tuple[str, ...]) -> pa.Schema:
-        return pa.schema([pa.field(name, column.type) for name, column in zip(names, self.columns, strict=True)])
+        return pa.schema([pa.field(name, column.read_as) for name, column in zip(names, self.columns, strict=True)])
 
     def _fragment(self, each: SnapshotFile, names: tuple[str, ...]) -> Any:
         """A file as a part of a dataset, with the values that it lacks."""
@@ -234,7 +240,41 @@ class SnapshotTable:
                 return self._names
             there = {mapped[name]: name for name in schema.names if name in mapped}
         # What the file lacks gets a name that no column has.
-        return tuple(there.get(ids[name], f"no field {ids[name]}") for name in self._names)
+        names = tuple(there.get(ids[name], f"no field {ids[name]}") for name in self._names)
+        for column, name in zip(self.columns, names, strict=True):
+            if column.nested and name in schema.names:
+                self._look_into(column, schema.field(name).type, path)
+        return names
+
+    def _look_into(self, column: LakeColumn, held: pa.DataType, path: str) -> None:
+        """Raises FileTrouble (unsupported) for a nested column whose fields the file has under other names: Arrow finds
+        them by these."""
+        with_ids = self._listing.with_ids
+        if with_ids is not None and not _agree(with_ids.field(column.name).type, held):
+            what = f'column "{column.name}" has fields that were renamed after file "{path}" was written'
+            raise FileTrouble("unsupported", f"{what}, which is not supported")
+        self._various = self._various or plain_type(held) != column.type
+
+
+def _agree(own: pa.DataType, held: pa.DataType) -> bool:
+    """Whether names of fields mean the same fields in both types, by their ids; of a file without ids they do."""
+    if pa.types.is_struct(own) and pa.types.is_struct(held):
+        ids = {field.name: _id_of(field) for field in own}
+        names = {id: name for name, id in ids.items()}
+        for field in held:
+            id = _id_of(field)
+            if id is not None and (names.get(id, field.name), ids.get(field.name, id)) != (field.name, id):
+                return False
+        there = {field.name: field.type for field in held}
+        return all(_agree(field.type, there[field.name]) for field in own if field.name in there)
+    if pa.types.is_map(own) and pa.types.is_map(held):
+        return _agree(own.item_type, held.item_type)
+    return not hasattr(own, "value_type") or not hasattr(held, "value_type") or _agree(own.value_type, held.value_type)
+
+
+def _id_of(field: pa.Field) -> int | None:
+    id = None if field.metadata is None else field.metadata.get(FIELD_ID)
+    return None if id is None else int(id)
 
 
 def statistics(type: pa.DataType, low: Any, high: Any, nulls: int | None) -> ColumnStats:

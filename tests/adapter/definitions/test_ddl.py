@@ -34,6 +34,20 @@ async def test_views_follow_what_they_read(client: Client) -> None:
     assert (await client.error("select * from vb")).sqlstate == "42P01"
 
 
+async def test_drop_of_a_type_lists_views_over_views(client: Client) -> None:
+    await client.run("create domain d as int; create table t (a d); create view v as select a from t")
+    await client.run("create materialized view w as select a from v; create index on w (a)")
+    await client.run("create view x as select count(*) from w")
+    error = await client.error("drop domain d")
+    assert error.detail == (
+        "column a of table t depends on type d\nview v depends on column a of table t\n"
+        "materialized view w depends on view v\nview x depends on materialized view w"
+    )
+    await client.run("drop domain d cascade")
+    assert client.notices() == ["NOTICE: drop cascades to 4 other objects"]
+    assert (await client.error("select * from w")).sqlstate == "42P01"
+
+
 async def test_drop_lists_what_depends(client: Client) -> None:
     await client.run("create table t (a int); create view v as select a from t; create view w as select a from v")
     error = await client.error("drop table t")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapter.execution.cursors import of_either
+from adapter.engines.router import Route
+from adapter.execution.cursors import of_either, of_route
 from planner.common_errors import EngineFailed
 from planner.errors import DivisionByZero, FeatureNotSupported, ObjectNotInPrerequisiteState, SqlError
 
@@ -65,3 +66,27 @@ async def test_when_neither_can_it_is_the_first_one_s_error(error: SqlError) -> 
 async def test_the_other_is_not_asked_for_what_it_does_not_support() -> None:
     with pytest.raises(EngineFailed, match=FAILED.message):
         await rows((FAILED,), never, unsupported="ROWS")
+
+
+class Giving:
+    """An engine that gives `steps` of any query."""
+
+    def __init__(self, *steps: Any) -> None:
+        self._steps = steps
+
+    def execute(self, *args: object, **options: object) -> AsyncIterator[Any]:
+        return giving(*self._steps)
+
+    def unsupported(self, query: object) -> None:
+        return None
+
+
+async def test_the_rows_of_a_route_are_those_of_either_engine() -> None:
+    first: Any = Giving(FAILED)
+    other: Any = Giving(1, 2)
+    nothing: Any = None
+    route = Route(engine=first, reason="", other=other)
+    assert [batch async for batch in of_route(route, nothing, {}, (), nothing)()] == [1, 2]
+    alone = of_route(Route(engine=first, reason=""), nothing, {}, (), nothing)
+    with pytest.raises(EngineFailed):
+        assert [batch async for batch in alone()]

@@ -49,6 +49,22 @@ async def test_what_is_written_is_read_again(lake: Path, reader: Client, name: s
     assert await reader.value("select count(*) from copied") == 2
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("format", ["parquet", "csv", "text", "json", "binary"])
+async def test_folders_that_are_written_are_read_again(
+    lake: Path, reader: Client, format: str, compression: str
+) -> None:
+    await reader.run(ALL_TYPES)
+    how = f"format {format}, compression {compression}, file_size '1MB'"
+    assert await reader.tag(f"copy t to '{lake}/out' ({how})") == "COPY 2"
+    assert (lake / "out").is_dir()
+    assert await reader.tag(f"copy copied from '{lake}/out' (format {format})") == "COPY 2"
+    assert await reader.value("select count(*) from (table t except table copied) d") == 0
+    other = "csv" if format == "json" else "json"
+    error = await reader.error(f"copy copied from '{lake}/out' (format {other})")
+    assert (error.sqlstate, f"say (FORMAT {format})" in (error.hint or "")) == ("58P01", True)
+
+
 async def test_arrays_are_lists_in_files_of_parquet(lake: Path, reader: Client) -> None:
     await reader.run("create table t (id int, tags text[])")
     await reader.run("insert into t values (1, '{a,b}'), (2, null), (3, '{}')")
@@ -157,3 +173,12 @@ async def test_only_roles_that_may_use_files_do(lake: Path, reader: Client) -> N
     await reader.run("reset role; grant pg_read_server_files, pg_write_server_files to clerk; set role clerk")
     assert [await reader.tag(load), await reader.tag(unload)] == ["COPY 1", "COPY 1"]
     assert (lake / "b.csv").read_text() == "1\n"
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.json"])
+async def test_a_table_without_rows_is_a_file_without(lake: Path, reader: Client, name: str) -> None:
+    await reader.run("create table none (a int, b text)")
+    options = "(format csv, header)" if name.endswith("csv") else ""
+    assert await reader.tag(f"copy none to '{lake / name}' {options}") == "COPY 0"
+    assert (lake / name).exists()
+    assert await reader.tag(f"copy none from '{lake / name}' {options}") == "COPY 0"

@@ -12,6 +12,8 @@ import pytest
 
 from adapter.lake.file_rows import FileRows
 from adapter.lake.file_tables import file_table
+from planner.ir.file_rows import FileTable
+from planner.types.types import INT4, TIME, SqlType
 from storage.lake.formats import FileFormat
 from storage.lake.places import Places
 from storage.lake.tables import LakeTables
@@ -126,6 +128,8 @@ async def test_a_prepared_statement_reads_the_files_of_each_execution(lake: Path
             "22023",
             'option "delimiter" must be a single one-byte character',
         ),
+        ("read_csv('LAKE/a.csv', quote => ',')", "22023", 'options "delimiter" and "quote" must be different'),
+        ("read_parquet('LAKE/whole.parquet') t(a int)", "42601", "a column definition list is redundant for"),
         ("read_csv(current_user)", "0A000", "the files of read_csv must be constants"),
     ],
 )
@@ -222,3 +226,53 @@ def test_spark_reads_parquet_files_itself_however_arrow_lays_out_their_texts(lak
     pq.write_table(pa.table({"at": pa.array([1], pa.timestamp("ns"))}), lake / "ns.parquet")
     table = LakeTables(Places((lake,))).table((f"{lake}/ns.parquet",), FileFormat(name="parquet"))
     assert not FileRows(file_table(table)).native
+
+
+async def test_lines_of_csv_without_text_are_rows_where_there_is_one_column(lake: Path, reader: Client) -> None:
+    """As COPY writes and reads them."""
+    await reader.run(f"COPY (SELECT NULL::int AS a UNION ALL SELECT 1) TO '{lake}/one.csv' (FORMAT csv, HEADER)")
+    assert await reader.rows(f"SELECT a FROM read_csv('{lake}/one.csv') ORDER BY a") == [(1,), (None,)]
+    (lake / "two.csv").write_text("a,b\n1,2\n\n3,4\n")
+    assert await reader.rows(f"SELECT a FROM read_csv('{lake}/two.csv') ORDER BY a") == [(1,), (3,)]
+    (lake / "late.csv").write_text("\na\n1\n")
+    assert await reader.rows(f"SELECT a FROM read_csv('{lake}/late.csv')") == [(1,)]
+
+
+async def test_a_header_is_one_without_the_end_of_its_line(lake: Path, reader: Client) -> None:
+    for number, text in enumerate(("a,b", "a,b\n", '"a","b"')):
+        (lake / f"{number}.csv").write_text(text)
+        assert await reader.rows(f"SELECT a, b FROM read_csv('{lake}/{number}.csv')") == []
+    with gzip.open(lake / "x.csv.gz", "wt") as file:
+        file.write("a,b\n1,2")
+    assert await reader.rows(f"SELECT * FROM read_csv('{lake}/x.csv.gz')") == [(1, 2)]
+
+
+async def test_names_of_columns_that_are_too_long_are_cut_as_in_statements(lake: Path, reader: Client) -> None:
+    name = "é" + "x" * 70
+    pq.write_table(pa.table({name: [7]}), lake / "a.parquet")
+    assert await reader.value(f"SELECT \"{name}\" FROM read_parquet('{lake}/a.parquet')") == 7
+    await reader.run(f"CREATE SERVER s FOREIGN DATA WRAPPER lake OPTIONS (path '{lake}')")
+    await reader.run("CREATE FOREIGN TABLE t () SERVER s OPTIONS (path 'a.parquet')")
+    assert await reader.value(f'SELECT "{name}" FROM t') == 7
+    assert await reader.value(
+        "SELECT attfdwoptions[1] FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum = 1"
+    ) == (f"column_name={name}")
+
+
+async def test_a_table_of_files_has_no_columns_called_as_those_of_the_system(lake: Path, reader: Client) -> None:
+    pq.write_table(pa.table({"ctid": [7]}), lake / "a.parquet")
+    error = await reader.error(f"CREATE TABLE t () WITH (load_from = '{lake}/a.parquet')")
+    assert (error.sqlstate, error.message) == ("42701", 'column name "ctid" conflicts with a system column name')
+
+
+def test_what_is_copied_for_spark_is_what_the_local_engine_reads(lake: Path) -> None:
+    """Times are rounded to microseconds; numbers stay what they are, since one that is out of range is an error only
+    where it is asked for."""
+    held = {"t": pa.array([1999, 86399999999999], pa.time64("ns")), "n": pa.array([1, 2**40], pa.int64())}
+    pq.write_table(pa.table(held), lake / "a.parquet")
+    declared = [pa.field("t", pa.time64("us")), pa.field("n", pa.int32())]
+    table = LakeTables(Places((lake,))).table((f"{lake}/a.parquet",), FileFormat(name="parquet"), declared=declared)
+    columns = (("t", SqlType(TIME)), ("n", SqlType(INT4)))
+    (batch,) = FileRows(FileTable(columns=columns, bytes=table.bytes, content=table)).batches()
+    assert batch["t"].cast(pa.int64()).to_pylist() == [2, 86400000000]
+    assert batch["n"].to_pylist() == [1, 2**40]

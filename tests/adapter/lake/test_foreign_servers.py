@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -351,3 +352,72 @@ async def test_explain_says_how_many_files_are_read(lake: Path, admin: Client) -
         assert await admin.rows(f"select id from f where {condition} order by id") == [(id,) for id in ids]
     assert await admin.rows("select a.id, b.id from f a join f b on a.day = b.day where a.day = 2") == [(2, 2)]
     assert await admin.rows("select f.id from (values (1)) v(x) left join f on f.day = 2") == [(2,)]
+
+
+async def test_nulls_of_csv_are_forced_as_by_copy(lake: Path, admin: Client) -> None:
+    (lake / "open/f.csv").write_text('a,b,c,d\n1,"",,x\n2,,"",\n"3",n,"n","n"\n')
+    await admin.run(
+        "create foreign table f (a int, b text options (force_null 'true'), c text options (force_not_null 'true'),"
+        " d text options (force_null 'true', force_not_null 'true')) server s options (path 'f.csv', header 'match')"
+    )
+    assert await admin.rows("select * from f order by a") == [
+        (1, None, "", "x"),
+        (2, None, "", ""),
+        (3, "n", "n", "n"),
+    ]
+    await admin.run("alter foreign table f options (add null 'n')")
+    assert await admin.rows("select * from f order by a") == [(1, "", "", "x"), (2, "", "", ""), (3, None, "n", None)]
+    (lake / "open/g.csv").write_text('a,b\n1,""\n2,\n')
+    await admin.run("create foreign table g (a int, b int options (force_null 'true')) server s options (path 'g.csv')")
+    assert await admin.rows("select * from g order by a") == [(1, None), (2, None)]
+    await admin.run("alter foreign table g alter b options (drop force_null, add force_not_null 'true')")
+    assert (await admin.error("select * from g")).sqlstate == "22P02"
+    for columns, message in (
+        ("a int, x int", 'column name mismatch in header line field 2 of file "{}": got "b", expected "x"'),
+        ("b int, a int", 'column name mismatch in header line field 1 of file "{}": got "a", expected "b"'),
+        ("a int", 'wrong number of fields in header line of file "{}": got 2, expected 1'),
+    ):
+        await admin.run(f"create foreign table h ({columns}) server s options (path 'g.csv', header 'match')")
+        error = await admin.error("select * from h")
+        assert (error.sqlstate, error.message) == ("22P04", message.format(lake / "open/g.csv"))
+        await admin.run("drop foreign table h")
+    for options, of_table, sqlstate in (
+        ("force_null 'maybe'", "path 'g.csv'", "42601"), ("force_null 'true'", "path 'g.parquet'", "22023"),
+    ):  # fmt: skip
+        text = f"create foreign table h (a int options ({options})) server s options ({of_table})"
+        assert (await admin.error(text)).sqlstate == sqlstate
+
+
+async def test_numbers_and_arrays_are_read_as_they_are_declared(lake: Path, admin: Client) -> None:
+    numbers = {
+        "n": pa.array([1, 2**40], pa.int64()),
+        "d": pa.array([Decimal("1.5"), Decimal("99.5")], pa.decimal128(10, 1)),
+        "w": pa.array([Decimal(7), Decimal(2**20)], pa.decimal128(20, 0)),
+        "l": pa.array([[1], None], pa.list_(pa.int32())),
+        "m": pa.array([[Decimal("1.50"), None], []], pa.list_(pa.decimal128(5, 2))),
+    }
+    (lake / "open/numbers").mkdir()
+    pq.write_table(pa.table(numbers), lake / "open/numbers/a.parquet")
+    options = "server s options (path 'numbers', format 'parquet')"
+    await admin.run(f"create foreign table t (n int, d numeric(3, 1), w smallint, l bigint[], m numeric[]) {options}")
+    first = "from (select *, row_number() over () as r from t) x where r = 1"
+    assert await admin.rows(f"select d, l, m::text {first}") == [(Decimal("1.5"), [1], "{1.50,NULL}")]
+    for column, said in (("n", "integer"), ("w", "smallint")):
+        error = await admin.error(f"select {column} from t")
+        assert (error.sqlstate, error.message) == ("22003", f"{said} out of range")
+    await admin.run(f"create foreign table u () {options}")
+    assert await admin.value("select count(*) from u where m = '{1.5,null}'") == 1
+    await admin.run(f"create foreign table v (d numeric(10, 0)) {options}")
+    assert (await admin.error("select d from v")).sqlstate == "42804"
+
+
+async def test_nothing_is_written_that_does_not_go_with_the_files_that_are_there(lake: Path, admin: Client) -> None:
+    (lake / "open/kept").mkdir()
+    pq.write_table(pa.table({"id": [1, 2]}), lake / "open/kept/a.parquet")
+    options = "server s options (path 'kept', format 'parquet')"
+    await admin.run(f"create foreign table t (id text) {options}; create foreign table u (id smallint) {options}")
+    error = await admin.error("insert into t values ('x')")
+    assert error.sqlstate == "42804"
+    assert f'column "id" of file "{lake}/open/kept/a.parquet" has type int64' in error.message
+    assert await admin.tag("insert into u values (3)") == "INSERT 0 1"
+    assert await admin.value("select sum(id) from u") == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -222,3 +223,13 @@ async def test_sql_and_protocol_share_their_names(client: Client) -> None:
     assert [column.name for column in await session.describe_portal("c") or ()] == ["g"]
     assert await _execute(client, "c", 2) == ([(1,), (2,)], "SELECT 2", True)
     await client.run("rollback")
+
+
+async def test_fetch_tells_of_a_binary_cursor(client: Client) -> None:
+    await client.run("begin")
+    for name, binary in (("b", True), ("c", False)):
+        await client.run(f"declare {name} {'binary' if binary else ''} cursor for select 1 as one")
+        stream: Any = client.session.execute_simple(f"fetch {name}")
+        async with aclosing(stream) as results:
+            (result,) = [(each.binary, [row async for row in rows_of(each)]) async for each in results]
+        assert result == (binary, [(1,)])

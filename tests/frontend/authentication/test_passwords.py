@@ -86,6 +86,9 @@ def test_the_empty_password_is_none() -> None:
         "create user r password 's3cret",
         "alter role a password 's3cret'; alter role b password 's3cret'",
         "create user mapping for r server s options (user 'r', password 's3cret')",
+        "create user mapping for r server s options (access_key_id 'x', secret_access_key 's3cret')",
+        "alter user /* s */ mapping for r server s options (set no_such_option $x$s3cret$x$",
+        "create server s foreign data wrapper lake options (path 's3://x', \"secret_access_key\" 's3cret')",
     ],
 )
 def test_statements_are_shown_without_passwords(statement: str) -> None:
@@ -95,5 +98,10 @@ def test_statements_are_shown_without_passwords(statement: str) -> None:
 
 
 def test_other_statements_are_shown_as_they_are() -> None:
-    for statement in ("select 'x'", "alter role r password null", "select password from t where a = 'x'"):
+    for statement in (
+        "select 'x'",
+        "alter role r password null",
+        "select password from t where a = 'x'",
+        "select 'x' as token, token from pg_user_mapping where token = 'y'",
+    ):
         assert without_passwords(statement) == statement

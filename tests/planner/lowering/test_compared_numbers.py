@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from planner.analyze import analyze
@@ -58,3 +60,21 @@ def test_an_average_that_is_compared_is_a_decimal(condition: str) -> None:
 )
 def test_what_no_decimal_holds_stays_as_it_is(condition: str) -> None:
     assert any(word in on_spark(condition) for word in ("tg_numeric", "translate("))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "long > (SELECT avg(u.long) FROM t AS u WHERE u.k = t.k)",
+        "(SELECT 1.2 * avg(u.long) FROM t AS u WHERE u.k = t.k) <= v",
+        "wide BETWEEN (SELECT min(u.wide) FROM t AS u WHERE u.k = t.k) AND 7",
+        "(SELECT avg(u.long) FROM t AS u WHERE u.k = t.k) IN (1.5, 2)",
+        "(SELECT max(u.wide) FROM t AS u WHERE u.k = t.k) + wide > (SELECT min(u.wide) FROM t AS u WHERE u.k = t.k)",
+    ],
+)
+def test_a_subquery_as_a_column_is_named_once(condition: str) -> None:
+    """In conditions Spark puts it in the place of the column's name, as often as that stands there."""
+    sql = on_spark(condition)
+    columns = set(re.findall(r"\) AS (c\d{9,})", sql))
+    assert columns
+    assert all(len(re.findall(rf"\b\w+\.{column}\b", sql)) == 1 for column in columns)

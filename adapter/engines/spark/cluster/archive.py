@@ -7,7 +7,7 @@ from pathlib import Path
 
 import planner
 
-STOREYS = ("adapter", "planner", "storage")
+STOREYS = ("frontend", "adapter", "planner", "storage")
 
 
 def write_archive(path: Path) -> None:

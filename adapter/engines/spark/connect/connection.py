@@ -23,7 +23,7 @@ import structlog
 from adapter.engines.common.engine import RecordBatch
 from adapter.engines.spark.cluster.archive import write_archive
 from adapter.engines.spark.context_settings import MAX_RESULT_BYTES
-from adapter.engines.spark.gateway import SparkUnavailable
+from adapter.engines.spark.java.gateway import SparkUnavailable
 from adapter.engines.spark.profiles import Mode, Profile, check_modes, profile_settings
 from adapter.engines.spark.python.functions import define
 from adapter.engines.spark.results import ResultTooLarge

@@ -1,4 +1,5 @@
 """Tables of other databases on Spark, by JDBC.
 
-May import `lake` and the planner. Read `jdbc` first: it is all there is.
+May import `lake` and the planner. Read `jdbc` first: frames, columns and tables, of PostgreSQL by `postgresql` and of
+others by `others`.
 """

@@ -34,6 +34,8 @@ class Execution(Struct, eq=False):
     place: Place
     limit_kb: int | None = None
     over_limit: bool = False
+    frugal: bool = False
+    """Its tasks have run out of memory: it is carried out again, in many small ones."""
     canceled: threading.Event = field(default_factory=threading.Event)
 
     def ended(self) -> SqlError:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping
 from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.intervals import MICROS_PER_DAY, unless_null
+from planner.functions.forms.limits import in_range, interval_in_range
 from planner.functions.forms.spans import overlapping
 from planner.ir.nodes import Interval
-from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
+from planner.types.types import DATE, INT4, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
+from planner.values.datetimes.calendar_days import FIRST_DAY, LAST_DAY
 
 
 def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
@@ -53,18 +55,33 @@ def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
 
 def _moment_interval(sign: str, moment: int, interval: int) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
-        place = f"{{{moment}}}"
-        type = site.arg_types[moment].oid
-        if type == DATE:
-            return _shifted(site, site.dialect.midnight(place), interval, sign)
-        if type == TIMESTAMPTZ and not is_utc(site.settings.timezone):
-            constant = site.constants[interval]
-            if not (isinstance(constant, Interval) and constant.months == 0 and constant.days == 0):
-                wall = site.dialect.to_local_time(site.settings.timezone, place)
-                return site.dialect.from_local_time(site.settings.timezone, _shifted(site, wall, interval, sign))
-        return _shifted(site, place, interval, sign)
+        shifted = _moved(site, sign, moment, interval)
+        zoned = site.arg_types[moment].oid == TIMESTAMPTZ
+        falls = _falls(sign, site.constants[interval])
+        return in_range(site.dialect, shifted, TIMESTAMPTZ if zoned else TIMESTAMP, falls=falls)
 
     return template
+
+
+def _falls(sign: str, interval: object) -> bool:
+    """Whether a moment plus or minus an interval may be earlier than the moment."""
+    if not isinstance(interval, Interval):
+        return True
+    parts = (interval.months, interval.days, interval.micros)
+    return max(parts) > 0 if sign == "-" else min(parts) < 0
+
+
+def _moved(site: CallSite, sign: str, moment: int, interval: int) -> str:
+    place = f"{{{moment}}}"
+    type = site.arg_types[moment].oid
+    if type == DATE:
+        return _shifted(site, site.dialect.midnight(place), interval, sign)
+    if type == TIMESTAMPTZ and not is_utc(site.settings.timezone):
+        constant = site.constants[interval]
+        if not (isinstance(constant, Interval) and constant.months == 0 and constant.days == 0):
+            wall = site.dialect.to_local_time(site.settings.timezone, place)
+            return site.dialect.from_local_time(site.settings.timezone, _shifted(site, wall, interval, sign))
+    return _shifted(site, place, interval, sign)
 
 
 def _of_finite(site: CallSite, what: str, difference: str) -> str:
@@ -96,33 +113,39 @@ def _time_interval(sign: str, time: int, interval: int) -> Callable[[CallSite], 
 
 def _interval_sum(sign: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
-        parts = [f"({{0}}.{part} {sign} {{1}}.{part})" for part in ("months", "days", "micros")]
-        return unless_null("01", site.dialect.interval_struct(*parts))
+        wide = site.dialect.wide_integer()
+        parts = [f"(CAST({{0}}.{part} AS {wide}) {sign} {{1}}.{part})" for part in ("months", "days", "micros")]
+        return unless_null("01", interval_in_range(site, *parts))
 
     return template
 
 
 def _negated(site: CallSite) -> str:
-    return unless_null("0", site.dialect.interval_struct("-{0}.months", "-{0}.days", "-{0}.micros"))
+    wide = site.dialect.wide_integer()
+    parts = [f"(-CAST({{0}}.{part} AS {wide}))" for part in ("months", "days", "micros")]
+    return unless_null("0", interval_in_range(site, *parts))
 
 
-_FAR = 10_000_000
-"""Days that carry every date out of range; the engine would compute on and wrap around."""
+_NEAR = 2_400_000
+"""Days that carry no date beyond what the engines have."""
 
 
 def _date_plus(sign: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
         date, days = ("{0}", "{1}") if site.arg_types[0].oid == DATE else ("{1}", "{0}")
-        plain = f"({date} {sign} {days})"
-        if site.engine == "spark":
-            moved = f"date_add({date}, {'-' if sign == '-' else ''}{days})"
-            plain = site.dialect.if_finite(date, moved, date)
         constant = site.constants[1 if date == "{0}" else 0]
-        if isinstance(constant, int) and abs(constant) < _FAR:
-            return plain
+        if isinstance(constant, int) and abs(constant) < _NEAR:
+            plain = f"({date} {sign} {days})"
+            if site.engine == "spark":
+                moved = f"date_add({date}, {'-' if sign == '-' else ''}{days})"
+                plain = site.dialect.if_finite(date, moved, date)
+            earlier = (constant < 0) == (sign == "+")
+            return in_range(site.dialect, plain, DATE, falls=earlier, rises=not earlier)
+        total = f"({site.dialect.days_of_date(date)} {sign} CAST({days} AS BIGINT))"
+        moved = site.dialect.date_of_days(f"CAST({total} AS {site.dialect.scalar_types[INT4]})")
         fault = site.dialect.raise_sql("22008", "date out of range")
-        finite = site.dialect.if_finite(date, fault, plain)
-        return f"CASE WHEN abs(CAST({days} AS BIGINT)) > {_FAR} THEN {finite} ELSE {plain} END"
+        checked = f"CASE WHEN {total} BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {moved} ELSE {fault} END"
+        return unless_null("01", site.dialect.if_finite(date, checked, date))
 
     return template
 

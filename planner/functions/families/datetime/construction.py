@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.intervals import unless_null
+from planner.functions.forms.limits import in_range, interval_in_range
 from planner.functions.forms.zones import moment_in, of_whole_seconds, wall_in
 from planner.types.types import INTERVAL, TIMESTAMP, TIMESTAMPTZ
+from planner.values.datetimes.calendar_days import FIRST_MICROS, LAST_MICROS, TIMESTAMP_INFINITY
 
 
 def _age(site: CallSite) -> str:
-    zoned = site.arg_types[0].oid == TIMESTAMPTZ
-    places = ["{0}", "{1}"]
-    if zoned:
-        places = [site.dialect.to_local_time(site.settings.timezone, place) for place in places]
-    if site.engine == "local":
-        return f"tg_age(epoch_us({places[0]}), epoch_us({places[1]}))"
-    return checked(f"tg_age({', '.join([f'unix_micros(CAST({place} AS TIMESTAMP))' for place in places])})")
+    type = site.arg_types[0].oid
+    micros = [_endless(site, place, type) for place in ("{0}", "{1}")]
+    call = f"tg_age({', '.join(micros)})"
+    return call if site.engine == "local" else checked(call)
+
+
+def _endless(site: CallSite, place: str, type: int) -> str:
+    """The microseconds of a moment, by the session's clocks; of an infinite one TIMESTAMP_INFINITY."""
+    finite = site.dialect.to_local_time(site.settings.timezone, place) if type == TIMESTAMPTZ else place
+    micros = site.dialect.moment_micros(finite, TIMESTAMP)
+    infinite = (
+        f"CASE WHEN {place} > {site.dialect.date_of_days('0')} THEN {TIMESTAMP_INFINITY} ELSE {-TIMESTAMP_INFINITY} END"
+    )
+    return f"CASE WHEN {site.dialect.is_infinite_moment(place)} THEN {infinite} ELSE {micros} END"
 
 
 def _shifted(site: CallSite, micros: str) -> str:
@@ -33,22 +41,26 @@ def _shifted(site: CallSite, micros: str) -> str:
     return f"CAST({site.dialect.shifted(moment, f'{sign} {site.dialect.micros_interval(micros)}')} AS {target})"
 
 
-def _timezone(site: CallSite) -> str | None:
+def _timezone(site: CallSite) -> str:
+    zoned = site.arg_types[1].oid == TIMESTAMPTZ
     if site.arg_types[0].oid == INTERVAL:
-        return of_whole_seconds(site, _shifted(site, "{0}.micros"))
-    return wall_in(site, 0, "{1}") if site.arg_types[1].oid == TIMESTAMPTZ else moment_in(site, 0, "{1}")
+        moved = of_whole_seconds(site, _shifted(site, "{0}.micros"))
+    else:
+        moved = wall_in(site, 0, "{1}") if zoned else moment_in(site, 0, "{1}")
+    return moved if moved == "{1}" else in_range(site.dialect, moved, TIMESTAMP if zoned else TIMESTAMPTZ)
 
 
 def _make_interval(site: CallSite) -> str:
     years, months, weeks, days, hours, minutes = (f"{{{index}}}" for index in range(6))
     seconds = "round_even({6} * 1000000, 0)" if site.engine == "local" else "rint({6} * 1000000D)"
-    micros = (
-        f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST({seconds} AS BIGINT))"
+    wide = site.dialect.wide_integer()
+    clock = f"CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000"
+    micros = f"({clock} + CAST(CAST({seconds} AS BIGINT) AS {wide}))"
+    made = interval_in_range(
+        site, f"(CAST({years} AS BIGINT) * 12 + {months})", f"(CAST({weeks} AS BIGINT) * 7 + {days})", micros
     )
-    return unless_null(
-        "0123456",
-        site.dialect.interval_struct(f"{years} * 12 + {months}", f"{weeks} * 7 + {days}", micros),
-    )
+    fault = site.dialect.raise_sql("22008", "interval out of range")
+    return unless_null("0123456", f"CASE WHEN abs({{6}}) < 1e12 THEN {made} ELSE {fault} END")
 
 
 def _make_date(site: CallSite) -> str:
@@ -73,13 +85,25 @@ def _to_timestamp(site: CallSite) -> str:
         finite = "make_timestamptz(CAST(round_even({0} * 1000000, 0) AS BIGINT))"
     else:
         finite = "timestamp_micros(CAST(rint({0} * 1000000D) AS BIGINT))"
-    if isinstance(site.constants[0], float) and math.isfinite(site.constants[0]):
+    first, last = FIRST_MICROS / 1_000_000, (LAST_MICROS + 1) / 1_000_000
+    out_of_range = site.dialect.raise_quoting("22008", "timestamp out of range: ", _short(site))
+    if isinstance(site.constants[0], float) and first <= site.constants[0] < last:
         return finite
     ends = [site.dialect.infinite(TIMESTAMPTZ, negative) for negative in (False, True)]
     infinite = f"CASE WHEN {{0}} > 0 THEN {ends[0]} ELSE {ends[1]} END"
     fault = site.dialect.raise_sql("22008", "timestamp cannot be NaN")
     is_infinite = site.dialect.is_infinite("{0}")
-    return f"CASE WHEN isnan({{0}}) THEN {fault} WHEN {is_infinite} THEN {infinite} ELSE {finite} END"
+    beyond = f"{{0}} < {site.dialect.float8(first)} OR {{0}} >= {site.dialect.float8(last)}"
+    return (
+        f"CASE WHEN isnan({{0}}) THEN {fault} WHEN {is_infinite} THEN {infinite} WHEN {beyond} THEN {out_of_range} "
+        f"ELSE {finite} END"
+    )
+
+
+def _short(site: CallSite) -> str:
+    """A number of at least seven digits as C's %g shows it."""
+    digits = site.dialect.significant_digits("{0}", 6)
+    return digits if site.engine == "local" else f"regexp_replace({digits}, '[.]?0*e', 'e')"
 
 
 def _date_bin(site: CallSite) -> str:

@@ -12,6 +12,7 @@ from planner.common_errors import NanNotHeld
 from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.intervals import unless_null
+from planner.functions.forms.limits import in_range
 from planner.functions.forms.zones import moment_in, wall_in
 from planner.types.types import DATE, FLOAT8, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, SqlType, is_wide
 
@@ -280,11 +281,11 @@ def _trunc(site: CallSite) -> str | None:
         return _unit_fault(site, field)
     if type == INTERVAL:
         return _trunc_interval(site, field)
-    if type == TIMESTAMPTZ:
-        return _trunc_zoned(site, field)
-    return _trunc_moment(site, field, "{1}")
+    truncated = _trunc_zoned(site, field) if type == TIMESTAMPTZ else _trunc_moment(site, field, "{1}")
+    return in_range(site.dialect, truncated, type) if field in _BEYOND_A_DAY else truncated
 
 
+_BEYOND_A_DAY = ("millennium", "century", "decade", "year", "quarter", "month", "week")
 _WITHIN_A_DAY = ("hour", "minute", "second", "millisecond", "microsecond")
 
 
@@ -319,9 +320,11 @@ def _trunc_moment(site: CallSite, field: str, source: str) -> str:
         return site.dialect.if_finite(source, f"CAST(make_date({start}, 1, 1) AS {target})", source)
     if field in ("decade", "century", "millennium"):
         size, first = {"decade": (10, 0), "century": (100, 1), "millennium": (1000, 1)}[field]
-        target = "TIMESTAMPTZ" if site.type.oid == TIMESTAMPTZ and source == "{1}" else "TIMESTAMP"
-        since = f"((year({source}) - {first}) % {size} + {size}) % {size}"
-        first_day = f"CAST(make_date(year({source}) - {since}, 1, 1) AS {target})"
+        zoned = site.type.oid == TIMESTAMPTZ and source == "{1}"
+        # NOTE: the year of a TIMESTAMPTZ counts from 1 backwards before Christ, too.
+        year = f"year({source} AT TIME ZONE 'UTC')" if zoned else f"year({source})"
+        since = f"(({year} - {first}) % {size} + {size}) % {size}"
+        first_day = f"CAST(make_date({year} - {since}, 1, 1) AS {'TIMESTAMPTZ' if zoned else 'TIMESTAMP'})"
         return site.dialect.if_finite(source, first_day, source)
     return f"date_trunc('{field}', {source})"
 

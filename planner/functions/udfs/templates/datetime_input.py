@@ -74,8 +74,7 @@ def assembled(found: Mapping[str, int], text: str) -> int:
                 f'hour "{hour}" is invalid for the 12-hour clock',
                 hint="Use the 24-hour clock, or give an hour between 1 and 12.",
             )
-        if "PM" in found:
-            hour = hour % 12 + 12 * found["PM"]
+        hour = hour % 12 + 12 * found.get("PM", 0)
     if "W" in found and "DD" not in found:
         day = (found["W"] - 1) * 7 + 1
     if year == 0 and "BC" not in found and "MM" not in found and ("DDD" in found or "WW" in found):

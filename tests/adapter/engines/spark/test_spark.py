@@ -15,18 +15,20 @@ from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
 from msgspec.structs import replace
+from py4j.java_gateway import JavaPackage
 
 from adapter.engines.common import result_size
-from adapter.engines.spark import gateway as spark_gateway
 from adapter.engines.spark import profiles
 from adapter.engines.spark import runtime as spark_runtime_module
 from adapter.engines.spark.context_settings import SparkSettings
 from adapter.engines.spark.engine import SparkEngine
-from adapter.engines.spark.gateway import SparkUnavailable
+from adapter.engines.spark.java import gateway as spark_gateway
+from adapter.engines.spark.java.gateway import SparkUnavailable
 from adapter.engines.spark.profiles import Mode, Profile, profile_for
 from adapter.engines.spark.python.functions import DAEMON
 from adapter.engines.spark.runtime import Spark, SparkRuntime
@@ -35,6 +37,7 @@ from planner.errors import (
     DivisionByZero,
     InvalidParameterValue,
     ObjectNotInPrerequisiteState,
+    OutOfMemory,
     QueryCanceled,
 )
 from planner.functions.registry import aggregates, functions, operators
@@ -243,6 +246,62 @@ async def test_a_statement_is_carried_out_again_only_once(
     assert await world.rows(spark, reading, tables) == [(1, "x")]
 
 
+@pytest.mark.parametrize("suffices", [True, False])
+async def test_what_has_run_out_of_memory_is_carried_out_again_in_small_tasks(
+    world: World, spark: SparkEngine, spark_runtime: SparkRuntime, monkeypatch: pytest.MonkeyPatch, suffices: bool
+) -> None:
+    """What does not fit depends on the machine, so here tasks are said to have found no memory."""
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(1, "x")], as_file=True)
+    reading, tables = query(scan(table), table), {table.oid: await world.input(table)}
+    enter, attempts = Spark.enter, list[Profile]()
+    text = "SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 65536 bytes of memory, got 0."
+
+    def short(self: Spark, mode: Mode, group: str, **given: Any) -> None:
+        attempts.append(mode.profile)
+        enter(self, mode, group, **given)
+        if not suffices or mode.profile is not Profile.FRUGAL:
+            raise RuntimeError(text)
+
+    before = spark_runtime.current()
+    with monkeypatch.context() as patched:
+        patched.setattr(Spark, "enter", short)
+        if suffices:
+            assert await world.rows(spark, reading, tables) == [(1, "x")]
+        else:
+            with pytest.raises(OutOfMemory, match="out of memory"):
+                await world.rows(spark, reading, tables)
+    assert attempts == [Profile.TINY, Profile.FRUGAL]
+    assert await world.rows(spark, reading, tables) == [(1, "x")]
+    assert spark_runtime.current() is before
+
+
+def test_names_of_the_jvm_are_looked_up_once(spark_runtime: SparkRuntime) -> None:
+    running = spark_runtime.current()
+    assert isinstance(running, Spark)
+    client = running.gateway.gateway._gateway_client
+    text = running.jvm.java.lang.String.valueOf(True)
+    with mock.patch.object(client, "send_command", wraps=client.send_command) as asked:
+        assert running.jvm.java.lang.String.valueOf(True) == text == "true"
+    assert [call.args[0].split("\n", 1)[0] for call in asked.call_args_list] == ["c"]
+    # What may become a class is looked up again.
+    for _ in range(2):
+        assert type(running.jvm.java.lang.Absent) is JavaPackage
+    # A static field has the value of its moment.
+    assert running.jvm.java.lang.Integer.MAX_VALUE == 2**31 - 1
+    assert "MAX_VALUE" not in vars(running.jvm.java.lang.Integer)
+
+
+def test_what_the_parser_remembers_is_bounded(spark_runtime: SparkRuntime) -> None:
+    """By default each text of a new form adds to it for good, until the heap is full."""
+    running = spark_runtime.current()
+    assert running is not None
+    for profile in Profile:
+        conf = running.session(Mode(profile)).conf
+        assert conf.get("spark.sql.parser.manageParserCaches") == "true"
+        assert 0 < float(conf.get("spark.sql.parser.parserDfaCacheFlushRatio")) <= 10
+
+
 async def test_settings_of_users(
     world: World, spark: SparkEngine, spark_runtime: SparkRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,7 +461,7 @@ async def test_a_failed_start_is_an_error_of_the_statement(
 _SERVER = """
 import sys, time
 from pathlib import Path
-from adapter.engines.spark.gateway import GatewayOptions, launch
+from adapter.engines.spark.java.gateway import GatewayOptions, launch
 gateway = launch(GatewayOptions(master="local[1]", memory="256m", conf=(), directory=Path(sys.argv[1])))
 print(gateway.java.pid, flush=True)
 time.sleep(600)

@@ -21,10 +21,12 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -234,6 +236,11 @@ def find_java() -> JavaRuntime:
     )
 
 
+def class_archive(java: JavaRuntime) -> Path:
+    """Where the archive of Spark's classes for `java` lies when this installation has one."""
+    return Path(sys.prefix) / "share" / "tidegate" / f"spark-{version('pyspark')}-java-{java.version}.jsa"
+
+
 def _java_version(executable: Path) -> int | None:
     try:
         run = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=False)
@@ -350,8 +357,11 @@ def _command(java: JavaRuntime, home: Path, log_configuration: Path, options: Ga
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Djava.awt.headless=true",
         "-Dderby.system.home=" + str(options.directory),
+        # What drivers of other databases say of times of day passes through the zone of the JVM.
+        "-Duser.timezone=UTC",
         f"-Dlog4j2.configurationFile=file:{log_configuration}",
         f"-Xmx{options.memory}",
+        *_class_options(java, options),
         # Deep expression trees recurse in the analyzer; the default stack overflows on a few hundred levels.
         "-Xss8m",
         *options.java_options,
@@ -366,6 +376,14 @@ def _command(java: JavaRuntime, home: Path, log_configuration: Path, options: Ga
     for name, value in options.conf:
         command += ["--conf", f"{name}={value}"]
     return [*command, "pyspark-shell"]
+
+
+def _class_options(java: JavaRuntime, options: GatewayOptions) -> list[str]:
+    archive = class_archive(java)
+    if not archive.exists() or any(option.startswith("-XX:ArchiveClassesAtExit") for option in options.java_options):
+        return []
+    # An archive that does not fit is ignored.
+    return ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
 
 
 def _await_connection(process: subprocess.Popen[bytes], connection: Path, logs: tuple[Path, ...]) -> tuple[int, str]:
@@ -397,13 +415,17 @@ _ENVIRONMENT_LOCK = threading.Lock()
 def _attach(port: int, secret: str) -> Any:
     from pyspark.java_gateway import launch_gateway
 
+    from adapter.engines.spark.java.names import remember_names
+
     with _ENVIRONMENT_LOCK:
         os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = secret
         try:
-            return launch_gateway()  # type: ignore[no-untyped-call]
+            gateway = launch_gateway()  # type: ignore[no-untyped-call]
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+    remember_names(gateway)
+    return gateway
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from adapter.engines.spark.gateway import RunningJava, SparkUnavailable, is_running
+from adapter.engines.spark.java.gateway import RunningJava, SparkUnavailable, is_running
 
 RETRY_SECONDS = 0.02
 """Between two looks at a lock that another worker holds."""

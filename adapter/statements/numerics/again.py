@@ -1,23 +1,25 @@
-"""A statement that has met a NaN (`NanNotHeld`) is taken back and carried out again, this once.
+"""A statement that has met a numeric which it had no room for (`NotHeld`) is taken back and carried out again, this
+once.
 
-SUBTLE: which statements meet one is known when they do. Were all casts to numeric(p, s) held as texts beforehand, all
-that is computed of them would be computed in Python. So a statement is planned for decimals first. What it has done by
+SUBTLE: which statements meet one is known when they do. Were all numerics held as texts beforehand, all that is
+computed of them would be computed in Python. So a statement is planned for decimals first. What it has done by
 then is taken back as by a savepoint. One is made beforehand only for what reads with an engine and then writes, in a
-block that has written; all else has written nothing yet when it meets the NaN, and `Begun` notices if it has.
+block that has written; all else has written nothing yet when it meets the number, and `Begun` notices if it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from adapter.execution.statement import Outcome, Running
 from adapter.settings.values import SettingValues
-from adapter.statements.nan.columns import require_format
+from adapter.statements.numerics.columns import require_format
 from adapter.transactions.pending import Mark, Pending
 from adapter.transactions.transaction import Transaction
-from planner.common_errors import NanNotHeld
+from planner.common_errors import Held, NotHeld
 from storage.transactions.txn import Txn
 
 
@@ -32,53 +34,55 @@ class Begun(Struct, frozen=True):
     notices: int
 
 
-Columns = Mapping[int, frozenset[int]]
-"""Attnums, by the oid of their table."""
+class Needs(Struct, frozen=True):
+    """What a statement is carried out again with: how it holds numerics, and the columns (attnums, by the oid of their
+    table) that hold NaN by then as well as those that it says it changes."""
+
+    held: Held = Held.DECIMALS
+    columns: Mapping[int, frozenset[int]] = MappingProxyType({})
 
 
 async def carried_out_again(
-    running: Running, before: Begun, carry_out: Callable[[Running], Awaitable[Outcome]], met: NanNotHeld
+    running: Running, before: Begun, carry_out: Callable[[Running], Awaitable[Outcome]], met: NotHeld
 ) -> Outcome:
-    """Take back what the statement has done by the time that it has `met` a NaN, and carry it out with numerics that
-    may be NaN. Raises NanNotHeld where that may not be, and what `carry_out` raises."""
-    session, columns = running.session, with_columns(None, met)
-    if session.holds_nan:
+    """Take back what the statement has done by the time that it has `met` a number that was not held, and carry it out
+    with what it needs. Raises NotHeld where that may not be, and what `carry_out` raises."""
+    session, needs = running.session, with_needs(Needs(), met)
+    if session.held:
         raise met
     while True:
         if not _taken_back(running.transaction, before, running.before, session.values):
-            raise NanNotHeld
+            raise type(met)
         del session.notices[before.notices :]
         if running.before is None:
             running.before = running.transaction.mark(session.values)
         try:
-            return await carried_out(running, carry_out, columns)
-        except NanNotHeld as error:
-            columns = with_columns(columns, error)
+            return await carried_out(running, carry_out, needs)
+        except NotHeld as error:
+            met, needs = error, with_needs(needs, error)
 
 
-async def carried_out(
-    running: Running, carry_out: Callable[[Running], Awaitable[Outcome]], columns: Columns
-) -> Outcome:
-    """Carry out a statement with numerics that may be NaN, which `columns` hold by then as well. Raises as
-    `require_format`, and what `carry_out` raises."""
-    if running.parsed.kind != "select_stmt":
+async def carried_out(running: Running, carry_out: Callable[[Running], Awaitable[Outcome]], needs: Needs) -> Outcome:
+    """Carry out a statement with what it `needs`. Raises as `require_format`, and what `carry_out` raises."""
+    if Held.NAN in needs.held and running.parsed.kind != "select_stmt":
         await require_format(running)
     session = running.session
-    session.holds_nan, session.columns_for_nan = True, columns
+    session.held, session.columns_for_nan = needs.held, needs.columns
     try:
         return await carry_out(running)
     finally:
-        session.holds_nan, session.columns_for_nan = False, {}
+        session.held, session.columns_for_nan = Held.DECIMALS, {}
 
 
-def with_columns(columns: Columns | None, met: NanNotHeld) -> Columns:
-    """`columns` with those that a statement has `met` a NaN for, when it was carried out with `columns` (None: with
-    numerics that cannot be NaN). Raises `met` where it would meet that again."""
-    merged = dict(columns or {})
+def with_needs(needs: Needs, met: NotHeld) -> Needs:
+    """What a statement needs that has `met` a number when it was carried out with `needs`. Raises what is the matter
+    where it would meet that again."""
+    columns = dict(needs.columns)
     for oid, attnums in met.columns.items():
-        merged[oid] = merged.get(oid, frozenset()) | attnums
-    if merged == columns:
-        raise met
+        columns[oid] = columns.get(oid, frozenset()) | attnums
+    merged = Needs(needs.held | met.needs, columns)
+    if merged == needs:
+        raise met.when_held()
     return merged
 
 
