@@ -63,7 +63,7 @@ from adapter.definitions.sequences import (
 from adapter.definitions.tables import column_of
 from adapter.definitions.types.composites import alter_composite
 from adapter.definitions.types.typed_tables import refuse_of_typed, set_row_typing, typed_tables
-from adapter.definitions.views import add_columns_in_views
+from adapter.definitions.views import add_columns_in_queries
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
     kind_of,
@@ -423,7 +423,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     assert isinstance(current, Relation)
     checks = await add_checks(running, current, [d for d in action.constraints if d.kind == "c"])
     rules.checks.extend(check.oid for check in checks)
-    views = add_columns_in_views(own_catalog(running), relation, [column.name])
+    views = add_columns_in_queries(own_catalog(running), relation, [column.name])
     if views:
         change(running, removed=[old for old, _ in views], added=[new for _, new in views])
 

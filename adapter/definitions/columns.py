@@ -14,9 +14,8 @@ from adapter.definitions.constraints.generation import generated_from
 from adapter.definitions.constraints.keys import forget_names, referring
 from adapter.definitions.dependents import dependents_of, named, remove, report_cascade
 from adapter.definitions.indexes.upkeep import indexes_with, remove_index
-from adapter.definitions.policies.upkeep import of_column
 from adapter.definitions.statistics.upkeep import statistics_with
-from adapter.definitions.views import broken_views, drop_column_in_views
+from adapter.definitions.views import drop_column_in_queries, users_of_column
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe, kind_of, shown_name
 from adapter.execution.statement import Running
@@ -78,7 +77,7 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
             lost += rests
     changed = without_constraints(without_column(relation, column), lost)
     what = f"column {column.name} of {describe(running, catalog, relation)}"
-    _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
+    _drop_dependents(running, catalog, relation, column, what, cascade=action.cascade)
     gone = {record.oid for record in (*lost, *statistics_with(catalog, relation, column.attnum))}
     parts = [
         record
@@ -88,7 +87,7 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
         or (isinstance(record, Comment) and record.object_oid in gone)
         or (isinstance(record, SequenceRecord) and record.owned_by == (relation.oid, column.attnum))
     ]
-    views = drop_column_in_views(own_catalog(running), relation, changed)
+    views = drop_column_in_queries(own_catalog(running), relation, column)
     change(
         running,
         removed=[relation, *parts, *(old for old, _ in views)],
@@ -122,15 +121,11 @@ def _drop_generated(running: Running, relation: Relation, column: Column, *, cas
 
 
 def _drop_dependents(
-    running: Running, catalog: CatalogSnapshot, relation: Relation, changed: Relation, what: str, *, cascade: bool
+    running: Running, catalog: CatalogSnapshot, relation: Relation, column: Column, what: str, *, cascade: bool
 ) -> None:
-    """Refuse, or drop with CASCADE, the views that no longer bind once `relation` is `changed`."""
-    edited = dict(drop_column_in_views(catalog, relation, changed))
-    broken = broken_views(running, catalog, relation, changed, edited)
-    left = {column.attnum for column in changed.live_columns()}
-    gone = [column.attnum for column in relation.live_columns() if column.attnum not in left]
-    policies = [policy for attnum in gone for policy in of_column(catalog, relation, attnum)]
-    _drop_direct(running, catalog, [*broken, *policies], what, cascade=cascade)
+    """Refuse, or drop with CASCADE, what names the column."""
+    broken = users_of_column(running, catalog, relation, column)
+    _drop_direct(running, catalog, broken, what, cascade=cascade)
 
 
 def drop_dependents_of_key(running: Running, relation: Relation, key: Constraint, *, cascade: bool) -> None:

@@ -18,7 +18,7 @@ from adapter.definitions.sequences import owned_sequences
 from adapter.definitions.statistics.upkeep import renamed_statistics
 from adapter.definitions.types.changes import move_type
 from adapter.definitions.types.typed_tables import typed_tables
-from adapter.definitions.views import rename_column_in_views, rename_relation_in_queries
+from adapter.definitions.views import rename_column_in_queries, rename_relation_in_queries
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, plural, require_target_schema
 from adapter.execution.statement import Running
@@ -57,7 +57,7 @@ def _rename_column(running: Running, relation: Relation, statement: st.RenameCol
     changed = with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
     changed = with_layout_renamed(changed, column.name, statement.new_name)
     changed = renamed_generations(running, changed, column.name, statement.new_name)
-    views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
+    views = rename_column_in_queries(running, own_catalog(running), relation, column.name, statement.new_name)
     checks = rename_in_checks(running, changed, column.name, statement.new_name)
     indexes = renamed_indexes(running, changed, column.name, statement.new_name)
     statistics = renamed_statistics(running, changed, column.name, statement.new_name)

@@ -19,7 +19,6 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     require_column,
     with_column,
-    without_column,
 )
 from adapter.definitions.common.columns import collation_of, retyped, with_kept_fields
 from adapter.definitions.common.layouts import permitted_layout
@@ -28,13 +27,13 @@ from adapter.definitions.common.table_rows import alter_shard, fill_table, make_
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
 from adapter.definitions.constraints.generation import generated_from
+from adapter.definitions.dependents import named
 from adapter.definitions.indexes.exclusion import retype_exclusions
 from adapter.definitions.indexes.upkeep import retyped_indexes
 from adapter.definitions.sequences import altered, configured
 from adapter.definitions.statistics.upkeep import retyped_statistics
-from adapter.definitions.views import broken_views, drop_column_in_views
+from adapter.definitions.views import users_of_column
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import describe
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates
 from adapter.publishing.published_tables import type_held
@@ -48,6 +47,7 @@ from planner.ir.bound import BoundQuery
 from planner.statements import records as st
 from planner.types import types as t
 from planner.types.type_names import format_type
+from storage.catalog.access import Policy
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.layouts.definition import layout_of
@@ -211,15 +211,20 @@ def _type_of(relation: Relation, attnum: int) -> t.SqlType:
 
 
 def _check_unseen(running: Running, relation: Relation, column: Column) -> None:
-    """0A000 for a column that a view shows."""
+    """0A000 for a column that a view, the body of a function or a policy names."""
     catalog = own_catalog(running)
-    without = without_column(relation, column)
-    views = broken_views(running, catalog, relation, without, dict(drop_column_in_views(catalog, relation, without)))
-    if views:
-        raise FeatureNotSupported(
-            "cannot alter type of a column used by a view or rule",
-            detail=f'rule _RETURN on {describe(running, catalog, views[0])} depends on column "{column.name}"',
-        )
+    users = users_of_column(running, catalog, relation, column)
+    if not users:
+        return
+    user = min(users, key=lambda record: record.oid)
+    what = named(running, catalog, user)
+    if isinstance(user, Relation):
+        kind, what = "by a view or rule", f"rule _RETURN on {what}"
+    else:
+        kind = "in a policy definition" if isinstance(user, Policy) else "by a function or procedure"
+    raise FeatureNotSupported(
+        f"cannot alter type of a column used {kind}", detail=f'{what} depends on column "{column.name}"'
+    )
 
 
 async def _retype_sequence(running: Running, column: Column, wanted: t.SqlType) -> None:

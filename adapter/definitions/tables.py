@@ -39,7 +39,7 @@ from adapter.definitions.policies.view_options import view_options
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.definitions.statistics.upkeep import copy_statistics
 from adapter.definitions.types.typed_tables import require_usable
-from adapter.definitions.views import add_columns_in_views
+from adapter.definitions.views import add_columns_in_queries
 from adapter.execution.guards import own_catalog
 from adapter.execution.prepared import check_unchanged
 from adapter.execution.relation_locks import lock_read
@@ -479,7 +479,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     _check_check_option(replaced, running.session.bind_context(catalog))
     check_view_publishable(catalog, replaced)
     more = [column.name for column in columns[len(existing.live_columns()) :]]
-    readers = add_columns_in_views(catalog, existing, more)
+    readers = add_columns_in_queries(catalog, existing, more)
     change(running, removed=[existing, *(old for old, _ in readers)], added=[replaced, *(new for _, new in readers)])
 
 

@@ -13,7 +13,7 @@ from adapter.definitions.common.catalog_changes import change, with_column, with
 from adapter.definitions.constraints.checks import remove_constraints
 from adapter.definitions.dependents import dependents_of, named
 from adapter.definitions.indexes.upkeep import remove_index
-from adapter.definitions.views import broken_views, drop_column_in_views
+from adapter.definitions.views import users_of_column
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, shown_name
 from adapter.execution.statement import Running
@@ -205,11 +205,9 @@ def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[in
     return [use for use in found if isinstance(use, ViewUse) or use.relation.oid not in seen]
 
 
-def _readers(running: Running, catalog: CatalogSnapshot, use: ColumnUse) -> list[Relation]:
-    """The views that cannot be without the column."""
-    changed = without_column(use.relation, use.column)
-    edited = dict(drop_column_in_views(catalog, use.relation, changed))
-    return broken_views(running, catalog, use.relation, changed, edited)
+def _readers(running: Running, catalog: CatalogSnapshot, use: ColumnUse) -> list[Record]:
+    """What cannot be without the column."""
+    return users_of_column(running, catalog, use.relation, use.column)
 
 
 def _uses(catalog: CatalogSnapshot, oid: int, doomed: Mapping[int, Record]) -> list[TypeUse]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from planner.definitions.deparse import expression_text, query_text
@@ -27,30 +27,16 @@ def with_column_renamed(text: str, old: str, new: str) -> str:
 
 
 def edited_query(definition: str, edit: Callable[[Any], None]) -> str:
-    """The query with every reference to a relation passed through `edit`."""
+    """The query with its tree passed through `edit`."""
     (parsed,) = split_and_parse(definition)
     node = pb.Node()
     tree = getattr(node, parsed.kind)
     tree.CopyFrom(parsed.tree)
-    for reference in list(_references(tree)):
-        edit(reference)
+    edit(tree)
     return query_text(node)
 
 
-def names_joined_using(definition: str) -> frozenset[str]:
-    """The columns that joins in the query go by, as USING has them."""
-    (parsed,) = split_and_parse(definition)
-    joins = (tree for tree in subtrees(parsed.tree) if tree.DESCRIPTOR.name == "JoinExpr")
-    return frozenset(node.string.sval for join in joins for node in join.using_clause)
-
-
-def _references(message: Any) -> Iterator[Any]:
-    """Every RangeVar below `message`."""
-    if message.DESCRIPTOR.name == "RangeVar":
-        yield message
-        return
-    for descriptor, value in message.ListFields():
-        if descriptor.message_type is None:
-            continue
-        for item in [value] if hasattr(value, "DESCRIPTOR") else value:
-            yield from _references(item)
+def each_reference(tree: Any, edit: Callable[[Any], None]) -> None:
+    """Passes every reference to a relation (RangeVar) below `tree` through `edit`."""
+    for reference in [each for each in subtrees(tree) if each.DESCRIPTOR.name == "RangeVar"]:
+        edit(reference)

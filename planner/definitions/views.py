@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from planner.collations.derivation import Collations
 from planner.common_errors import repeated_column
+from planner.definitions.columns.noted import write_out_columns
 from planner.definitions.deparse import query_text
 from planner.definitions.kept_operators import keep_operators
 from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
@@ -22,7 +23,7 @@ from planner.queries.grammar import new_statement
 from planner.queries.relations import find_relation, schema_name
 from planner.queries.stored_expressions import parse_expression
 from planner.resolution.query import bind_query
-from planner.resolution.statement import BindContext, DefinitionNotes, Level, WithChanges
+from planner.resolution.statement import BindContext, DefinitionNotes, Level, QueryNotes, WithChanges
 from planner.statements.records import CreateView, QualifiedName
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -96,11 +97,13 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int], set
     statement.outlined = True
     notes = statement.definition = DefinitionNotes()
     statement.with_changes = WithChanges(bind=bind_change)
+    changes = statement.notes = QueryNotes()
     level = Level(statement, None)
     if copy.kind == "select_stmt":
         bind_query(level, copy.tree)
     elif copy.kind in CHANGES:
         CHANGES[copy.kind](level, copy.tree)
+    write_out_columns(changes)
     for tree, alias in notes.unqualified:
         name = tree.fields[0].string.sval
         tree.fields[0].string.sval = alias

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from planner.common_errors import missing_parameter
@@ -21,8 +21,8 @@ from planner.ir.nodes import Cast, Literal, RowConstructor, Scalar, SessionValue
 from planner.ir.written import KeyWord
 from planner.resolution.casting import numeric_literal_type
 from planner.resolution.operators import BOOLEAN
-from planner.resolution.scope import column_qualifier, note_references, resolve, star_items, whole_row
-from planner.resolution.statement import Handler, Level
+from planner.resolution.scope import column_qualifier, find_item, note_references, resolve, star_items, whole_row
+from planner.resolution.statement import DefinitionNotes, Handler, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
@@ -116,10 +116,8 @@ def _column(level: Level, tree: Tree) -> Scalar:
         raise InvalidColumnReference(
             _OF_ROW_VERSIONS_FORBIDDEN[level.clause].format(parts[-1]), position=level.statement.position(tree.location)
         )
-    if len(parts) == 1 and level.statement.definition is not None and level.statement.view_depth == 0:
-        alias = column_qualifier(level, parts[0])
-        if alias is not None:
-            level.statement.definition.unqualified.append((tree, alias))
+    if level.statement.definition is not None and level.statement.view_depth == 0:
+        _note(level, level.statement.definition, tree, parts)
     arguments = level.statement.arguments
     if arguments is None:
         return _of_part(level, resolve(level, parts, tree.location), tree.location)
@@ -133,6 +131,20 @@ def _column(level: Level, tree: Tree) -> Scalar:
         if row is None:
             raise
         return select_field(level, level.statement.occurrence(row, tree.location), parts[-1], tree.location)
+
+
+def _note(level: Level, notes: DefinitionNotes, tree: Tree, parts: Sequence[str]) -> None:
+    """Notes what the column `parts` is called after, and whose it is."""
+    if len(parts) == 1:
+        alias = column_qualifier(level, parts[0])
+        if alias is None:
+            return
+        notes.unqualified.append((tree, alias))
+        parts = (alias, parts[0])
+    schema = parts[-3] if len(parts) > 2 else None
+    item = find_item(level, schema, parts[-2], tree.location)
+    if item is not None and parts[-1] in item.by_name:
+        notes.named.append((tree, item))
 
 
 def _of_part(level: Level, scalar: Scalar, location: int) -> Scalar:

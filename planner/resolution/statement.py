@@ -249,9 +249,9 @@ class DefinitionNotes(Struct):
 
     stars: list[tuple[Any, dict[int, list[Any]]]] = field(default_factory=list)
     rows: list[tuple[Any, dict[int, list[tuple[str, str]]]]] = field(default_factory=list)
-    """For each SELECT the fields (name, lasting name) that the stars behind rows, ``(row).*``, in its target list stand
-    for."""
+    """For each SELECT the fields (name, lasting name) that the stars behind rows, ``(row).*``, stand for."""
     unqualified: list[tuple[Any, str]] = field(default_factory=list)
+    named: list[tuple[Tree, NsItem]] = field(default_factory=list)  # References to columns, with whose these are.
     natural: list[tuple[Any, list[str]]] = field(default_factory=list)
     enum_values: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By tree location: the constants of enums, as position and the oid of the type's record."""

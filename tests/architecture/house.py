@@ -115,6 +115,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "definitions.exchanged",
         "definitions.shown",
         "definitions",
+        "definitions.columns",
         "queries.changes",
         "queries",
         "queries.recursion",

@@ -6,18 +6,24 @@ by the table's. What subqueries read is kept true as in views (`adapter.definiti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
+from planner.definitions.columns.noted import Noted
+from planner.definitions.columns.renamed import list_added, rename_column
 from planner.definitions.deparse import expression_text
-from planner.definitions.renaming import edited_query
+from planner.definitions.renaming import each_reference
 from planner.definitions.row_expressions import has_subquery, policy_expression
+from planner.errors import SqlError
 from planner.queries.stored_expressions import parse_expression
 from planner.resolution.statement import BindContext
+from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import split_and_parse, subtrees
+from planner.syntax.parse import Parsed, split_and_parse, subtrees
+from planner.types.type_scope import types_of
 from storage.catalog.access import Policy
 from storage.catalog.model import CatalogSnapshot, Relation, Schema
 
@@ -37,7 +43,7 @@ def with_relation_moved(catalog: CatalogSnapshot, relation: Relation, changed: R
                 reference.alias.aliasname = reference.relname
             reference.schemaname, reference.relname = after.name, changed.name
 
-    found = _edited(_reading(catalog, relation.oid), move)
+    found = _edited(catalog, _reading(catalog, relation.oid), partial(each_reference, edit=move))
     own = [(old, new) for old, new in found if old.relation == relation.oid]
     rest = [(old, new) for old, new in found if old.relation != relation.oid]
     known = {old.oid: new for old, new in own}
@@ -55,40 +61,56 @@ def with_schema_renamed(catalog: CatalogSnapshot, schema: Schema, name: str) -> 
         if reference.schemaname == schema.name:
             reference.schemaname = name
 
-    return _edited(_all(catalog), move)
+    return _edited(catalog, _all(catalog), partial(each_reference, edit=move))
 
 
 def with_column_renamed(context: BindContext, relation: Relation, changed: Relation, old: str, new: str) -> Changed:
     """The policies that name the column `old` of `relation`, once it is `changed` and the column called `new`."""
     catalog = context.catalog
-    schema = catalog.get(relation.schema)
-    assert isinstance(schema, Schema)
-    names = [column.name for column in relation.live_columns()]
 
-    def rename(reference: Any) -> None:
-        if (reference.schemaname, reference.relname) == (schema.name, relation.name):
-            if not reference.alias.aliasname:
-                reference.alias.aliasname = reference.relname
-            for name in names[len(reference.alias.colnames) :]:
-                reference.alias.colnames.add().string.sval = name
-
-    def printed(text: str) -> str:
-        renamed = _renamed(text, relation, old, new)
-        parsed, tree = parse_expression(renamed)
-        if renamed == text or has_subquery(tree):
-            return renamed
+    def renamed(policy: Policy, text: str) -> str:
+        parsed, tree = parse_expression(text)
+        if has_subquery(tree):
+            return _edited_text(catalog, policy, text, lambda query: rename_column(query, context, relation, old, new))
+        if policy.relation != relation.oid or (named := _renamed(text, relation, old, new)) == text:
+            return text
+        parsed, tree = parse_expression(named)
         return policy_expression(changed, parsed.expression(tree), context).text
 
-    found = {before.oid: (before, after) for before, after in _edited(_reading(catalog, relation.oid), rename)}
-    for policy in catalog.policies.of(relation.oid).policies:
-        _, known = found.get(policy.oid, (policy, policy))
-        found[policy.oid] = (policy, _with_texts(known, printed))
-    return [(before, after) for before, after in found.values() if before != after]
+    found = [(policy, _with_texts(policy, partial(renamed, policy))) for policy in _reading(catalog, relation.oid)]
+    return [(before, after) for before, after in found if before != after]
 
 
-def of_column(catalog: CatalogSnapshot, relation: Relation, attnum: int) -> list[Policy]:
-    """The policies of `relation` that name its column."""
-    return [policy for policy in catalog.policies.of(relation.oid).policies if attnum in policy.columns]
+def with_columns_added(catalog: CatalogSnapshot, relation: Relation, added: Sequence[str]) -> Changed:
+    """The policies whose subqueries join `relation` by columns called as some that it gets
+    (`adapter.definitions.views.add_columns_in_queries`)."""
+    names = [column.name for column in relation.live_columns()]
+    listed = partial(list_added, meant=_meaning(catalog, relation), names=names, added=added)
+    return _edited(catalog, _reading(catalog, relation.oid), listed)
+
+
+def with_column_dropped(catalog: CatalogSnapshot, relation: Relation, position: int) -> Changed:
+    """The policies whose subqueries have a list of names for the columns of `relation`, of which the one at `position`
+    goes."""
+    meant = _meaning(catalog, relation)
+
+    def drop(reference: Any) -> None:
+        if meant(reference) and len(reference.alias.colnames) > position:
+            del reference.alias.colnames[position]
+
+    return _edited(catalog, _reading(catalog, relation.oid), partial(each_reference, edit=drop))
+
+
+def naming_column(before: BindContext, after: BindContext, relation: Relation, attnum: int) -> list[Policy]:
+    """The policies that name the column of `relation`, which is gone in `after`."""
+    found = []
+    for policy in _reading(before.catalog, relation.oid):
+        own = policy.relation == relation.oid and attnum in policy.columns
+        now = after.catalog.get(policy.oid)
+        assert isinstance(now, Policy)
+        if own or (_binds(before, policy) and not _binds(after, now)):
+            found.append(policy)
+    return found
 
 
 def _all(catalog: CatalogSnapshot) -> Iterator[Policy]:
@@ -106,17 +128,55 @@ def _with_texts(policy: Policy, edit: Callable[[str], str]) -> Policy:
     return replace(policy, using=texts[0], check=texts[1])
 
 
-def _edited(policies: Iterator[Policy] | list[Policy], edit: Callable[[Any], None]) -> Changed:
-    """The policies of which `edit` changes a reference to a relation."""
+def _edited(
+    catalog: CatalogSnapshot, policies: Iterator[Policy] | list[Policy], edit: Callable[[Any], None]
+) -> Changed:
+    """The policies that are others with the trees of their conditions, if they have subqueries, passed through
+    `edit`."""
 
-    def edited(text: str) -> str:
+    def edited(policy: Policy, text: str) -> str:
         if "SELECT" not in text.upper():
             return text
-        (parsed,) = split_and_parse(edited_query(f"SELECT 1 WHERE {text}", edit))
-        return expression_text(parsed.tree.where_clause)
+        return _edited_text(catalog, policy, text, lambda query: edit(query.tree))
 
-    found = [(policy, _with_texts(policy, edited)) for policy in policies]
+    found = [(policy, _with_texts(policy, partial(edited, policy))) for policy in policies]
     return [(old, new) for old, new in found if old != new]
+
+
+def _edited_text(catalog: CatalogSnapshot, policy: Policy, text: str, edit: Callable[[Parsed], None]) -> str:
+    query = _query(catalog, policy, text)
+    edit(query)
+    return expression_text(query.tree.where_clause)
+
+
+def _query(catalog: CatalogSnapshot, policy: Policy, text: str) -> Parsed:
+    """The rows that a condition of the policy is true for."""
+    table = catalog.get(policy.relation)
+    assert isinstance(table, Relation)
+    schema = catalog.get(table.schema)
+    assert isinstance(schema, Schema)
+    name = f"{quote_identifier(schema.name)}.{quote_identifier(table.name)}"
+    return split_and_parse(f"SELECT 1 FROM {name} WHERE {text}")[0]
+
+
+def _binds(context: BindContext, policy: Policy) -> bool:
+    """Whether the subqueries in its conditions mean something in `context`."""
+    texts = [text for text in (policy.using, policy.check) if text is not None and "SELECT" in text.upper()]
+    try:
+        with types_of(context.catalog, context.search_path):
+            for text in texts:
+                Noted(_query(context.catalog, policy, text), context)
+    except SqlError:
+        return False
+    return True
+
+
+def _meaning(catalog: CatalogSnapshot, relation: Relation) -> Callable[[Any], bool]:
+    """Whether a reference is to `relation`."""
+    schema = catalog.get(relation.schema)
+    assert isinstance(schema, Schema)
+    name = schema.name
+    return lambda reference: (reference.schemaname, reference.relname) == (name, relation.name)
 
 
 def _renamed(text: str, relation: Relation, old: str, new: str) -> str:

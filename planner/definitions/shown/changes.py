@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from planner.definitions.columns.noted import given_columns
 from planner.definitions.expression_text import NotPrintable, ObjectNames, with_lines
 from planner.definitions.shown.queries import STEP, Queries, ShownName
 from planner.ir import nodes as ir
@@ -144,7 +145,7 @@ class _Changes(Queries):
         text = self.with_clause(tree)
         self.indent += STEP
         text += f" INSERT INTO {self._table(tree.relation, name, 'AS ')} "
-        text += "".join([f"{part} " for part in self._column_list(noted, self._width(tree, noted), tree.override)])
+        text += "".join([f"{part} " for part in self._column_list(given_columns(tree, noted), tree.override)])
         if noted.query is not None:
             query, select = noted.query
             if select is tree.select_stmt.select_stmt:
@@ -160,13 +161,6 @@ class _Changes(Queries):
             text += "DEFAULT VALUES"
         return text + ("" if conflict is None else self._conflict(conflict, name))
 
-    def _width(self, tree: Tree, noted: ChangeNotes) -> int:
-        """How many columns are given values."""
-        if noted.query is None:
-            return max(map(len, noted.rows), default=0)
-        select = tree.select_stmt.select_stmt
-        return len(noted.query[0].types if noted.query[1] is select else select.values_lists[0].list.items)
-
     def _values_with_sets(self, query: Analyzed, tree: Tree) -> Iterator[str]:
         """The values of a row of VALUES that calls functions which give sets: they were bound as `query`."""
         assert isinstance(query, SelectQuery)
@@ -176,9 +170,9 @@ class _Changes(Queries):
             yield "DEFAULT" if item.HasField("set_to_default") else self.expr(next(targets).expr, implicit=False)
         self.levels.pop()
 
-    def _column_list(self, noted: ChangeNotes, width: int, override: int) -> list[str]:
+    def _column_list(self, given: Sequence[tuple[str, Tree | None]], override: int) -> list[str]:
         """What stands between INSERT and its values."""
-        columns = [self._column_set(*column) for column in noted.columns[:width]]
+        columns = [self._column_set(*column) for column in given]
         parts = [f"({', '.join(columns)})"] if columns else []
         return parts + ([_OVERRIDING[override]] if override in _OVERRIDING else [])
 
@@ -241,7 +235,7 @@ class _Changes(Queries):
         if tree.command_type != pb.CMD_INSERT:
             return text + ("DELETE" if tree.command_type == pb.CMD_DELETE else "DO NOTHING")
         (row,) = noted.rows
-        text += " ".join(["INSERT", *self._column_list(noted, len(row), tree.override)])
+        text += " ".join(["INSERT", *self._column_list(noted.columns[: len(row)], tree.override)])
         return text + (f"{self.line(4)} VALUES ({self._values_row(row, ', ')})" if row else " DEFAULT VALUES")
 
 

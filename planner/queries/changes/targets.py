@@ -202,6 +202,7 @@ def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
     relation = found
     if found.kind == "v" and statement.notes is not None:
         # Its own names are printed.
+        statement.relations.add(found.oid)
         return ChangeTarget(relation=found, named=found, uses=(statement.required.use(found.oid, _PRIVILEGES[verb]),))
     required = statement.required
     needed = _PRIVILEGES[verb]
