@@ -124,11 +124,13 @@ class SetReplicaIdentity(Struct, frozen=True, kw_only=True):
 
 class SetStorageOptions(Struct, frozen=True, kw_only=True):
     """SET (...) / RESET (...), SET STATISTICS and the like: tuning without effect here. `options` are those of SET, or
-    the names of RESET; `column` is the column's that they are of, `target` what SET STATISTICS says."""
+    the names of RESET; `column` is the column's that they are of, or `number` that of an index; `target` what SET
+    STATISTICS says."""
 
     description: str
     column: str = ""
     target: int | None = None
+    number: int = 0
     options: tuple[tuple[str, str], ...] = ()
     reset: bool = False
 

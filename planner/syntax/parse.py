@@ -283,7 +283,7 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
         return SqlSyntaxError(message, hint="Use separate LIMIT and OFFSET clauses.", position=position)
     if message.startswith("role name ") or message.endswith("cannot be used as a role name here"):
         return ReservedName(message, position=position)
-    if message.startswith("precision for type float"):
+    if message.startswith(("precision for type float", "column number must be")):
         return InvalidParameterValue(message, position=position)
     if _NOT_SUPPORTED.search(message):
         return FeatureNotSupported(message, position=position)

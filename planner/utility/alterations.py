@@ -134,6 +134,7 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.SetStorageOptions(
             description=pb.AlterTableType.Name(kind).removeprefix("AT_"),
             column=command.name,
+            number=command.num,
             target=_whole_number(definition) if kind == pb.AT_SetStatistics else None,
             options=tuple(storage_parameter(element) for element in named),
             reset=resets,

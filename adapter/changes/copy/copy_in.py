@@ -19,7 +19,7 @@ from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
-from adapter.changes.copy.copy_options import begin_progress, copied_into, copy_format
+from adapter.changes.copy.copy_options import begin_progress, copied_into, copy_format, unfreezable
 from adapter.changes.copy.skipping import Skipping
 from adapter.changes.rows.defaults import default_query
 from adapter.changes.rows.laid_out import LaidOutRows
@@ -84,6 +84,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
         marked = {place: await _default(running, catalog, columns[place]) for place in with_default}
     load = _Load(running, catalog, target, columns, defaults, wanted)
     load.marked = marked
+    load.refusal = unfreezable(running, relation) if statement.options.freeze else None
     load.skipping = Skipping(running, relation.name, statement.options)
     load.progress = begin_progress(running, statement, relation)
     return CopyIn(
@@ -147,6 +148,9 @@ class _Load:
         self._wanted = wanted
         """Which rows are taken; None: all."""
 
+        self.refusal: SqlError | None = None
+        """Why there may be no rows; told when the client has begun to send them."""
+
     def _begin(self, catalog: CatalogSnapshot, target: Target) -> None:
         """What comes now goes into `target`, which is of `catalog`."""
         running = self._running
@@ -194,6 +198,8 @@ class _Load:
 
     async def write(self, batch: RecordBatch) -> None:
         """Add rows; returns when the buffer has room again."""
+        if self.refusal is not None:
+            raise self.refusal
         if not batch.num_rows:
             return
         await self._let_hold_nan(batch)
@@ -276,6 +282,8 @@ class _Load:
 
     async def finish(self) -> int:
         """All rows have come: their number. Raises 23505, 23P01 and 23503."""
+        if self.refusal is not None:
+            raise self.refusal
         await self._end()
         if self._keys is not None:
             await end_statement(self._running)

@@ -10,7 +10,14 @@ from adapter.execution.statement import Running
 from adapter.lake.file_tables import READING_ROLE
 from adapter.results import CopyFormat, CopyProgress
 from planner.common_errors import missing_column, repeated_column, unknown_column
-from planner.errors import FeatureNotSupported, InsufficientPrivilege, InvalidColumnReference, WrongObjectType
+from planner.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidColumnReference,
+    ObjectNotInPrerequisiteState,
+    SqlError,
+    WrongObjectType,
+)
 from planner.statements import records as st
 from storage.catalog.model import Column, Relation
 from storage.catalog.temporary import is_temporary
@@ -142,3 +149,16 @@ def copied_from(running: Running, statement: st.Copy) -> Relation | None:
     if statement.table is None:
         return None
     return find_relation(running, running.transaction.catalog, statement.table)
+
+
+def unfreezable(running: Running, relation: Relation) -> SqlError | None:
+    """Why COPY ... WITH (FREEZE) is refused: 55000 for a table that the transaction has neither made nor emptied."""
+    if is_temporary(relation.schema):
+        return None
+    before = running.transaction.pending.base or running.transaction.catalog
+    known = before.get(relation.oid)
+    if not isinstance(known, Relation) or known.shard != relation.shard:
+        return None
+    return ObjectNotInPrerequisiteState(
+        "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction"
+    )

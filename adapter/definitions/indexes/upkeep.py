@@ -13,6 +13,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.index_expressions import index_expression, index_predicate, key_collations
 from planner.definitions.renaming import with_column_renamed
+from planner.errors import FeatureNotSupported, UndefinedColumn
 from planner.statements import records as st
 from planner.types.operator_classes import checked_class, is_default_class, operator_class
 from planner.types.table_indexes import constraint_of_index
@@ -37,7 +38,11 @@ def remove_index(running: Running, index: Index) -> None:
 
 
 def set_parameters(running: Running, index: Index, action: st.SetStorageOptions) -> None:
-    """ALTER INDEX ... SET and RESET (storage parameters). Raises 22023."""
+    """ALTER INDEX ... SET and RESET (storage parameters). Raises 22023, and for ALTER COLUMN ... SET STATISTICS, which
+    changes nothing, what `_check_statistics` raises."""
+    if action.description == "SetStatistics":
+        _check_statistics(running, index, action.number)
+        return
     kept = dict(parameter.split("=", 1) for parameter in index.parameters)
     for name, value in action.options:
         if action.reset:
@@ -49,6 +54,24 @@ def set_parameters(running: Running, index: Index, action: st.SetStorageOptions)
     if own_catalog(running).get(index.oid) is not None:
         parameters = tuple(f"{name}={value}" for name, value in kept.items())
         change(running, removed=[index], added=[replace(index, parameters=parameters)])
+
+
+def _check_statistics(running: Running, index: Index, number: int) -> None:
+    """42703 for a column that the index has not, 0A000 for one that is no expression."""
+    columns = (*index.columns, *index.include)
+    if number > len(columns):
+        raise UndefinedColumn(f'column number {number} of relation "{index.name}" does not exist')
+    table = own_catalog(running).get(index.relation)
+    attnum = columns[number - 1] if number else 0
+    if not attnum or not isinstance(table, Relation):
+        return
+    name = next(column.name for column in table.columns if column.attnum == attnum)
+    included = number > len(index.columns)
+    raise FeatureNotSupported(
+        f'cannot alter statistics on {"included" if included else "non-expression"} column "{name}" of index '
+        f'"{index.name}"',
+        hint=None if included else "Alter statistics on table column instead.",
+    )
 
 
 def indexes_with(catalog: CatalogSnapshot, relation: Relation, attnum: int) -> list[Index]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.definitions.columns.noted import Noted
+from planner.definitions.columns.noted import Noted, condition_query
 from planner.definitions.columns.renamed import list_added, rename_column
 from planner.definitions.deparse import expression_text
 from planner.definitions.renaming import each_reference
@@ -20,9 +20,8 @@ from planner.definitions.row_expressions import has_subquery, policy_expression
 from planner.errors import SqlError
 from planner.queries.stored_expressions import parse_expression
 from planner.resolution.statement import BindContext
-from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import Parsed, split_and_parse, subtrees
+from planner.syntax.parse import Parsed, subtrees
 from planner.types.type_scope import types_of
 from storage.catalog.access import Policy
 from storage.catalog.model import CatalogSnapshot, Relation, Schema
@@ -144,19 +143,9 @@ def _edited(
 
 
 def _edited_text(catalog: CatalogSnapshot, policy: Policy, text: str, edit: Callable[[Parsed], None]) -> str:
-    query = _query(catalog, policy, text)
+    query = condition_query(catalog, policy.relation, text)
     edit(query)
     return expression_text(query.tree.where_clause)
-
-
-def _query(catalog: CatalogSnapshot, policy: Policy, text: str) -> Parsed:
-    """The rows that a condition of the policy is true for."""
-    table = catalog.get(policy.relation)
-    assert isinstance(table, Relation)
-    schema = catalog.get(table.schema)
-    assert isinstance(schema, Schema)
-    name = f"{quote_identifier(schema.name)}.{quote_identifier(table.name)}"
-    return split_and_parse(f"SELECT 1 FROM {name} WHERE {text}")[0]
 
 
 def _binds(context: BindContext, policy: Policy) -> bool:
@@ -165,7 +154,7 @@ def _binds(context: BindContext, policy: Policy) -> bool:
     try:
         with types_of(context.catalog, context.search_path):
             for text in texts:
-                Noted(_query(context.catalog, policy, text), context)
+                Noted(condition_query(context.catalog, policy.relation, text), context)
     except SqlError:
         return False
     return True

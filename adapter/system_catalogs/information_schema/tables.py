@@ -22,6 +22,7 @@ from adapter.system_catalogs.objects.definitions import (
     updatable_events,
     view_definition,
 )
+from adapter.system_catalogs.objects.named_columns import named_by
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from adapter.system_catalogs.objects.seers import (
     OF_COLUMNS,
@@ -379,11 +380,38 @@ def view_table_usage(objects: CatalogObjects) -> Content:
     for relation in objects.relations:
         if relation.kind == "v":
             view = object_name(objects, "view", objects.schema_name_by_oid.get(relation.schema), relation.name)
-            for oid in relation.depends_on:
-                target = objects.snapshot.get(oid)
-                if isinstance(target, Relation):
-                    rows.append({**view, **relation_name(objects, target), SEEN_BY: frozenset({target.owner})})
+            rows.extend(
+                {**view, **relation_name(objects, target), SEEN_BY: frozenset({target.owner})}
+                for target in _named(objects, relation)
+            )
     return Content(rows=rows)
+
+
+def view_column_usage(objects: CatalogObjects) -> Content:
+    """Columns of tables that views name."""
+    rows: list[Row] = []
+    for relation in objects.relations:
+        if relation.kind == "v":
+            view = object_name(objects, "view", objects.schema_name_by_oid.get(relation.schema), relation.name)
+            for target in _named(objects, relation):
+                parts = named_by(objects, relation).parts(target.oid)
+                rows.extend(
+                    {
+                        **view,
+                        **relation_name(objects, target),
+                        "column_name": column.name,
+                        SEEN_BY: frozenset({target.owner}),
+                    }
+                    for column in target.live_columns()
+                    if column.attnum in parts
+                )
+    return Content(rows=rows)
+
+
+def _named(objects: CatalogObjects, view: Relation) -> list[Relation]:
+    """The tables and views that the query of a view names."""
+    found = [objects.snapshot.get(oid) for oid in sorted(named_by(objects, view).relations)]
+    return [each for each in found if isinstance(each, Relation) and each.kind in ("r", "v", "f", "p")]
 
 
 def character_sets(objects: CatalogObjects) -> Content:

@@ -11,6 +11,7 @@ from adapter.execution_context import Row
 from adapter.system_catalogs.objects.builtin import builtin_columns, own_members
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import generation_sources, is_identity
+from adapter.system_catalogs.objects.named_columns import named_by
 from adapter.system_catalogs.objects.objects import (
     PG_ATTRDEF,
     PG_AUTHID,
@@ -37,8 +38,10 @@ from planner.types import derived_oids
 from planner.types.operator_classes import extension_of
 from planner.types.table_indexes import constraint_of_index
 from planner.types.user_types import is_user_type, mentioned
+from storage.catalog.access import Policy
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, COMPOSITE, OWN_SCHEMA_OID, Relation
 from storage.catalog.outside import LAKE_WRAPPER_OID
+from storage.catalog.routines import Function
 from storage.catalog.types import BaseType
 
 UTF8 = 6
@@ -190,9 +193,19 @@ def _references(objects: CatalogObjects, objid: tuple[int, int, int], text: str)
         yield _depends(objid, (catalog, derived_oids.row_type_oid(oid) if catalog == PG_TYPE else oid, 0), "n")
 
 
+def _uses(objects: CatalogObjects, objid: tuple[int, int, int], record: Relation | Function | Policy) -> Iterator[Row]:
+    """What the definition of a view, function or policy names: columns, and relations where it names none of these."""
+    named = named_by(objects, record) if record.depends_on else None
+    for oid in record.depends_on:
+        if not isinstance(objects.snapshot.get(oid), Relation):
+            yield _depends(objid, (objects.class_of(oid), oid, 0), "n")
+        elif named is not None and oid in named.relations:
+            yield from (_depends(objid, (PG_CLASS, oid, attnum), "n") for attnum in named.parts(oid))
+
+
 def pg_depend(objects: CatalogObjects) -> Content:
     """What depends on what: views on what they read, defaults, constraints and indexes on columns, objects on their
-    schemas. A view depends on whole relations, for the catalog does not record which columns its query reads."""
+    schemas."""
     rows: list[Row] = []
     for relation in objects.relations:
         self = (PG_CLASS, relation.oid, 0)
@@ -212,7 +225,7 @@ def pg_depend(objects: CatalogObjects) -> Content:
             rule = (PG_REWRITE, derived_oids.rule_oid(relation.oid), 0)
             rows.append(_depends(rule, self, "i"))
             rows.append(_depends(rule, self, "n"))
-            rows.extend(_depends(rule, (objects.class_of(oid), oid, 0), "n") for oid in relation.depends_on)
+            rows.extend(_uses(objects, rule, relation))
             rows.extend(_depends(rule, (PG_CONSTRAINT, oid, 0), "n") for oid in relation.needs_keys)
         rows.extend(
             _depends((PG_CLASS, relation.oid, column.attnum), (PG_TYPE, column.type_oid, 0), "n")
@@ -224,12 +237,12 @@ def pg_depend(objects: CatalogObjects) -> Content:
         rows.append(_depends(self, (PG_NAMESPACE, function.schema, 0), "n"))
         types = dict.fromkeys([*(p.type_oid for p in function.parameters), function.result])
         rows.extend(_depends(self, (PG_TYPE, oid, 0), "n") for oid in types if is_user_type(oid))
-        rows.extend(_depends(self, (objects.class_of(oid), oid, 0), "n") for oid in function.depends_on)
+        rows.extend(_uses(objects, self, function))
     for policy in (each for table in objects.snapshot.policies.by_table.values() for each in table.policies):
         self = (PG_POLICY, policy.oid, 0)
         rows.append(_depends(self, (PG_CLASS, policy.relation, 0), "a"))
         rows.extend(_depends(self, (PG_CLASS, policy.relation, attnum), "n") for attnum in policy.columns)
-        rows.extend(_depends(self, (objects.class_of(oid), oid, 0), "n") for oid in policy.depends_on)
+        rows.extend(each for each in _uses(objects, self, policy) if each["refobjid"] != policy.relation)
     for extension in objects.extensions:
         self = (PG_EXTENSION, extension.oid, 0)
         rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))

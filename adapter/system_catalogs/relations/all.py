@@ -133,6 +133,7 @@ INFORMATION_SCHEMA: Mapping[str, Builder] = {
     "udt_privileges": information_schema_privileges.udt_privileges,
     "usage_privileges": information_schema_privileges.usage_privileges,
     "user_defined_types": information_schema_privileges.user_defined_types,
+    "view_column_usage": information_schema.view_column_usage,
     "view_table_usage": information_schema.view_table_usage,
     "views": information_schema.views,
 }

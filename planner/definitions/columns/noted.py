@@ -24,8 +24,10 @@ from planner.resolution.statement import (
     Statement,
     WithChanges,
 )
+from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import Parsed, Tree
+from planner.syntax.parse import Parsed, Tree, split_and_parse
+from storage.catalog.model import CatalogSnapshot, Relation, Schema
 
 ColumnUse: TypeAlias = tuple[int, int]
 """A column: its relation's oid and its attnum."""
@@ -51,6 +53,10 @@ class Noted:
     def relations_in_from(self) -> Iterator[tuple[Tree, NsItem]]:
         """The relations in FROM (RangeVar), each with its item."""
         return ((tree, item) for tree, item in self.notes.items.values() if tree.DESCRIPTOR.name == "RangeVar")
+
+    def relations(self) -> frozenset[int]:
+        """The relations that it names."""
+        return frozenset(each.oid for each in self.statement.required.all() if each.kind == "r" and each.role is None)
 
     def columns(self) -> frozenset[ColumnUse]:
         """The columns of relations that it names; none for a row as a whole."""
@@ -78,6 +84,16 @@ class Noted:
             if each.kind == "r" and each.role is None:
                 found.update((each.oid, attnum) for attnum in (*each.inserted, *each.updated))
         return frozenset(found)
+
+
+def condition_query(catalog: CatalogSnapshot, relation: int, text: str) -> Parsed:
+    """The query of the rows of a table for which the condition `text` of a policy is true."""
+    table = catalog.get(relation)
+    assert isinstance(table, Relation)
+    schema = catalog.get(table.schema)
+    assert isinstance(schema, Schema)
+    name = f"{quote_identifier(schema.name)}.{quote_identifier(table.name)}"
+    return split_and_parse(f"SELECT 1 FROM {name} WHERE {text}")[0]
 
 
 def given_columns(tree: Tree, noted: ChangeNotes) -> list[tuple[str, Tree | None]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from planner.errors import DuplicateAlias, FeatureNotSupported, SqlSyntaxError
-from planner.expressions.bind import bind_clause
+from planner.expressions.bind import bind, bind_clause
 from planner.ir.bound import BoundMerge, MergeAction, MergePolicies
 from planner.ir.nodes import (
     BoolOp,
@@ -28,6 +28,7 @@ from planner.ir.nodes import (
 )
 from planner.queries.changes.column_values import bound_query, computing, default_value, refuse_updates, refuse_values
 from planner.queries.changes.dml import assignments, insert_columns, inserted_value
+from planner.queries.changes.part_values import assign_part, whole_column
 from planner.queries.changes.policy_checks import found_rows, inserted_checks, merged_checks, updated_checks
 from planner.queries.changes.returning import joined_returning
 from planner.queries.changes.targets import ChangeTarget, change_target, note_columns, note_item
@@ -35,7 +36,7 @@ from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
 from planner.queries.in_from.presences import with_presences
 from planner.queries.relations import offer, scan_table
-from planner.resolution.casting import to_boolean
+from planner.resolution.casting import finish_row, to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.row_security import DELETE, UPDATE
 from planner.resolution.statement import Level, NsItem, Statement
@@ -234,8 +235,6 @@ def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tup
         return {}, ()
     places = insert_columns(statement, target.changed, clause.target_list)
     note_columns(target.level, clause, target.changed, places, clause.target_list)
-    if any(node.res_target.indirection for node in clause.target_list):
-        raise FeatureNotSupported("MERGE that inserts parts of columns is not supported")
     nodes = list(clause.values)
     target.level.clause = "VALUES"
     values, given = _inserted(target, clause, places, nodes)
@@ -250,6 +249,16 @@ def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tup
     return values, tuple(numbered)
 
 
+def _inserted_item(target: _Target, clause: Tree, named: Tree | None, node: Tree, place: int) -> Scalar:
+    """What the clause gives the column at `place`, or the whole of it with the part that `named` means."""
+    column, type = target.live[place], target.types[place]
+    if named is None or not named.indirection:
+        return inserted_value(target.level, node, column, type, clause.override)
+    is_default = node.HasField("set_to_default")
+    value = None if is_default else finish_row(target.statement, bind(target.level, node), type)
+    return assign_part(target.level, named, column, type, Literal(value=None, type=type), value)
+
+
 def _inserted(
     target: _Target, clause: Tree, places: Sequence[int], nodes: Sequence[Tree]
 ) -> tuple[dict[int, Scalar], set[int]]:
@@ -260,15 +269,19 @@ def _inserted(
     if nodes and len(nodes) < len(places) and clause.target_list:
         position = statement.position(clause.target_list[len(nodes)].res_target.location)
         raise SqlSyntaxError("INSERT has more target columns than expressions", position=position)
-    values: dict[int, Scalar] = {}
+    row: list[Scalar] = []
+    parts: dict[int, list[Scalar]] = {}
     given: set[int] = set()
-    for place, node in zip(places, nodes, strict=False):
+    for number, (place, node) in enumerate(zip(places, nodes, strict=False)):
         if not node.HasField("set_to_default"):
             given.add(place)
         target.changed.assigned(place, "merge", inserted=True)
-        values[place] = inserted_value(target.level, node, live[place], types[place], clause.override)
+        named = clause.target_list[number].res_target if clause.target_list else None
+        row.append(_inserted_item(target, clause, named, node, place))
+        parts.setdefault(place, []).append(row[-1])
+    values = {place: whole_column(items) for place, items in parts.items()}
     if statement.notes is not None:
-        statement.notes.change(clause).rows = [[*values.values()]]
+        statement.notes.change(clause).rows = [row]
     for place, column in enumerate(live):
         if place not in values:
             values[place] = default_value(statement, column, types[place])

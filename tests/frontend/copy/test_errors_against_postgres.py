@@ -44,6 +44,7 @@ CASES: dict[str, tuple[str, str]] = {
     "a number generated from one row": ("k (k, p)", "1\t0\n"),
     "a condition on one row": ("k (k, p) WHERE 10 / p > 0", "1\t0\n"),
     "a NULL behind others that are not taken": ("t (a, b) WHERE a > 1", "0\tx\n1\t\\N\n2\tx\n3\t\\N\n"),
+    "rows that cannot be frozen": ("x CSV FREEZE", "1,x\n"),
     "half a document": ("j", '{}\n{"a":\n'),
     "a document that is none": ("j CSV", '{}\n"{""a"": x}"\n'),
 }
