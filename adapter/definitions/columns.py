@@ -65,19 +65,18 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
     lost += gone_indexes
     owners = [owner for index in gone_indexes if isinstance(owner := catalog.get(index.constraint or 0), Constraint)]
     through = [owner for owner in owners if owner not in lost]
-    if through:
-        what = f"column {column.name} of {describe(running, catalog, relation)}"
-        drop_referring(running, through, what, what, cascade=action.cascade)
-        lost += through
+    lost += through
     for key in list(lost):
         rests = [foreign for foreign in referring(catalog, key) if foreign not in lost]
-        if rests:
-            what = f"column {column.name} of {describe(running, catalog, relation)}"
-            drop_referring(running, rests, what, what, cascade=action.cascade)
-            lost += rests
-    changed = without_constraints(without_column(relation, column), lost)
+        through += rests
+        lost += rests
     what = f"column {column.name} of {describe(running, catalog, relation)}"
-    _drop_dependents(running, catalog, relation, column, what, cascade=action.cascade)
+    naming = users_of_column(running, catalog, relation, column)
+    _drop_direct(running, catalog, [*naming, *through], what, cascade=action.cascade)
+    current = own_catalog(running).get(relation.oid)
+    assert isinstance(current, Relation)
+    relation = current
+    changed = without_constraints(without_column(relation, column), lost)
     gone = {record.oid for record in (*lost, *statistics_with(catalog, relation, column.attnum))}
     parts = [
         record
@@ -118,14 +117,6 @@ def _drop_generated(running: Running, relation: Relation, column: Column, *, cas
         assert isinstance(current, Relation)
         relation = current
     return relation
-
-
-def _drop_dependents(
-    running: Running, catalog: CatalogSnapshot, relation: Relation, column: Column, what: str, *, cascade: bool
-) -> None:
-    """Refuse, or drop with CASCADE, what names the column."""
-    broken = users_of_column(running, catalog, relation, column)
-    _drop_direct(running, catalog, broken, what, cascade=cascade)
 
 
 def drop_dependents_of_key(running: Running, relation: Relation, key: Constraint, *, cascade: bool) -> None:
