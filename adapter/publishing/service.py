@@ -45,6 +45,8 @@ class Publishing:
         self._publisher: Publisher | None = None
         self._loading = asyncio.Lock()
         self.views = PublishedViews()
+        self._unpublishable: dict[int, str] = {}
+        """Tables that could not be published last time, by their oids, and why: the log says it once."""
         self.publications = 0
         """How often this process has published what a database has to publish."""
         self.seconds = 0.0
@@ -96,7 +98,12 @@ class Publishing:
                     if required is not None and required.oid == relation.oid:
                         raise
                     failed.add(relation.oid)
-                    log.warning("a table cannot be published", table=relation.name, error=str(error))
+                    why = f"{error} {error.detail or ''}".strip()
+                    if self._unpublishable.get(relation.oid) != why:
+                        self._unpublishable[relation.oid] = why
+                        log.warning("a table cannot be published", table=relation.name, error=why)
+                else:
+                    self._unpublishable.pop(relation.oid, None)
         await asyncio.to_thread(self.views.of, catalog)  # The log names those that cannot be.
         if not tables and not (await self.published(catalog.database)).tables:
             return Publications()

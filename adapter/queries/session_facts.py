@@ -39,7 +39,7 @@ from adapter.settings.server_settings import file_rows
 from adapter.statistics.activity import added_up
 from adapter.statistics.statements import merged, merged_info
 from adapter.system_catalogs.pg_catalog.catalog_views import pg_sequences
-from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mappings
+from adapter.system_catalogs.pg_catalog.foreign_rows import visible_mapping_options, visible_mappings
 from adapter.system_catalogs.relations import environment
 from adapter.system_catalogs.relations.extent_columns import INDEXES, TABLES
 from adapter.transactions.pending import State
@@ -175,10 +175,12 @@ class Facts:
                 ]
             case "pg_hba_file_rules" | "pg_ident_file_mappings":
                 return self._session.services.authentication_rows(relation)
-            case "pg_user_mappings":
-                transaction = self._session.transaction
+            case "pg_user_mappings" | "user_mapping_options":
+                transaction, role = self._session.transaction, self._session.values.identity.current
                 catalog = self._session.newest_catalog() if transaction is None else transaction.catalog
-                return visible_mappings(catalog, self._session.values.identity.current)
+                if relation == "pg_user_mappings":
+                    return visible_mappings(catalog, role)
+                return visible_mapping_options(catalog, role, self._session.database)
             case "pg_file_settings":
                 return file_rows(self._session.newest_catalog(), self._session.services.settings.pending_restart)
             case "pg_settings":

@@ -55,6 +55,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Whether Spark is started with the server, or by the first query that needs it."""
     spark_conf: dict[str, str] = {}
     """Spark properties."""
+    spark_packages: str | None = None
+    """Maven packages (group:artifact:version, with commas) that Spark and its executors load, beside those that the
+    property spark.jars.packages names."""
     settings: dict[str, str] = {}
     """Defaults of session settings, as SET would take them."""
     settings_of_file: bool = False
@@ -115,6 +118,15 @@ def parse_pairs(items: list[str], source: str) -> dict[str, str]:
             raise ConfigurationError(f"{source}: expected name=value, got {item!r}")
         pairs[name.strip()] = value
     return pairs
+
+
+def spark_properties(configuration: Configuration) -> tuple[tuple[str, str], ...]:
+    """The Spark properties, those of `spark_packages` among them."""
+    found = dict(configuration.spark_conf)
+    packages = [found.get("spark.jars.packages"), configuration.spark_packages]
+    if configuration.spark_packages:
+        found["spark.jars.packages"] = ",".join(text.strip(" ,") for text in packages if text)
+    return tuple(found.items())
 
 
 def parse_address(text: str, source: str = "listen") -> tuple[str, int]:

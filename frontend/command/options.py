@@ -40,6 +40,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--spark-remote", metavar="URL", help="a Spark Connect server (sc://host:port) in place of a master")
     add("--spark-start", metavar="WHEN", help="start Spark with the server (eager, the default) or on demand (lazy)")
     add("--spark-conf", metavar="K=V", action="append", help="Spark property; may be repeated")
+    add("--spark-packages", metavar="NAMES", help="Maven packages of Spark's, with commas (spark.jars.packages)")
     add(
         *("--set",),
         dest="settings",

@@ -33,7 +33,7 @@ from frontend.command.authentication import (
     shown_rules,
     shown_settings,
 )
-from frontend.command.configuration import Configuration, ConfigurationError
+from frontend.command.configuration import Configuration, ConfigurationError, spark_properties
 from frontend.command.logs import configure_logging, say_how_to_connect, warn_of_unknown
 from frontend.command.store_names import store_names
 from frontend.connections.tls import BadCertificate, Certificates
@@ -111,7 +111,7 @@ async def _serve(
         stores=store_names(configuration),
         spark_master=configuration.spark_master,
         spark_remote=configuration.spark_remote,
-        spark_conf=tuple(configuration.spark_conf.items()),
+        spark_conf=spark_properties(configuration),
         # The JVM of one worker is enough until another one needs its own.
         warm_spark=configuration.spark_start == "eager" and (worker is None or worker.number == 0),
         settings=configuration.settings,

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from adapter.access.logins import Login
 from adapter.publishing.served_catalog import ServedCatalog, ServedCatalogs
@@ -31,6 +32,7 @@ from frontend.server.http_access import (
 )
 from planner.errors import InsufficientPrivilege, InvalidCatalogName, SqlError
 from storage.errors import StorageError
+from storage.publishing.record import PublishedTable
 
 ROOT = "/iceberg/v1"
 DEFAULT = "postgres"
@@ -136,11 +138,17 @@ class IcebergRest:
         location, metadata = self._catalogs.view(view)
         return _json({"metadata-location": location, "metadata": metadata, "config": {}})
 
-    async def _table(self, request: web.Request, catalog: ServedCatalog) -> web.Response:
+    @staticmethod
+    def _found(request: web.Request, catalog: ServedCatalog) -> PublishedTable:
+        """The table of a path. Raises _Refused."""
         namespace, name = request.match_info["namespace"], request.match_info["table"]
         table = catalog.tables.get(namespace, {}).get(name)
         if table is None:
             raise _Refused(404, "NoSuchTableException", f"Table does not exist: {namespace}.{name}")
+        return table
+
+    async def _table(self, request: web.Request, catalog: ServedCatalog) -> web.Response:
+        table = self._found(request, catalog)
         if request.method == "HEAD":
             return web.Response(status=204)
         tag = f'"{hashlib.sha256(table.metadata.encode()).hexdigest()[:32]}"'
@@ -148,7 +156,9 @@ class IcebergRest:
             return web.Response(status=304)
         data = await self._catalogs.metadata(table)
         if data is None:
-            raise _Refused(503, "ServiceUnavailableException", f"Table {namespace}.{name} has just been published anew")
+            raise _Refused(
+                503, "ServiceUnavailableException", f"Table {table.namespace}.{table.name} has just been published anew"
+            )
         loaded = {
             "metadata-location": self._catalogs.location(table),
             "metadata": msgspec.Raw(data),
@@ -160,6 +170,7 @@ class IcebergRest:
 
     async def _metrics(self, request: web.Request, catalog: ServedCatalog) -> web.Response:
         """What a client reports of its scans; nobody here asks for it."""
+        self._found(request, catalog)
         return web.Response(status=204)
 
     async def _unsupported(self, request: web.Request) -> web.Response:
@@ -214,7 +225,12 @@ class IcebergRest:
 
     async def _token(self, request: web.Request) -> web.Response:
         """A token for a password, or for a token that is still good (RFC 6749, RFC 8693)."""
-        form = await request.post()
+        try:
+            form = await request.post()
+        except web.HTTPException:
+            raise
+        except (ValueError, LookupError, web.RequestPayloadError, HttpProcessingError):  # Whatever else it was to be.
+            return _json({"error": "invalid_request", "error_description": "this is no form"}, status=400)
         user, password = _field(form, "client_id"), _field(form, "client_secret")
         basic = basic_credentials(request.headers.get("Authorization", ""))
         if not user and basic is not None:

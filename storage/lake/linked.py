@@ -3,12 +3,17 @@ is meant, wherever that lies.
 
 The file has to be the one that was taken over: whoever reads or asks for its size gets a FileTrouble that names it when
 it has vanished or changed. Nothing is ever written to it. It is removed under `links.target_key` alone, and only when
-the link owns it and it is still the same.
+the link owns it, no other link is to it, and it is still the same.
+
+Several tables may have a file, so each link claims its file (`links.claim_key`) before it is stored. Who is about to
+remove a file gives up his own claim first and looks for those of others then: of two who do so at one time, one at
+least finds no other. A crash leaves at most a claim whose link there is not, which counts for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator
 from typing import Literal, Protocol
@@ -19,7 +24,7 @@ from storage.bounded_map import BoundedMap
 from storage.errors import CorruptData
 from storage.lake.places import LakeFile, Places, is_url
 from storage.lake.troubles import FileTrouble, trouble_of, trouble_of_store
-from storage.shards.links import LinkTarget, is_link, linked_by
+from storage.shards.links import LinkTarget, claim_key, claiming_link, claims_of, is_link, linked_by
 from storage.stores.blob import Blob, BlobEntry, ByteRange
 from storage.stores.blob_files import BlobFiles
 
@@ -70,10 +75,12 @@ class LinkedBlob:
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Blob.put`."""
+        await self._claim(key, data)
         await self.inner.put(key, data)
 
     async def put_if_absent(self, key: str, data: bytes) -> bool:
         """See `Blob.put_if_absent`."""
+        await self._claim(key, data)
         return await self.inner.put_if_absent(key, data)
 
     async def make_durable(self, key: str) -> int | None:
@@ -84,9 +91,13 @@ class LinkedBlob:
         """See `Blob.delete`: of a link it takes the link alone."""
         link = linked_by(key)
         if link is None:
+            await self._give_up(key)
             return await self.inner.delete(key)
         target = await self._target(link)
         if target is None or not target.owned:
+            return False
+        await self.inner.delete(claim_key(target.path, link))
+        if await self._is_claimed(target, link):
             return False
         await self._files.remove(target)
         return True
@@ -102,6 +113,28 @@ class LinkedBlob:
     async def close(self) -> None:
         """See `Blob.close`."""
         await self.inner.close()
+
+    async def _claim(self, key: str, data: bytes) -> None:
+        """Claim the file of the link `key`, which is about to be stored. NOTE: `data` may be a tombstone."""
+        if is_link(key):
+            with contextlib.suppress(msgspec.MsgspecError):
+                await self.inner.put(claim_key(msgspec.json.decode(data, type=LinkTarget).path, key), key.encode())
+
+    async def _give_up(self, key: str) -> None:
+        """Take back what `_claim` did, if `key` is that of a link."""
+        if is_link(key):
+            with contextlib.suppress(CorruptData):
+                target = await self._target(key)
+                if target is not None:
+                    await self.inner.delete(claim_key(target.path, key))
+
+    async def _is_claimed(self, target: LinkTarget, link: str) -> bool:
+        """Whether another link than `link` is to the same file."""
+        async for entry in self.inner.list(claims_of(target.path)):
+            other = claiming_link(entry.key)
+            if other is not None and other != link and await self.inner.size(other) is not None:
+                return True
+        return False
 
     async def _target(self, key: str) -> LinkTarget | None:
         found = self._targets.get(key)

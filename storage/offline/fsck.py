@@ -37,6 +37,7 @@ from storage.shards.indexes.definition import RUN_VERSION
 from storage.shards.indexes.durable_runs import open_run
 from storage.shards.indexes.runs import CorruptRun, version_of
 from storage.shards.indexes.runs import check as check_run
+from storage.shards.links import claiming_link
 from storage.shards.part_store import TOMBSTONE, PartStore, owner_of
 from storage.shards.parts import ROW_ID, Part, RunRef, read_table
 from storage.shards.shard import shard_key
@@ -106,6 +107,7 @@ class Fsck:
         await self._check_halves()
         await self._check_registers()
         needed |= {MARKER_KEY, COMPLETE_KEY}
+        needed |= {key for key in listed if claiming_link(key) in needed}
         alive = set(txns.leases)
         orphans = [
             key

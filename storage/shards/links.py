@@ -11,6 +11,7 @@ different (`stored_type`). `as_stored` makes the rows of a part out of rows of t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -23,6 +24,9 @@ LINKS_FORMAT = 6
 """The format (`storage.durable.state`) of what names links. A server that does not know it would not find the files."""
 
 _TARGET = ".target"
+
+CLAIMS = "adopted/"
+"""Where keys of claims begin: small objects, one for each link, below what its file's path is hashed to."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +46,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class LinkTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is stored under a link's key: the file, as it was when it was taken over. `owned`: it goes when nothing
-    refers to the link any more."""
+    refers to the link any more, and no other link is to it."""
 
     path: str
     bytes: int
@@ -64,6 +68,21 @@ def target_key(key: str) -> str:
 def linked_by(key: str) -> str | None:
     """The inverse of `target_key`; None for another key."""
     return key.removesuffix(_TARGET) if key.endswith("." + LINK_KIND + _TARGET) else None
+
+
+def claims_of(path: str) -> str:
+    """What the keys of all claims to the file at `path` begin with."""
+    return f"{CLAIMS}{hashlib.sha256(path.encode()).hexdigest()[:40]}/"
+
+
+def claim_key(path: str, link: str) -> str:
+    """The key of the claim of the link `link` to the file at `path`: there as long as the link is, or longer."""
+    return claims_of(path) + link
+
+
+def claiming_link(key: str) -> str | None:
+    """Whose claim `key` is that of; None when it is none."""
+    return key.removeprefix(CLAIMS).partition("/")[2] if key.startswith(CLAIMS) else None
 
 
 def file_of(key: str, link: Link | None, uri: Callable[[str], str]) -> str:

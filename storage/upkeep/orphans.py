@@ -1,4 +1,5 @@
-"""Removing uploads that were never committed, and rollups that nothing refers to.
+"""Removing uploads that were never committed, claims to files of others without a link, and rollups that nothing
+refers to.
 
 Uploads carry their process's name. Those of a process without a lease are removed (its lease is ended first, so it
 cannot commit them any more); a process removes its own when it knows that their transaction is over. NOTE: the order:
@@ -13,6 +14,7 @@ import contextlib
 from storage.durable.state import Abandon
 from storage.errors import UnknownShard
 from storage.ids import ShardId
+from storage.shards.links import CLAIMS, claiming_link
 from storage.shards.part_store import PartStore, parts_prefix
 from storage.shards.shard import DataShard, shard_key
 from storage.shards.shard_state import Fence, ShardDiff, state_files
@@ -65,7 +67,9 @@ class OrphanCollector:
         return removed
 
     async def collect(self) -> int:
-        """Remove uploads that can never be committed and rollups that nothing refers to."""
+        """Remove uploads that can never be committed, claims without a link and rollups that nothing refers to."""
+        claims = [entry.key async for entry in self._blob.list(CLAIMS)]
+        before = set(self._parts.in_flight)
         listed = [entry.key async for entry in self._blob.list(parts_prefix())]
         in_flight = set(self._parts.in_flight)
         await self._cache.durable.refresh()
@@ -77,7 +81,7 @@ class OrphanCollector:
             process = name.rpartition("-")[0]
             if not self._parts.is_protected(key, in_flight) and (process == self._process or process not in alive):
                 by_shard.setdefault(ShardId(shard), []).append(key)
-        removed = 0
+        removed = await self._collect_claims(claims, {*listed, *before, *in_flight}, alive)
         for shard, keys in by_shard.items():
             if set(keys) <= await self._referenced(shard, state):
                 continue
@@ -90,6 +94,18 @@ class OrphanCollector:
                     await self._blob.delete(key)
                     removed += 1
         return removed + await self._collect_rollups()
+
+    async def _collect_claims(self, claims: list[str], known: set[str], alive: set[str]) -> int:
+        """Remove those of `claims` whose link is not there: not among `known`, which were listed after them, and of no
+        other process that may be about to store it."""
+        removed = 0
+        for key in claims:
+            link = claiming_link(key) or ""
+            process = link.rpartition("/")[2].rpartition("-")[0]
+            if link not in known and (process == self._process or process not in alive):
+                await self._blob.delete(key)
+                removed += 1
+        return removed
 
     async def _stored_shard(self, shard: ShardId) -> DataShard | None:
         """The handle of `shard` as it is now, None when there is no state of it.

@@ -142,6 +142,24 @@ def test_tokens(url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "encoding", "body"),
+    [
+        ("multipart/form-data; boundary=x", "identity", b"zzz"),
+        ("multipart/form-data", "identity", b"zzz"),
+        ("application/x-www-form-urlencoded", "gzip", b"zzz"),
+        ("application/x-www-form-urlencoded; charset=nonsense", "identity", b"a=b"),
+        ("application/x-www-form-urlencoded", "identity", b"grant_type=\xff"),
+    ],
+)
+def test_what_is_no_form_is_a_bad_request(url: str, kind: str, encoding: str, body: bytes) -> None:
+    headers = {"Content-Type": kind, "Content-Encoding": encoding}
+    request = urllib.request.Request(f"{url}/v1/oauth/tokens", data=body, method="POST", headers=headers)
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(request, timeout=30)
+    assert raised.value.code == 400
+
+
+@pytest.mark.parametrize(
     ("method", "path", "status", "kind"),
     [
         ("GET", "/nowhere/namespaces", 404, "NotFoundException"),
@@ -153,6 +171,7 @@ def test_tokens(url: str) -> None:
         ("POST", "/postgres/namespaces", 406, "UnsupportedOperationException"),
         ("DELETE", "/postgres/namespaces/shop/tables/sales", 406, "UnsupportedOperationException"),
         ("POST", "/postgres/namespaces/shop/tables/sales", 406, "UnsupportedOperationException"),
+        ("POST", "/postgres/namespaces/shop/tables/none/metrics", 404, "NoSuchTableException"),
         ("POST", "/postgres/transactions/commit", 406, "UnsupportedOperationException"),
     ],
 )

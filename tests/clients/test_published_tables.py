@@ -255,6 +255,9 @@ def test_what_cannot_be_published_is_refused_by_name(client: Client) -> None:
     refused("CREATE TABLE x (v int) WITH (iceberg = 'perhaps')", "22023")
     assert "is not published" in refused("CALL tidegate.publish('plain')", "55000")
     refused("CALL tidegate.publish('nothing')", "42P01")
+    client.execute("CREATE VIEW v AS SELECT 1 AS a; CREATE MATERIALIZED VIEW m AS SELECT 1 AS a")
+    for name in ("v", "m"):
+        assert refused(f"CALL tidegate.publish('{name}')", "42809") == f'"{name}" is not a table'
     refused("CALL tidegate.publish()", "42883")
     refused("CALL tidegate.publish(1)", "0A000")
     client.execute("ALTER TABLE plain SET (iceberg = 'on')")

@@ -18,6 +18,7 @@ from collections import Counter
 from storage.durable.formats import OlderServers
 from storage.environment.identity import COMPLETE_KEY, MARKER_KEY
 from storage.ids import ShardId
+from storage.shards.links import claiming_link
 from storage.shards.shard_state import state_files
 from storage.timestamps.csn import Csn
 from storage.transactions.xids import Xid
@@ -168,7 +169,7 @@ async def referenced_blobs(server: Server) -> tuple[set[str], dict[str, int]]:
 
 def in_use(key: str, needed: set[str], rollups: dict[str, int]) -> bool:
     """Whether a state leads to the blob `key`, or it marks the store. The rollup before the newest may be in use."""
-    if key in needed or key in (MARKER_KEY, COMPLETE_KEY):
+    if key in needed or claiming_link(key) in needed or key in (MARKER_KEY, COMPLETE_KEY):
         return True
     owner, _, name = key.removeprefix("rollups/").rpartition("/")
     return key.startswith("rollups/") and owner in rollups and int(name.partition("-")[0]) >= rollups[owner]

@@ -73,7 +73,7 @@ def _store_settings(place: ObjectPlace | None, jvm: Any) -> dict[str, str]:
     if not present:
         raise SparkUnavailable(
             f"executors read {place.root} through Hadoop's file system for {connector.stores}, which is not there: "
-            f"name it with --spark-conf spark.jars.packages={connector.package}"
+            f"name it with --spark-packages {connector.package}"
         )
     return hadoop_settings(place, present[0])
 

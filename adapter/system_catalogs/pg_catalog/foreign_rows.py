@@ -99,6 +99,26 @@ def visible_mappings(catalog: CatalogSnapshot, role: int) -> list[Row]:
     return rows
 
 
+def visible_mapping_options(catalog: CatalogSnapshot, role: int, database: str) -> list[Row]:
+    """information_schema.user_mapping_options as `role` sees it: all names, and the values of its own mappings, of
+    those for PUBLIC on servers that it owns, of all when it is a superuser."""
+    rights = Rights(catalog, role)
+    servers = sorted((r for r in catalog.all() if isinstance(r, ForeignServer)), key=lambda server: server.oid)
+    rows: list[Row] = []
+    for server, mapping in _mappings(servers):
+        known = catalog.roles.records.get(mapping.role)
+        shown = rights.is_superuser or (server.owner in rights.roles if mapping.role == 0 else mapping.role == role)
+        row = {
+            "authorization_identifier": "PUBLIC" if mapping.role == 0 else known and known.name,
+            "foreign_server_catalog": database,
+            "foreign_server_name": server.name,
+        }
+        rows += [
+            {**row, "option_name": name, "option_value": value if shown else None} for name, value in mapping.options
+        ]
+    return rows
+
+
 def _tables(objects: CatalogObjects) -> Iterator[tuple[Relation, ForeignTable]]:
     for relation in objects.relations:
         if relation.foreign is not None:
@@ -207,7 +227,7 @@ def foreign_table_options(objects: CatalogObjects) -> Content:
 
 
 def user_mappings(objects: CatalogObjects) -> Content:
-    """User mappings, without their options: see pg_user_mappings."""
+    """User mappings, without their options: see `visible_mapping_options`."""
     names = {**objects.role_names, 0: "PUBLIC"}
     return Content(
         rows=[

@@ -207,10 +207,11 @@ SESSION_RELATIONS = frozenset(
         "pg_timezone_abbrevs",
         "pg_timezone_names",
         "pg_user_mappings",
+        "user_mapping_options",
     }
 )
 
 
 def is_session_relation(schema: str, name: str) -> bool:
     """Whether the rows depend on sessions or on the time, so that they are made anew for each statement."""
-    return schema == OWN_SCHEMA or (schema == "pg_catalog" and name in SESSION_RELATIONS)
+    return schema == OWN_SCHEMA or (schema in ("pg_catalog", "information_schema") and name in SESSION_RELATIONS)

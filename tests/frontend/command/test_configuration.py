@@ -18,6 +18,7 @@ from frontend.command.configuration import (
     addresses,
     load_configuration,
     parse_address,
+    spark_properties,
     unknown_variables,
 )
 from frontend.command.logs import psql_command
@@ -63,6 +64,20 @@ def test_pairs_and_numbers_from_flags_and_variables() -> None:
     assert (configuration.max_connections, configuration.drain_timeout_s) == (7, 1.5)
     assert configuration.max_message_bytes == 65536
     assert configuration.listen == "127.0.0.1:5433"
+
+
+@pytest.mark.parametrize(
+    ("properties", "packages", "expected"),
+    [
+        ([], None, {}),
+        ([], "a:b:1", {"spark.jars.packages": "a:b:1"}),
+        (["spark.jars.packages=c:d:2", "x=y"], "a:b:1,e:f:3", {"spark.jars.packages": "c:d:2,a:b:1,e:f:3", "x": "y"}),
+        (["spark.jars.packages=c:d:2"], None, {"spark.jars.packages": "c:d:2"}),
+    ],
+)
+def test_packages_of_spark(properties: list[str], packages: str | None, expected: dict[str, str]) -> None:
+    configuration = load_configuration({"spark_conf": properties, "spark_packages": packages}, {})
+    assert dict(spark_properties(configuration)) == expected
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ and need no Python of their own. Tidegate's own code is not in it: each server s
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -40,6 +41,8 @@ LD_LIBRARY_PATH="$here/../lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}" exec "$her
 def write_environment(path: Path) -> None:
     """Write the archive (tar, gzip) to `path`, which is there whole or not at all. Raises OSError, and
     PackageNotFoundError for a package that is not installed."""
+    if path.is_dir():  # Said before the archive is made, which takes a minute.
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     partial = path.with_name(f".{path.name}.partial")
     try:

@@ -51,9 +51,9 @@ _STATE = re.compile(r"(?:0[0-9A-Z]|2[0-9A-Z]|3[0-9BDF]|4[0-4]|5[3-8])[0-9A-Z]{3}
 def driver_missing(database: Database, names: tuple[str, ...]) -> SqlError:
     """55000 for a driver that Spark does not have."""
     package = None if database.driver is not None else database.kind.package
-    setting = "its package in --spark-conf spark.jars.packages=..."
+    setting = "its package in --spark-packages"
     if package is not None:
-        setting = f"--spark-conf spark.jars.packages={package}"
+        setting = f"--spark-packages {package}"
     return ObjectNotInPrerequisiteState(
         f"Spark has no JDBC driver {' or '.join(names)}",
         hint=f"Start the server with {setting}, or its jar in spark.jars.",
