@@ -141,7 +141,7 @@ def _view_of_name(context: Entered, name: str, pretty: bool) -> str | None:
 def _expression(context: Entered, text: str, relation: int, pretty: bool) -> str:
     """pg_get_expr."""
     names = _names_of_objects(context)
-    return definitions.shown_expression(context.objects, relation, text, pretty=pretty, names=names)
+    return definitions.shown_expression(context.objects, relation, text, pretty=pretty, names=names, path=context.path)
 
 
 def _serial_sequence(context: Entered, table: str, column: str) -> str | None:

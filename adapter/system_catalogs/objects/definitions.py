@@ -13,10 +13,12 @@ from adapter.system_catalogs.objects.objects import (
 )
 from planner.catalog_data import content as catalog_data
 from planner.definitions import updatability
+from planner.definitions.columns.noted import condition_query
 from planner.definitions.expression_text import NotPrintable
 from planner.definitions.index_expressions import key_collations, key_texts
 from planner.definitions.row_expressions import generation_expression, value_of
 from planner.definitions.row_expressions import shown_expression as stored_expression_text
+from planner.definitions.shown.conditions import condition_shown
 from planner.definitions.shown.queries import query_shown
 from planner.definitions.shown.view_layout import layout
 from planner.errors import SqlError
@@ -289,9 +291,21 @@ def shown_expression(
     *,
     pretty: bool = False,
     names: Callable[[int, int], str] | None = None,
+    path: tuple[int, ...] = (),
 ) -> str:
     """A stored expression over the columns of a relation (0: of none) as it is shown. `names` calls objects by their
-    names; without it relations are qualified. Expressions of built-in relations stay as they are."""
+    names; without it relations are qualified; those in subqueries are where `path` (schema oids) does not find them.
+    Expressions of built-in relations stay as they are."""
+    if relation_oid and "SELECT" in text.upper():
+        try:
+            query = condition_query(objects.snapshot, relation_oid, text)
+            known = names or partial(name_of_object, objects)
+            shown_name = relation_names(objects, path)
+            return with_names_shown(
+                condition_shown(query, bind_context(objects), shown_name, pretty=pretty, objects=known)
+            )
+        except (NotPrintable, SqlError):
+            pass
     if not pretty and "::reg" not in text:
         return with_names_shown(text)
     relation = objects.snapshot.get(relation_oid)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from planner.errors import InternalError
 from planner.ir.rewrite import column_ids
 from planner.queries.changes.changes import CHANGES, bind_change
 from planner.queries.grammar import new_statement
@@ -89,9 +90,9 @@ class Noted:
 def condition_query(catalog: CatalogSnapshot, relation: int, text: str) -> Parsed:
     """The query of the rows of a table for which the condition `text` of a policy is true."""
     table = catalog.get(relation)
-    assert isinstance(table, Relation)
-    schema = catalog.get(table.schema)
-    assert isinstance(schema, Schema)
+    schema = catalog.get(table.schema) if isinstance(table, Relation) else None
+    if not isinstance(table, Relation) or not isinstance(schema, Schema):
+        raise InternalError("a policy without a table")
     name = f"{quote_identifier(schema.name)}.{quote_identifier(table.name)}"
     return split_and_parse(f"SELECT 1 FROM {name} WHERE {text}")[0]
 
