@@ -12,7 +12,7 @@ from planner.calls.aggregate_calls import aggregate_call, rows_as_json
 from planner.calls.hypothetical_sets import HYPOTHETICAL_SETS, hypothetical_set
 from planner.calls.json_records import json_record
 from planner.calls.overloads import Resolved, resolve_call
-from planner.calls.set_returning import set_returning
+from planner.calls.set_returning import row_of_function, set_returning
 from planner.calls.user_calls import user_call
 from planner.calls.user_functions import constructed, is_user_function
 from planner.calls.window_calls import window_call
@@ -29,7 +29,7 @@ from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.signature import Kind
-from planner.types.types import DATE, RECORD, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType, column_type
+from planner.types.types import DATE, RECORD, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType
 
 MAX_ARGUMENTS = 100
 """PostgreSQL's limit of arguments that a call has."""
@@ -136,7 +136,8 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         return result
     result = _plain_call(level, resolved, location) if value is None else statement.at(value, location)
     sql_syntax = tree.funcformat == pb.COERCE_SQL_SYNTAX
-    if statement.written is not None and (value is not None or counted or sql_syntax or tree.func_variadic or made):
+    special = value is not None or resolved.type.oid == RECORD
+    if statement.written is not None and (special or counted or sql_syntax or tree.func_variadic or made):
         form = FunctionCall(
             name=resolved.signature.name,
             args=tuple(resolved.args[counted:]),
@@ -164,11 +165,9 @@ def _today(type: SqlType) -> Scalar:
 
 def _plain_call(level: Level, resolved: Resolved, location: int) -> Scalar:
     """A call of an ordinary function. One with several OUT columns gives a record whose fields are known."""
+    if resolved.type.oid == RECORD and registry.output_columns(resolved.signature) is not None:
+        return row_of_function(level, resolved, location)
     call = Call(signature=resolved.signature, args=tuple(resolved.args), type=resolved.type)
-    if resolved.type.oid == RECORD:
-        out = registry.output_columns(resolved.signature)
-        if out is not None:
-            level.statement.records[id(call)] = (call, tuple((name, column_type(oid)) for name, oid in out))
     result: Scalar = level.statement.at(call, location)
     return result
 

@@ -295,7 +295,7 @@ def inlined_value(level: Level, resolved: Resolved) -> Scalar | None:
         args.append(stand_ins[id])
     value = _replaced(value, stand_ins)
     if resolved.signature.strict:
-        value = _unless_null(args, value)
+        value = unless_null(args, value)
     for let, arg in lets:
         value = Let(id=let, value=arg, body=value, type=value.type)
     return value
@@ -365,7 +365,8 @@ def _any(tests: Sequence[Scalar]) -> Scalar:
     return tests[0] if len(tests) == 1 else BoolOp(op="or", args=tuple(tests), type=BOOLEAN)
 
 
-def _unless_null(args: Sequence[Scalar], value: Scalar) -> Scalar:
+def unless_null(args: Sequence[Scalar], value: Scalar) -> Scalar:
+    """What a strict function gives for `args`, for others than NULL `value`."""
     if any(isinstance(arg, Literal) and arg.value is None for arg in args):
         return Literal(value=None, type=value.type)
     tests = _null_tests(args)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.calls.inlining import rows_as_values, unless_null
 from planner.calls.overloads import Resolved
 from planner.errors import FeatureNotSupported
 from planner.functions import registry
-from planner.ir.nodes import ColumnRef, Field, FunctionCall, RowConstructor, Scalar
+from planner.ir.nodes import ColumnRef, Field, FunctionCall, FunctionScan, RowConstructor, Scalar, ScalarSubquery
 from planner.resolution.coercion import ANYCOMPATIBLE
 from planner.resolution.statement import Level
 from planner.types.type_names import element_of
@@ -81,3 +82,19 @@ def set_returning(level: Level, resolved: Resolved, name: str, location: int, st
     if resolved.type.oid == VOID:
         raise FeatureNotSupported(f"function {name} is not supported in a select list", position=position)
     return statement.at(ColumnRef(id=fields[0].id, type=fields[0].type), location)
+
+
+def row_of_function(level: Level, resolved: Resolved, location: int) -> Scalar:
+    """A function with several OUT columns outside of FROM: the row that it has there, as a value."""
+    statement = level.statement
+    fields = output_fields(level, resolved, resolved.signature.name)
+    columns = tuple((field.name, field.type) for field in fields)
+    call = FunctionCall(signature=resolved.signature, args=tuple(resolved.args), fields=fields)
+    scan = FunctionScan(functions=(call,), ordinality=None, fields=fields)
+    rel = rows_as_values(statement, scan, columns, SqlType(RECORD))
+    statement.record_columns[rel.fields[0].id] = columns
+    value: Scalar = ScalarSubquery(rel=rel, type=rel.fields[0].type)
+    if resolved.signature.strict:
+        value = unless_null(resolved.args, value)
+    statement.records[id(value)] = (value, columns)
+    return statement.at(value, location)
