@@ -364,11 +364,11 @@ spark.sql.codegen.wholeStage|enum|user|auto|-|-|auto,on,off|-|Tidegate / Spark
     Lets Spark compile statements; auto goes by the size of what a statement reads.
 spark.sql.files.maxPartitionBytes|integer|user|0|kB|0..2147483647|-|-|Tidegate / Spark
     Sets how much of files a task reads; 0 is Spark's own.
-spark.sql.files.minPartitionNum|integer|user|0|-|0..2147483647|-|-|Tidegate / Spark
+spark.sql.files.minPartitionNum|integer|user|0|-|0..100000|-|-|Tidegate / Spark
     Sets how many tasks read files at least; 0 goes by the size of what a statement reads.
 spark.sql.join.preferSortMergeJoin|enum|user|auto|-|-|auto,on,off|-|Tidegate / Spark
     Prefers joins by sorting over those by hashing; auto is Spark's own.
-spark.sql.shuffle.partitions|integer|user|0|-|0..2147483647|-|-|Tidegate / Spark
+spark.sql.shuffle.partitions|integer|user|0|-|0..100000|-|-|Tidegate / Spark
     Sets the number of partitions after an exchange; 0 goes by the size of what a statement reads.
 ssl|bool|sighup|off|-|-|-|-|Connections and Authentication / SSL
     Enables SSL connections.

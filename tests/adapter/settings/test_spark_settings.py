@@ -48,6 +48,13 @@ def test_bad_values(text: str) -> None:
         canonical_value(require_setting("spark.sql.shuffle.partitions"), text)
 
 
+@pytest.mark.parametrize("name", ["spark.sql.shuffle.partitions", "spark.sql.files.minPartitionNum"])
+def test_no_session_asks_for_more_partitions_than_the_driver_can_hold(name: str) -> None:
+    assert canonical_value(require_setting(name), "100000") == "100000"
+    with pytest.raises(InvalidParameterValue, match="outside the valid range"):
+        canonical_value(require_setting(name), "100001")
+
+
 @pytest.mark.parametrize("name", ["spark.yarn.queue", "spark.driver.memory", "Spark.sql.ansi.enabled", "spark.x"])
 def test_others_are_not_the_session_s(name: str) -> None:
     with pytest.raises(InvalidName, match="invalid configuration parameter name") as refused:
