@@ -121,7 +121,11 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
     rel = inlined_rows(level, resolved, known)
     if rel is not None and known is not None:
         rel = rows_as_values(statement, rel, known, resolved.type)
-    if rel is None or len(rel.fields) != 1 or (known is None and resolved.type.oid == RECORD):
+    elif rel is not None and resolved.type.oid == RECORD and not _is_row(rel):
+        # Its fields have names, but nobody may select them.
+        named = [(field.name, field.type) for field in rel.fields]
+        rel = rows_as_values(statement, rel, named, resolved.type)
+    if rel is None or len(rel.fields) != 1 or (resolved.type.oid == RECORD and rel.fields[0].type.oid != RECORD):
         raise FeatureNotSupported(
             f"function {call_text(resolved)} in a select list is not supported",
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",
@@ -148,6 +152,12 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
         statement.record_columns[field.id] = tuple(known)
     value = ColumnRef(id=field.id, type=field.type)
     return value if element is held else explicit_cast(statement, value, held, location)
+
+
+def _is_row(rel: Rel) -> bool:
+    """Whether its only column has rows."""
+    (type, *others) = [field.type for field in rel.fields] or [SqlType(TEXT)]
+    return not others and (type.oid == RECORD or attributes(type.oid) is not None)
 
 
 # ---------------------------------------------------------------- in FROM
