@@ -142,7 +142,7 @@ def test_days_of_two_calendars_are_refused(client: Client) -> None:
     [
         ("id int, nope int", "facts/**/*.orc", "42703", '"nope"'),
         ("id date", "facts/**/*.orc", "42804", "x.orc"),
-        ("price numeric(9, 2)", "facts/**/*.orc", "42804", "x.orc"),
+        ("price numeric(9, 1)", "facts/**/*.orc", "42804", "x.orc"),
         ("id int", "none.orc", "58P01", "none.orc"),
         ("id int", "text.orc", "22P04", "text.orc"),
         ("id int", "cut.orc", "22P04", "cut.orc"),
