@@ -195,7 +195,9 @@ class _Exposing:
 
     def _project(self, rel: Project, lock: _Lock | None, nullable: bool) -> Project:
         if lock is not None and isinstance(rel.input, Filter) and isinstance(rel.input.input, Aggregate):
-            raise FeatureNotSupported(f"{lock.clause} is not allowed with HAVING clause")
+            if not _groups(rel.input.input):
+                raise FeatureNotSupported(f"{lock.clause} is not allowed with HAVING clause")
+            _refuse(rel.input.input, lock.clause)
         first = len(self.marks)
         below = self.expose(rel.input, lock, nullable=nullable)
         project = replace(rel, input=below)
@@ -211,6 +213,11 @@ def passed_through(statement: Statement, rel: Project, marks: Sequence[RowMark])
     return project, tuple([replace(mark, field=field.id) for mark, field in zip(marks, fields, strict=True)])
 
 
+def _groups(rel: Aggregate) -> bool:
+    """Whether it has a GROUP BY."""
+    return bool(rel.keys) or rel.grouping_sets is not None
+
+
 def _refuse(rel: Rel, clause: str) -> None:
     """0A000 when rows of `rel` stand for several rows, or for none, of its tables."""
     match rel:
@@ -218,8 +225,8 @@ def _refuse(rel: Rel, clause: str) -> None:
             raise FeatureNotSupported(f"{clause} is not allowed with UNION/INTERSECT/EXCEPT")
         case Deduplicate():
             raise FeatureNotSupported(f"{clause} is not allowed with DISTINCT clause")
-        case Aggregate(keys=keys, grouping_sets=sets):
-            what = "GROUP BY clause" if keys or sets is not None else "aggregate functions"
+        case Aggregate():
+            what = "GROUP BY clause" if _groups(rel) else "aggregate functions"
             raise FeatureNotSupported(f"{clause} is not allowed with {what}")
         case Window():
             raise FeatureNotSupported(f"{clause} is not allowed with window functions")
