@@ -13,8 +13,8 @@ from functools import cache
 
 from msgspec import Struct
 
-from planner.catalog_data.content import conversions, encodings
-from planner.errors import CharacterNotInRepertoire, UntranslatableCharacter
+from planner.catalog_data.content import columns, conversions, encodings
+from planner.errors import CharacterNotInRepertoire, FeatureNotSupported, UndefinedFunction, UntranslatableCharacter
 
 UTF8 = "UTF8"
 SQL_ASCII = "SQL_ASCII"
@@ -56,6 +56,21 @@ def is_convertible(name: str) -> bool:
     return name in _CODECS or name in (UTF8, SQL_ASCII) or name in conversions().tables
 
 
+@cache
+def _default_conversions() -> frozenset[tuple[str, str]]:
+    """From what encoding to what other one PostgreSQL converts."""
+    found, names = columns("pg_conversion"), encodings()
+    pairs = zip(found["conforencoding"], found["contoencoding"], strict=True)
+    return frozenset((names[source], names[target]) for source, target in pairs)
+
+
+def check_conversion(source: str, target: str) -> None:
+    """Raises 42883 where PostgreSQL has no conversion from the encoding `source` to `target` (both canonical)."""
+    if source == target or SQL_ASCII in (source, target) or (source, target) in _default_conversions():
+        return
+    raise UndefinedFunction(f'default conversion function for encoding "{source}" to "{target}" does not exist')
+
+
 def codec_of(name: str) -> str | None:
     """Python's codec for the encoding `name` (canonical), None where there is none that converts as PostgreSQL does."""
     return "utf-8" if name in (UTF8, SQL_ASCII) else _CODECS.get(name)
@@ -70,7 +85,7 @@ def _invalid_utf8(data: bytes, start: int) -> CharacterNotInRepertoire:
 
 
 def encoded(text: str, name: str) -> bytes:
-    """`text` in the encoding `name`. Raises 22P05 for a character that it has not."""
+    """`text` in the encoding `name`. Raises 22P05 for a character that it has not, 0A000 for MULE_INTERNAL."""
     if text.isascii() or name in (UTF8, SQL_ASCII):
         return text.encode()
     codec = _CODECS.get(name)
@@ -95,14 +110,14 @@ def _decoded_utf8(data: bytes) -> str:
 
 def decoded(data: bytes, name: str) -> str:
     """The text that `data` is in the encoding `name`. Raises 22021 for bytes that are none of it, zero among them,
-    22P05 for a character that UTF-8 has not."""
+    22P05 for a character that UTF-8 has not, 0A000 for what is no ASCII in MULE_INTERNAL."""
     if name in (UTF8, SQL_ASCII):
         return _decoded_utf8(data)
     if 0 in data:
         raise _invalid(data, data.index(0), name)
     codec = _CODECS.get(name)
     if codec is None:
-        return _table(name).decoded(data)
+        return data.decode("ascii") if data.isascii() and not is_convertible(name) else _table(name).decoded(data)
     try:
         return data.decode(codec)
     except UnicodeDecodeError as error:
@@ -174,6 +189,8 @@ class _Table(Struct, frozen=True):
 
 @cache
 def _table(name: str) -> _Table:
+    if not is_convertible(name):
+        raise FeatureNotSupported(f"encoding {name} is not supported")
     data = conversions().tables[name]
     read: dict[bytes, str] = {}
     for start, characters in data.runs.items():

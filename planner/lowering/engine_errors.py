@@ -111,7 +111,26 @@ _FAR_DATE = re.compile(r"with value \d+-\d\d-\d\d(?: \(BC\))? can't be cast to t
 _LOCAL_DECIMAL = re.compile(r"(?:to|type) (?:type )?DECIMAL\((\d+),\s*(\d+)\)")
 
 
+_LOCAL_DAMAGE = re.compile(
+    r"(?:Invalid Input Error: |Invalid Error: |IO Error: )?(?:Failed to read file|No magic bytes found"
+    r"|Could not read enough bytes|Invalid string encoding found in Parquet|Parquet file is likely corrupted"
+    r"|Cannot open file \"[^\"]*\.parquet|File '[^']*' too small to be a Parquet|TProtocolException|invalid TType"
+    r"|don't know what type|Payload value bigger than allowed|Out of buffer|Variable-length int over|Varint-decoding)"
+)
+"""What is said of files that are gone, cut off or no Parquet files: by DuckDB's reader, and by its reader of Thrift."""
+
+
+def _damaged(file: str | None) -> SqlError:
+    return errors.DataCorrupted(
+        f"file {file or 'of a table'} cannot be read, or is damaged",
+        hint="Run tidegate admin fsck to see what is damaged, and restore it from a copy.",
+    )
+
+
 def _local(message: str) -> SqlError | None:
+    if _LOCAL_DAMAGE.match(message) is not None:
+        file = re.search(r"""[Ff]ile ["'](.+?)["']""", message)
+        return _damaged(file[1] if file else None)
     lowered = message.lower()
     if "division by zero" in lowered or "divide by zero" in lowered or "modulo by zero" in lowered:
         return division_by_zero()
@@ -196,10 +215,7 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
     if name == "FAILED_READ_FILE":
         # A page that does not match its checksum, or a file that is gone or no Parquet file.
         file = re.search(r"reading file (\S+?)\.?(?:\s|$)", message)
-        return errors.DataCorrupted(
-            f"file {file[1] if file else 'of a table'} cannot be read, or is damaged",
-            hint="Run tidegate admin fsck to see what is damaged, and restore it from a copy.",
-        )
+        return _damaged(file[1] if file else None)
     if name == "ARITHMETIC_OVERFLOW" and "decimals" in message:
         return DecimalOverflow()
     if name in ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT"):

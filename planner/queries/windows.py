@@ -27,10 +27,12 @@ from planner.types.types import (
     INT8,
     INTERVAL,
     NUMERIC,
+    TEXT,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
+    VARCHAR,
     SqlType,
     column_type,
 )
@@ -186,6 +188,8 @@ def _offset(level: Level, node: Tree, order: tuple[SortKey, ...], mode: str) -> 
         result = to_specific(statement, expr, SqlType(INT8), mode.upper())
     else:
         key_type = order[0].expr.type.oid
+        # Sorted as `text`, which errors say.
+        key_type = TEXT if key_type == VARCHAR else key_type
         wanted = _RANGE_OFFSETS.get(key_type)
         if wanted is None:
             raise FeatureNotSupported(

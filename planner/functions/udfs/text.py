@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 
-from planner.catalog_data.encodings import canonical_name, decoded, encoded
+from planner.catalog_data.encodings import SQL_ASCII, UTF8, canonical_name, check_conversion, decoded, encoded
 from planner.common_errors import numeric_overflow
 from planner.errors import (
     ArraySubscriptError,
@@ -141,18 +141,26 @@ def _encoding(name: str, purpose: str) -> str:
 
 
 def convert_from(data: bytes, name: str) -> str:
-    """convert_from(). Raises 22023, 22021, 22P05."""
-    return decoded(data, _encoding(name, "source "))
+    """convert_from(). Raises 22023, 42883, 22021, 22P05."""
+    source = _encoding(name, "source ")
+    check_conversion(source, UTF8)
+    return decoded(data, source)
 
 
 def convert_to(text: str, name: str) -> bytes:
-    """convert_to(). Raises 22023, 22P05."""
-    return encoded(text, _encoding(name, "destination "))
+    """convert_to(). Raises 22023, 42883, 22P05."""
+    target = _encoding(name, "destination ")
+    check_conversion(UTF8, target)
+    return encoded(text, target)
 
 
 def convert(data: bytes, source: str, target: str) -> bytes:
-    """convert(). Raises 22023, 22021, 22P05."""
+    """convert(). Raises 22023, 42883, 22021, 22P05."""
     given, wanted = _encoding(source, "source "), _encoding(target, "destination ")
+    check_conversion(given, wanted)
+    if given == wanted or SQL_ASCII in (given, wanted):
+        decoded(data, wanted if given == SQL_ASCII else given)
+        return data
     return encoded(decoded(data, given), wanted)
 
 

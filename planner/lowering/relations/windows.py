@@ -3,6 +3,7 @@ values that engines tell apart where PostgreSQL does not."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
@@ -41,7 +42,7 @@ _WHOLE = ir.Frame(
 
 
 class InvalidPrecedingOrFollowingSize(DataException):
-    """An offset of a frame that is negative."""
+    """An offset of a frame that is negative or NaN."""
 
     sqlstate = "22013"
 
@@ -327,21 +328,24 @@ def _offset(scalars: Scalars, offset: ir.Scalar, *, as_lengths: bool) -> Fragmen
 
 
 def _check_offsets(scalars: Scalars, frame: ir.Frame) -> None:
-    """Raises 22004 for offsets that are NULL and 22013 for negative ones, where they are constant."""
+    """Raises, where they are constant, 22004 for offsets that are NULL, 22013 for negative ones and NaN, and 0A000 for
+    infinite ones."""
     for word, bound in (("starting", frame.start), ("ending", frame.end)):
         constant = NOT_CONSTANT if bound.offset is None else scalars.constant(bound.offset)
         if constant is None:
             raise NullValueNotAllowed(f"frame {word} offset must not be null")
-        if _is_negative(constant):
+        if _is_no_size(constant):
             size = "invalid preceding or following size in window function"
             text = size if frame.mode == "range" else f"frame {word} offset must not be negative"
             raise InvalidPrecedingOrFollowingSize(text)
+        if isinstance(constant, (float, Decimal)) and math.isinf(constant):
+            raise scalars.ctx.unsupported("a window frame with an infinite offset")
 
 
-def _is_negative(constant: object) -> bool:
+def _is_no_size(constant: object) -> bool:
     if isinstance(constant, ir.Interval):
         return _length(constant) < 0
-    return isinstance(constant, (int, float, Decimal)) and constant < 0
+    return isinstance(constant, (int, float, Decimal)) and (math.isnan(constant) or constant < 0)
 
 
 def _length(interval: ir.Interval) -> int:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from adapter.engines.local import scans as local_scans
@@ -64,3 +70,31 @@ def test_a_file_that_spark_cannot_read_is_named() -> None:
     assert error.message == "file file:///data/blob/parts/s5/server-m.parquet cannot be read, or is damaged"
     assert error.hint is not None
     assert "tidegate admin fsck" in error.hint
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
+def test_a_file_that_the_local_engine_cannot_read_is_damaged(compression: str, tmp_path: Path) -> None:
+    whole, spoilt = tmp_path / "whole.parquet", tmp_path / "spoilt.parquet"
+    rows = pa.table({"a": range(20_000), "b": [f"row {number % 1000}" for number in range(20_000)]})
+    pq.write_table(rows, str(whole), compression=compression)
+    data, chance, found = whole.read_bytes(), random.Random(3), list[str]()
+    for kind in ["cut", "zeros", "noise", "header"] * 15:
+        spoiled = bytearray(data)
+        place = chance.randrange(4, 60) if kind == "header" else chance.randrange(4, len(data) - 8)
+        if kind == "cut":
+            del spoiled[place:]
+        else:
+            put = bytes(64) if kind == "zeros" else chance.randbytes(8)
+            spoiled[place : place + len(put)] = put
+        spoilt.write_bytes(spoiled)
+        try:
+            duckdb.execute(f"SELECT sum(a), max(b) FROM read_parquet('{spoilt}')").fetchall()
+        except duckdb.Error as error:
+            found.append(str(error))
+    assert len(found) > 15
+    assert [message for message in found if translate("local", message).sqlstate != "XX001"] == []
+
+
+def test_what_a_text_says_is_no_damage() -> None:
+    message = "Conversion Error: Could not convert string 'Failed to read file' to INT32"
+    assert translate("local", message).sqlstate != "XX001"
