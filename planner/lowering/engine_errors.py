@@ -251,12 +251,15 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
             "BOOLEAN": "boolean",
         }.get(parameters.get("targetType", "").strip('"'), "")
         return errors.InvalidTextRepresentation(f'invalid input syntax for type {target or "unknown"}: "{value}"')
-    if name == "INVALID_ESCAPE_CHAR" or "escape character" in message:
+    # Refusals quote the statement, which may say "escape character" itself.
+    if name == "INVALID_ESCAPE_CHAR" or (name in ("", "INVALID_FORMAT") and "escape character" in message):
         return errors.InvalidEscapeSequence("LIKE pattern must not end with escape character")
     if name in ("RECURSION_LEVEL_LIMIT_EXCEEDED", "RECURSION_ROW_LIMIT_EXCEEDED"):
         return errors.StatementTooComplex("recursive query exceeds the limits of the spark engine")
     if name == "INVALID_PARAMETER_VALUE" and "REGEX" in message.upper():
         return errors.InvalidRegularExpression("invalid regular expression")
+    if condition == "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT":
+        return EngineRefuses("an argument that is not constant is not supported here on the spark engine")
     # Spark looks for the columns of a subquery in the query next to it only, and finds others nowhere.
     if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED", "UNRESOLVED_COLUMN")):
         what = "this use of a function" if "PYTHON_UDF" in message else "this subquery"
