@@ -12,7 +12,7 @@ from adapter.definitions.common.table_rows import alter_shard
 from adapter.definitions.constraints.checks import remove_constraints, without_constraints
 from adapter.definitions.constraints.generation import generated_from
 from adapter.definitions.constraints.keys import forget_names, referring
-from adapter.definitions.dependents import dependents_of, named, remove, report_cascade
+from adapter.definitions.dependents import Dependents, named, remove, report_cascade
 from adapter.definitions.indexes.upkeep import indexes_with, remove_index
 from adapter.definitions.statistics.upkeep import statistics_with
 from adapter.definitions.views import drop_column_in_queries, users_of_column
@@ -142,8 +142,9 @@ def _drop_direct(
     direct = sorted(found, key=lambda record: record.oid)
     reports: list[tuple[Record, str]] = []
     doomed: dict[int, Record] = {record.oid: record for record in direct}
+    dependents = Dependents(catalog)
     for each in reversed(direct):
-        below = [pair for pair in dependents_of(catalog, {each.oid: each}) if pair[0].oid not in doomed]
+        below = [pair for pair in dependents.of({each.oid: each}) if pair[0].oid not in doomed]
         doomed.update({record.oid: record for record, _ in below})
         described = [(record, describe(running, catalog, parent)) for record, parent in below]
         reports = [(each, what), *described, *reports]
@@ -195,13 +196,14 @@ def _drop_users(running: Running, relation: Relation, column: Column, *, cascade
     what = f"column {column.name} of {kind_of(relation)} {shown_name(running, catalog, relation)}"
     doomed: dict[int, Record] = {}
     lines: list[tuple[str, str]] = []
+    dependents = Dependents(catalog)
     for user in sorted(users, key=lambda user: user.oid):
         if user.oid in doomed:
             continue
         found = [user] if not isinstance(user, Relation) or user.definition is not None else []
         lines += [(each, what) for each in _described_user(running, catalog, user, (relation.oid, column.attnum))]
         doomed.update({each.oid: each for each in found})
-        for record, parent in dependents_of(catalog, {each.oid: each for each in found if isinstance(each, Relation)}):
+        for record, parent in dependents.of({each.oid: each for each in found if isinstance(each, Relation)}):
             if record.oid not in doomed:
                 doomed[record.oid] = record
                 lines.append((named(running, catalog, record), describe(running, catalog, parent)))

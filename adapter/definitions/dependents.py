@@ -85,6 +85,16 @@ class Dependents:
             found.update((each.oid, each) for each in referring(self._catalog, record))
         return [found[each] for each in sorted(found)]
 
+    def of(self, targets: Mapping[int, Record]) -> list[tuple[Record, Record]]:
+        """Everything that depends on `targets`, directly or not, with what it depends on, in the order in which
+        PostgreSQL lists it: of the last target first; the older of what depends on an object, and before the next what
+        depends on that in turn. What depends on several comes with the last of them."""
+        collected: list[tuple[Record, Record]] = []
+        known = set(targets)
+        for target in targets.values():
+            _collect(self, target, known, collected)
+        return collected[::-1]
+
 
 def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iterator[int]:
     """The objects that `record` cannot be without, but for the relations that a view's query reads."""
@@ -131,15 +141,8 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
 
 
 def dependents_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[Record, Record]]:
-    """Everything that depends on `targets`, directly or not, with what it depends on, in the order in which PostgreSQL
-    lists it: of the last target first; the older of what depends on an object, and before the next what depends on that
-    in turn. What depends on several comes with the last of them."""
-    dependents = Dependents(catalog)
-    collected: list[tuple[Record, Record]] = []
-    known = set(targets)
-    for target in targets.values():
-        _collect(dependents, target, known, collected)
-    return collected[::-1]
+    """`Dependents.of` for targets that are asked for once."""
+    return Dependents(catalog).of(targets)
 
 
 def _collect(dependents: Dependents, target: Record, known: set[int], collected: list[tuple[Record, Record]]) -> None:

@@ -348,10 +348,10 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
         current = own_catalog(running).get(relation.oid)
         assert isinstance(current, Relation)
         change(running, removed=[current], added=[with_column(current, msgspec.structs.replace(column, default=None))])
-    for use in uses:
-        if isinstance(use, ViewUse):
-            doomed[use.record.oid] = use.record
-            doomed.update({record.oid: record for record, _ in dependents_of(catalog, {use.record.oid: use.record})})
+    reading = {use.record.oid: use.record for use in uses if isinstance(use, ViewUse)}
+    if reading:
+        doomed.update(reading)
+        doomed.update({record.oid: record for record, _ in dependents_of(catalog, reading)})
     views = [record for record in doomed.values() if isinstance(record, Relation) and record.definition is not None]
     remove(running, own_catalog(running), views if uses else ())
     for use in uses:

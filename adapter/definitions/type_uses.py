@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from adapter.definitions.columns import drop_column
 from adapter.definitions.common.catalog_changes import change, with_column, without_column
 from adapter.definitions.constraints.checks import remove_constraints
-from adapter.definitions.dependents import dependents_of, named
+from adapter.definitions.dependents import Dependents, named
 from adapter.definitions.indexes.upkeep import remove_index
 from adapter.definitions.views import users_of_column
 from adapter.execution.guards import own_catalog
@@ -185,6 +185,7 @@ def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[in
     columns, with all that depends on these; those that name the type are told by `direct_dependents`."""
     found: list[TypeUse] = []
     seen = set(doomed)
+    dependents: Dependents | None = None
     for oid, record in doomed.items():
         if not isinstance(record, (EnumType, DomainType, UserRange, BaseType, Relation, Function)):
             continue
@@ -194,7 +195,8 @@ def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[in
                 views = [view for view in _readers(running, catalog, use) if view.oid not in seen]
                 for view in views:
                     found.append(ViewUse(column=use, record=view))
-                    above = dependents_of(catalog, {view.oid: view})
+                    dependents = dependents or Dependents(catalog)
+                    above = dependents.of({view.oid: view})
                     found.extend(
                         ViewUse(column=use, record=record, over=parent)
                         for record, parent in above

@@ -121,14 +121,9 @@ def _edited(catalog: CatalogSnapshot, relation: Relation | None, edit: Callable[
     statements passed through `edit`."""
     changed: Edited = [*rewritten_bodies(catalog, 0 if relation is None else relation.oid, edit)]
     for view in _over(catalog, relation):
-        # A stored text may be laid out otherwise than it is printed now.
-        if (definition := edited_query(view.definition or "", edit)) != edited_query(view.definition or "", _as_it_is):
+        if (definition := edited_query(view.definition or "", edit)) != view.definition:
             changed.append((view, msgspec.structs.replace(view, definition=definition)))
     return changed
-
-
-def _as_it_is(_: Any) -> None:
-    """Changes nothing."""
 
 
 def users_of_column(running: Running, catalog: CatalogSnapshot, relation: Relation, column: Column) -> list[Record]:

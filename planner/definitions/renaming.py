@@ -27,13 +27,13 @@ def with_column_renamed(text: str, old: str, new: str) -> str:
 
 
 def edited_query(definition: str, edit: Callable[[Any], None]) -> str:
-    """The query with its tree passed through `edit`."""
+    """The query with its tree passed through `edit`; the very text when that changes nothing."""
     (parsed,) = split_and_parse(definition)
     node = pb.Node()
     tree = getattr(node, parsed.kind)
     tree.CopyFrom(parsed.tree)
     edit(tree)
-    return query_text(node)
+    return definition if tree == parsed.tree else query_text(node)
 
 
 def each_reference(tree: Any, edit: Callable[[Any], None]) -> None:

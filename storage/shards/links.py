@@ -26,7 +26,10 @@ LINKS_FORMAT = 6
 _TARGET = ".target"
 
 CLAIMS = "adopted/"
-"""Where keys of claims begin: small objects, one for each link, below what its file's path is hashed to."""
+"""Where keys of claims begin: small objects, one for each link, called as its file's path is hashed and as the link."""
+
+_SLASH = "="
+"""In the name of a claim what is a slash in its link, which has none of these."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,18 +74,20 @@ def linked_by(key: str) -> str | None:
 
 
 def claims_of(path: str) -> str:
-    """What the keys of all claims to the file at `path` begin with."""
-    return f"{CLAIMS}{hashlib.sha256(path.encode()).hexdigest()[:40]}/"
+    """What the keys of all claims to the file at `path` begin with. NOTE: few folders, since a local store makes a file
+    sooner than a folder; not a single one, since it looks through a folder for what begins so."""
+    digest = hashlib.sha256(path.encode()).hexdigest()
+    return f"{CLAIMS}{digest[:2]}/{digest[2:40]}."
 
 
 def claim_key(path: str, link: str) -> str:
     """The key of the claim of the link `link` to the file at `path`: there as long as the link is, or longer."""
-    return claims_of(path) + link
+    return claims_of(path) + link.replace("/", _SLASH)
 
 
 def claiming_link(key: str) -> str | None:
     """Whose claim `key` is that of; None when it is none."""
-    return key.removeprefix(CLAIMS).partition("/")[2] if key.startswith(CLAIMS) else None
+    return key.partition(".")[2].replace(_SLASH, "/") if key.startswith(CLAIMS) else None
 
 
 def file_of(key: str, link: Link | None, uri: Callable[[str], str]) -> str:

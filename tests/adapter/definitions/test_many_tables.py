@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from adapter.definitions.dependents import Dependents
 from planner.functions.udfs import regex
 from storage.catalog.model import CatalogSnapshot
 from tests.adapter.harness import Client
@@ -75,3 +76,20 @@ async def test_psqls_look_up_of_a_name_calls_nothing_for_each_relation(
     )
     assert found == [("t",)]
     assert calls <= 2
+
+
+async def test_what_depends_on_a_column_is_looked_for_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    made = Dependents.__init__
+
+    def counted(self: Dependents, catalog: CatalogSnapshot) -> None:
+        nonlocal looked
+        looked += 1
+        made(self, catalog)
+
+    monkeypatch.setattr(Dependents, "__init__", counted)
+    await client.run("create table b (a int, c int)")
+    await client.run("; ".join(f"create view v{n} as select c from b where a > {n}" for n in range(12)))
+    looked = 0
+    error = await client.error("alter table b drop column c")
+    assert (error.sqlstate, len((error.detail or "").splitlines()), looked) == ("2BP01", 12, 1)
