@@ -77,7 +77,7 @@ def add_columns_in_queries(catalog: CatalogSnapshot, relation: Relation, added: 
 def drop_column_in_queries(catalog: CatalogSnapshot, relation: Relation, column: Column) -> Edited:
     """The views over `relation`, functions that use it and policies (old, new) whose lists of names have the column
     that it will have no longer."""
-    position = relation.live_columns().index(column)
+    position = [each.attnum for each in relation.live_columns()].index(column.attnum)
     meant = _meaning(catalog, relation)
 
     def drop(reference: Any) -> None:
