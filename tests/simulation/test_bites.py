@@ -54,8 +54,11 @@ SHOWN_BY = {
     "cached_read_timestamp": 5,
     "forgets_the_order": 6,
     "forgets_whole_deletions": 5,
+    "lets_old_servers_come": 47,
+    "keeps_no_past": 7,
     "looks_at_the_first_and_last_id": 28,
-    "rewrites_what_others_still_see": 3,
+    "rewrites_what_others_still_see": 2,
+    "sorts_rows_without_their_ids": 6,
     "uploads_over_tombstones": 13,
 }
 """Of mistakes that few seeds show the one that did when it was last looked up. It is tried first, then the others."""
