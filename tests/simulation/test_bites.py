@@ -49,18 +49,10 @@ from tests.simulation.world import Plan
 MAX_SEEDS = 60
 
 SHOWN_BY = {
-    "aborts_without_prevention": 4,
-    "answers_before_the_uploads": 3,
-    "cached_read_timestamp": 5,
-    "forgets_the_order": 6,
-    "forgets_whole_deletions": 5,
-    "lets_old_servers_come": 47,
-    "keeps_no_past": 7,
-    "looks_at_the_first_and_last_id": 28,
-    "rewrites_what_others_still_see": 2,
-    "sorts_rows_without_their_ids": 6,
-    "uploads_over_tombstones": 13,
-}
+    "aborts_without_prevention": 4, "answers_before_the_uploads": 3, "cached_read_timestamp": 5, "forgets_the_order": 6,
+    "forgets_whole_deletions": 5, "keeps_no_past": 7, "lets_old_servers_come": 47, "looks_at_the_first_and_last_id": 28,
+    "rewrites_what_others_still_see": 2, "sorts_rows_without_their_ids": 6, "uploads_over_tombstones": 13,
+}  # fmt: skip
 """Of mistakes that few seeds show the one that did when it was last looked up. It is tried first, then the others."""
 
 UNTOUCHED = range(4)
