@@ -58,4 +58,4 @@ def test_the_counts() -> None:
     assert returns(walk) == 0
     assert climbs(walk) == [("storage.c", "adapter.b")]
     shorter = Walk(boundaries=walk["boundaries"][1::-1], modules=["adapter.b", "frontend.a"])
-    assert common([walk, shorter]) == shorter
+    assert common([walk, shorter, shorter]) == shorter

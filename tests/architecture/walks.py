@@ -30,16 +30,17 @@ import json
 import os
 import signal
 import socket
+import statistics
 import sys
 import tempfile
 import threading
 import time
 import tomllib
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 STOREYS = ("frontend", "adapter", "planner", "storage")
 REPEATS = 5
@@ -58,6 +59,9 @@ WALKS = {
     "SELECT": "SELECT country, sum(population) FROM city WHERE population > 600000 GROUP BY country ORDER BY country",
     "INSERT ... SELECT": "INSERT INTO total SELECT country, sum(population) FROM city GROUP BY country",
 }
+
+
+_Step = TypeVar("_Step", bound=Hashable)
 
 
 class Walk(TypedDict):
@@ -79,13 +83,18 @@ def climbs(walk: Walk) -> list[tuple[str, str]]:
 
 
 def common(walks: Sequence[Walk]) -> Walk:
-    """What all of `walks` have in common, in the order of the last one."""
-    boundaries = functools.reduce(set.intersection, (set(walk["boundaries"]) for walk in walks))
-    modules = functools.reduce(set.intersection, (set(walk["modules"]) for walk in walks))
+    """What all of `walks` have in common, in the order of most of them."""
     return Walk(
-        boundaries=[each for each in walks[-1]["boundaries"] if each in boundaries],
-        modules=[each for each in walks[-1]["modules"] if each in modules],
+        boundaries=_in_all([walk["boundaries"] for walk in walks]),
+        modules=_in_all([walk["modules"] for walk in walks]),
     )
+
+
+def _in_all(runs: Sequence[list[_Step]]) -> list[_Step]:
+    """What is in every run, by its middle place: on a busy machine what a run leaves behind may reach into the next."""
+    shared = functools.reduce(set.intersection, (set(run) for run in runs))
+    places = [{each: place for place, each in enumerate(each for each in run if each in shared)} for run in runs]
+    return sorted(shared, key=lambda each: statistics.median(place[each] for place in places))
 
 
 class Watch:
