@@ -22,7 +22,7 @@ from adapter.definitions.common.catalog_changes import (
     require_column,
     with_column,
 )
-from adapter.definitions.common.column_options import set_column_options
+from adapter.definitions.common.column_options import check_kept_how, set_column_options
 from adapter.definitions.common.columns import retyped, with_kept_fields
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.layouts import PLAIN_TABLES, permitted_layout
@@ -33,8 +33,6 @@ from adapter.definitions.common.table_rows import alter_shard
 from adapter.definitions.constraints.checks import (
     add_checks,
     alter_constraint,
-    find_constraint,
-    refuse_duplicate,
     remove_constraints,
     with_constraints,
 )
@@ -44,7 +42,14 @@ from adapter.definitions.constraints.generation import (
     missing_value,
     with_generations,
 )
-from adapter.definitions.constraints.keys import declared_keys, name_in_parents, referring, with_not_null
+from adapter.definitions.constraints.keys import (
+    declared_keys,
+    find_constraint,
+    name_in_parents,
+    referring,
+    refuse_duplicate,
+    with_not_null,
+)
 from adapter.definitions.foreign.tables import alter_foreign_table, check_foreign_action
 from adapter.definitions.indexes.building import build_indexes
 from adapter.definitions.indexes.copies import constraint_from_index, keep_comments
@@ -313,6 +318,8 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             _set_owner(running, relation, action.owner)
         case st.SetStorageOptions(description="SetOptions" | "ResetOptions" | "SetStatistics"):
             await set_column_options(running, relation, action)
+        case st.SetStorageOptions(description="SetStorage" | "SetCompression"):
+            check_kept_how(relation, action)
         case st.SetStorageOptions() if relation.materialized is not None:
             await set_options(running, relation, action)
         case st.SetRowSecurity():
@@ -340,6 +347,8 @@ def _action_name(action: st.AlterTableAction) -> str:
         return "SET WITHOUT CLUSTER" if action.index is None else "CLUSTER ON"
     if isinstance(action, st.SetRowTyping):
         return "OF" if action.of_type else "NOT OF"
+    if isinstance(action, st.SetNotNull) and not action.not_null:
+        return "ALTER COLUMN ... DROP NOT NULL"
     return {
         "SetReplicaIdentity": "REPLICA IDENTITY",
         "AddColumn": "ADD COLUMN",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from adapter.definitions.common.catalog_changes import change, with_column, without_column
+from adapter.definitions.common.catalog_changes import change, refuse_system_column, with_column, without_column
 from adapter.definitions.common.layouts import refuse_laid_out
 from adapter.definitions.common.table_rows import alter_shard
 from adapter.definitions.constraints.checks import remove_constraints, without_constraints
@@ -38,6 +38,7 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
     """DROP COLUMN, with what depends on the column."""
     column = relation.column(action.name)
     if column is None:
+        refuse_system_column(relation, action.name, "drop")
         if not action.if_exists:
             raise missing_column(relation.name, action.name)
         running.session.notice(

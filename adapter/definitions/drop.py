@@ -198,6 +198,10 @@ def _drop_routines(running: Running, statement: st.Drop) -> None:
     for routine in statement.routines:
         if _without_schema(running, statement, routine.name):
             continue
+        if routine.unknown is not None:
+            missing_type = routine.unknown.judged(own_catalog(running), running.session.database)
+            notify(running, f"{missing_type.message}, skipping")
+            continue
         try:
             record = find_routine(running, routine)
         except UndefinedFunction:

@@ -9,7 +9,7 @@ from adapter.definitions.common.catalog_changes import change, named_role, new_o
 from adapter.definitions.common.owners import check_new_owner, give, require_member, require_owner
 from adapter.definitions.common.storage_parameters import checked_parameters
 from adapter.definitions.common.table_options import RETAIN_HISTORY, retained_ms
-from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
+from adapter.definitions.constraints.keys import find_constraint, refuse_duplicate
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.extensions.changes import require as require_extension
 from adapter.definitions.foreign.servers import rename_server, require_server

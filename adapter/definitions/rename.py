@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from adapter.definitions.alter import alter_target
-from adapter.definitions.common.catalog_changes import change, check_free_row_type, with_column
+from adapter.definitions.common.catalog_changes import change, check_free_row_type, refuse_system_column, with_column
 from adapter.definitions.common.layouts import with_layout_renamed
 from adapter.definitions.constraints.checks import rename_in_checks
 from adapter.definitions.constraints.generation import renamed_generations
@@ -51,6 +51,7 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
 def _rename_column(running: Running, relation: Relation, statement: st.RenameColumn) -> None:
     column = relation.column(statement.name)
     if column is None:
+        refuse_system_column(relation, statement.name, "rename")
         raise unknown_column(statement.name)
     if relation.column(statement.new_name) is not None:
         raise DuplicateColumn(f'column "{statement.new_name}" of relation "{relation.name}" already exists')

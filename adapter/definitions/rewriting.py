@@ -27,6 +27,7 @@ from adapter.definitions.common.table_rows import alter_shard, fill_table, make_
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
 from adapter.definitions.constraints.generation import generated_from
+from adapter.definitions.constraints.keys import retyped_foreign_keys
 from adapter.definitions.dependents import named
 from adapter.definitions.indexes.exclusion import retype_exclusions
 from adapter.definitions.indexes.upkeep import retyped_indexes
@@ -148,10 +149,13 @@ async def set_types(
         changed = with_column(changed, column)
         changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
     changed = await with_kept_fields(running, changed)
+    foreign = retyped_foreign_keys(own_catalog(running), changed, changes.keys())
     stays = not _has_written(running, relation) and all(
         action.using is None and widens(require_column(relation, action.name), action.type) for action in actions
     )
     await _set_types(running, catalog, old, changed, changes, rules, stays=stays)
+    if not stays:
+        rules.keys.extend(key.oid for key in foreign if key.validated)
 
 
 async def set_held(

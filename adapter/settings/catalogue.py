@@ -94,6 +94,8 @@ default_transaction_isolation|enum|user|serializable|-|-|serializable,repeatable
     Sets the transaction isolation level of each new transaction.
 default_transaction_read_only|bool|user|off|-|-|-|reported|Client Connection Defaults / Statement Behavior
     Sets the default read-only status of new transactions.
+default_with_oids|bool|user|off|-|-|-|hidden|Version and Platform Compatibility / Previous PostgreSQL Versions
+    WITH OIDS is no longer supported; this can only be false.
 dialect|enum|user|postgres|-|-|postgres,spark,databricks,hive,duckdb,trino,mysql,snowflake,bigquery,tsql|-|Tidegate / Dialects
     Sets the dialect of SQL that statements are written in.
 effective_cache_size|integer|user|524288|8kB|1..2147483647|-|-|Query Tuning / Planner Cost Constants

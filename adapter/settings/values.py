@@ -20,6 +20,7 @@ from immutables import Map
 
 from adapter.settings.catalogue import BY_NAME, SETTINGS, Setting
 from adapter.settings.identity import BOOTSTRAP_SUPERUSER, Identity
+from planner.catalog_data.content import columns
 from planner.catalog_data.encodings import canonical_name, is_convertible
 from planner.common_errors import unknown_setting
 from planner.errors import (
@@ -27,6 +28,7 @@ from planner.errors import (
     FeatureNotSupported,
     InvalidName,
     InvalidParameterValue,
+    ObjectNotInPrerequisiteState,
     SqlError,
 )
 from planner.values.datetimes.time_zones import named_zone
@@ -120,6 +122,8 @@ def canonical_value(setting: Setting, text: str, current: str | None = None) -> 
             value = _bool_value(setting, text)
             if value == "on" and setting.name in _NOT_TRACKED:
                 raise FeatureNotSupported(f'parameter "{setting.name}" cannot be enabled')
+            if value == "on" and setting.name == "default_with_oids":
+                raise FeatureNotSupported("tables declared WITH OIDS are not supported")
             return value
         case "integer":
             return _number_value(setting, text, integer=True)
@@ -243,8 +247,20 @@ def _string_value(setting: Setting, text: str, current: str | None) -> str:
             return "".join(c if 32 <= ord(c) < 127 else "?" for c in text)[:63]
         case "seed":
             return _seed(text)
+        case "default_table_access_method":
+            return _table_access_method(setting, text)
         case _:
             return text
+
+
+def _table_access_method(setting: Setting, text: str) -> str:
+    if not text:
+        raise _invalid(setting, text, detail=f"{setting.name} cannot be empty.")
+    if text == setting.default:
+        return text
+    if text in columns("pg_am")["amname"]:
+        raise ObjectNotInPrerequisiteState(f'access method "{text}" is not of type TABLE')
+    raise _invalid(setting, text, detail=f'Table access method "{text}" does not exist.')
 
 
 def _seed(text: str) -> str:

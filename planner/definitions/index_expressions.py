@@ -38,7 +38,8 @@ WITHOUT_NAME = "expr"
 
 class IndexExpression(Struct, frozen=True, kw_only=True):
     """A key that is an expression, as the catalog keeps it. `is_column`: it is a column of the table and nothing more.
-    `name` is what the index calls it, `collation` the COLLATE around a column, ``""`` for none."""
+    `name` is what the index calls it, `collation` the COLLATE around it, which the text of an index's key has not;
+    ``""`` for none."""
 
     text: str
     columns: tuple[int, ...]
@@ -61,7 +62,7 @@ def index_expression(
         _refuse_functions(level)
         return expr
 
-    return _kept(relation, text, context, written, stored, bind)
+    return _kept(relation, text, context, written, stored, bind, collation_apart=True)
 
 
 def _kept(
@@ -71,18 +72,24 @@ def _kept(
     written: Parsed | None,
     stored: bool,
     bind: Callable[[Level, Tree], Scalar],
+    *,
+    collation_apart: bool = False,
 ) -> IndexExpression:
+    collation = ""
     bound: list[Scalar] = []
 
     def bind_noted(level: Level, tree: Tree) -> Scalar:
-        bound.append(bind(level, tree))
-        return bound[-1]
+        nonlocal collation
+        scalar = bind(level, tree)
+        if collation_apart and isinstance(scalar, Collate):
+            collation = scalar.collation
+            while isinstance(scalar, Collate):
+                scalar = scalar.arg
+        bound.append(scalar)
+        return scalar
 
     kept = stored_expression(relation, text, context, written, stored, bind_noted)
     scalar = bound[-1]
-    collation = scalar.collation if isinstance(scalar, Collate) else ""
-    while isinstance(scalar, Collate):
-        scalar = scalar.arg
     tree = written.tree if written is not None else parse_expression(text)[1]
     name = column_name(tree)
     return IndexExpression(

@@ -39,7 +39,7 @@ from planner.resolution.coercion import POLYMORPHIC, Context, settled_by
 from planner.resolution.query import bind_query, one_row_query
 from planner.resolution.statement import Arguments, BindContext, Level, WithChanges
 from planner.statements.routines import CreateRoutine, RoutineOptions, RoutineParameter
-from planner.syntax.names import strings
+from planner.syntax.names import statement_title, strings
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.signature import Kind, Signature
 from planner.types.type_names import element_of, format_type, type_row
@@ -122,9 +122,10 @@ def _parameters(create: CreateRoutine, context: BindContext) -> tuple[Parameter,
         parameter = Parameter(name=given.name, type_oid=given.type.declared_oid, mode=given.mode)
         if given.set_of:
             raise InvalidFunctionDefinition(f"{create.kind}s cannot accept set arguments")
-        counts = parameter.is_input or (create.kind == "procedure" and parameter.mode == "o")
-        if counts and variadic:
+        if parameter.is_input and variadic:
             raise InvalidFunctionDefinition("VARIADIC parameter must be the last input parameter")
+        if create.kind == "procedure" and variadic:
+            raise InvalidFunctionDefinition("VARIADIC parameter must be the last parameter")
         if parameter.mode == "v":
             variadic = True
             if not element_of(under_domain(parameter.type_oid)) and parameter.type_oid not in _ARRAYS:
@@ -142,9 +143,13 @@ def _parameters(create: CreateRoutine, context: BindContext) -> tuple[Parameter,
             parameter = replace(parameter, default=_default(given, context))
         elif parameter.is_input and has_default:
             raise InvalidFunctionDefinition("input parameters after one with a default value must also have defaults")
+        elif create.kind == "procedure" and has_default:
+            raise InvalidFunctionDefinition("procedure OUT parameters cannot appear after one with a default value")
         taken.append(parameter)
     return tuple(taken)
 
+
+_OF_STANDARD_BODIES = frozenset({"select_stmt", *CHANGES})
 
 _ARRAYS = (2277, 5078)
 """anyarray and anycompatiblearray."""
@@ -236,6 +241,10 @@ def _standard(
 ) -> Function:
     if any(parameter.type_oid in POLYMORPHIC for parameter in record.parameters):
         raise InvalidFunctionDefinition("SQL function with unquoted function body cannot have polymorphic arguments")
+    for statement in statements:
+        if statement.kind not in _OF_STANDARD_BODIES:
+            (alone,) = split_and_parse(statement_text(statement))
+            raise FeatureNotSupported(f"{statement_title(alone)} is not yet supported in unquoted SQL function body")
     check_statements(record, statements, context)
     texts: list[str] = []
     depends_on: set[int] = set()
@@ -354,6 +363,10 @@ def check_statements(record: Function, statements: tuple[Parsed, ...], context: 
                 rel = None if body.returning is None else body.returning.query.rel
             else:
                 rel = None
+                if parsed.kind == "call_stmt" and bind_call(parsed, inner).fields:
+                    raise FeatureNotSupported(
+                        "calling procedures with output arguments is not supported in SQL functions"
+                    )
             if place == len(statements) and rel is not None and record.result:
                 as_declared(statement, rel, result, columns)
     if rel is None and record.result not in (0, VOID):

@@ -7,6 +7,7 @@ from msgspec import Struct
 from planner.statements.settings import SetVariable
 from planner.syntax.parse import Parsed
 from planner.syntax.qualified_names import QualifiedName
+from planner.types.type_names import UnknownName
 from planner.types.types import SqlType
 
 
@@ -65,7 +66,8 @@ class CreateRoutine(Struct, frozen=True, kw_only=True):
 
 class RoutineName(Struct, frozen=True, kw_only=True):
     """A function or procedure (`kind`, or ``routine`` for either) by its name. `inputs` are the types in parentheses,
-    None without these; `parameters` those of all parameters, with their modes, where OUT was written."""
+    None without these, as those of input parameters; `all_types` the same as those of all parameters, where no modes
+    were written."""
 
     kind: str
     name: QualifiedName
@@ -73,6 +75,8 @@ class RoutineName(Struct, frozen=True, kw_only=True):
     written: tuple[str, ...] = ()
     """The names of `inputs` as the grammar has them."""
     all_types: tuple[int, ...] | None = None
+    unknown: UnknownName | None = None
+    """What is wrong with one of the types, where the routine need not be there."""
 
 
 class AlterRoutine(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from planner.errors import SqlSyntaxError
+from collections.abc import Sequence
+
+from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.syntax.parse import Tree
 
 
@@ -39,6 +41,18 @@ def storage_parameter(element: Tree) -> tuple[str, str]:
     """What WITH (...) says of a relation: a name, with its namespace (``toast.autovacuum_enabled``), and a value."""
     name = f"{element.defnamespace}.{element.defname}" if element.defnamespace else str(element.defname)
     return name, option_or_true(element)
+
+
+def relation_parameters(nodes: Sequence[Tree]) -> tuple[tuple[str, str], ...]:
+    """What WITH (...) says of a new table. Raises 0A000 for OIDs; that there are none goes without saying."""
+    found = []
+    for node in nodes:
+        element = node.def_elem
+        if element.defname != "oids" or element.defnamespace:
+            found.append(storage_parameter(element))
+        elif option_flag(element):
+            raise FeatureNotSupported("tables declared WITH OIDS are not supported")
+    return tuple(found)
 
 
 def option_flag(element: Tree) -> bool:

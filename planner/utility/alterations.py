@@ -21,6 +21,7 @@ from planner.utility.sequences import sequence_options
 from planner.utility.tables import (
     check_column_name,
     check_column_type,
+    check_place,
     column_definition,
     composite_type,
     constraint_definition,
@@ -125,6 +126,15 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
     if kind == pb.AT_ReplicaIdentity:
         identity = definition.replica_identity_stmt
         return st.SetReplicaIdentity(kind=identity.identity_type, index=identity.name)
+    if kind == pb.AT_SetAccessMethod:
+        check_place(command.name, "")
+        return st.SetStorageOptions(description="SetAccessMethod")
+    if kind in _KEPT_HOW:
+        return st.SetStorageOptions(
+            description=pb.AlterTableType.Name(kind).removeprefix("AT_"),
+            column=command.name,
+            options=((_KEPT_HOW[kind], definition.string.sval),),
+        )
     if kind in _TUNING:
         listed = command.HasField("def") and kind != pb.AT_SetStatistics
         named = [item.def_elem for item in definition.list.items] if listed else []
@@ -180,16 +190,17 @@ _ROW_SECURITY = {
     pb.AT_NoForceRowSecurity: st.SetRowSecurity(forced=False),
 }
 
+_KEPT_HOW = {pb.AT_SetStorage: "storage", pb.AT_SetCompression: "compression"}
+
 _TUNING = {
     pb.AT_SetStatistics,
     pb.AT_SetOptions,
     pb.AT_ResetOptions,
-    pb.AT_SetStorage,
     pb.AT_SetRelOptions,
     pb.AT_ResetRelOptions,
-    pb.AT_SetCompression,
     pb.AT_SetLogged,
     pb.AT_SetUnLogged,
+    pb.AT_DropOids,
 }
 
 

@@ -15,7 +15,7 @@ from planner.syntax.names import name_from_list, oid_text, qualified_name, role_
 from planner.syntax.object_kinds import OBJECT_KINDS
 from planner.syntax.options import option_or_true
 from planner.syntax.parse import Parsed, Tree
-from planner.utility.routines import ROUTINES, routine_name
+from planner.utility.routines import ROUTINES, dropped_routine, routine_name
 
 
 def _create_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -124,7 +124,9 @@ def _drop(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if kind is None:
         raise FeatureNotSupported(f"{' '.join(parsed.source.split()[:2]).upper()} is not supported")
     if kind in ROUTINES:
-        routines = tuple(routine_name(node.object_with_args, kind, parsed) for node in tree.objects)
+        routines = tuple(
+            dropped_routine(node.object_with_args, kind, parsed, if_exists=tree.missing_ok) for node in tree.objects
+        )
         return st.Drop(
             kind=kind,
             names=tuple(routine.name for routine in routines),

@@ -8,7 +8,7 @@ from planner.errors import InvalidParameterValue
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name
-from planner.syntax.options import option_text, storage_parameter
+from planner.syntax.options import option_text, relation_parameters, storage_parameter
 from planner.syntax.parse import Parsed, Tree
 from planner.utility.tables import check_place, on_commit
 
@@ -25,7 +25,7 @@ def _create_table_as(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         temporary=into.rel.relpersistence == "t",
         materialized_view=tree.objtype == pb.OBJECT_MATVIEW,
         unlogged=into.rel.relpersistence == "u",
-        options=tuple(storage_parameter(node.def_elem) for node in into.options),
+        options=relation_parameters(into.options),
         on_commit=on_commit(into.on_commit),
     )
 

@@ -137,6 +137,16 @@ def _setting(tree: Tree, parsed: Parsed) -> st.SetVariable:
     return st.SetVariable(name=name, values=setting_values(name, tree.args, parsed))
 
 
+def dropped_routine(tree: Tree, kind: str, parsed: Parsed, *, if_exists: bool) -> st.RoutineName:
+    """An ObjectWithArgs of DROP, which with IF EXISTS may name types that there are not."""
+    try:
+        return routine_name(tree, kind, parsed)
+    except UnknownName as error:
+        if not if_exists:
+            raise
+        return st.RoutineName(kind=kind, name=name_from_list(tree.objname), inputs=(), unknown=error)
+
+
 def routine_name(tree: Tree, kind: str, parsed: Parsed) -> st.RoutineName:
     """An ObjectWithArgs."""
     name = name_from_list(tree.objname)
@@ -144,7 +154,6 @@ def routine_name(tree: Tree, kind: str, parsed: Parsed) -> st.RoutineName:
         return st.RoutineName(kind=kind, name=name, inputs=None)
     inputs = tuple(resolve_type_name(node.type_name, parsed, located=False).declared_oid for node in tree.objargs)
     taken = [node.function_parameter for node in tree.objfuncargs]
-    has_out = any(_MODES[parameter.mode] in "ot" for parameter in taken)
     plain = all(parameter.mode == pb.FUNC_PARAM_DEFAULT for parameter in taken)
     types = tuple(resolve_type_name(parameter.arg_type, parsed, located=False).declared_oid for parameter in taken)
     return st.RoutineName(
@@ -152,7 +161,7 @@ def routine_name(tree: Tree, kind: str, parsed: Parsed) -> st.RoutineName:
         name=name,
         inputs=inputs,
         written=tuple(".".join(strings(node.type_name.names)) for node in tree.objargs),
-        all_types=types if has_out or (plain and kind != "function") else None,
+        all_types=types if plain and kind != "function" else None,
     )
 
 

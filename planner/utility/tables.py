@@ -9,12 +9,14 @@ from msgspec.structs import replace
 
 from planner.catalog_data.content import columns as catalog_columns
 from planner.common_errors import missing_key_column, repeated_column
+from planner.definitions.columns.storage import check_compression
 from planner.definitions.deparse import expression_text
 from planner.errors import (
     DuplicateColumn,
     FeatureNotSupported,
     InvalidParameterValue,
     InvalidTableDefinition,
+    ObjectNotInPrerequisiteState,
     SqlSyntaxError,
     UndefinedColumn,
     UndefinedObject,
@@ -23,7 +25,7 @@ from planner.errors import (
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, strings
-from planner.syntax.options import storage_parameter
+from planner.syntax.options import relation_parameters, storage_parameter
 from planner.syntax.parse import Parsed, Tree
 from planner.types import derived_oids
 from planner.types.operator_classes import collation_name
@@ -51,14 +53,14 @@ _ON_COMMIT: Mapping[int, OneOf["preserve", "delete", "drop"]] = {
 
 
 def check_place(method: str, tablespace: str) -> None:
-    """Raise 42704 and 42809 for what a table cannot be kept by, and for what it cannot be kept in: there is one access
+    """Raise 42704 and 55000 for what a table cannot be kept by, and for what it cannot be kept in: there is one access
     method for tables, and one tablespace."""
     if tablespace == "pg_global":
         raise InvalidParameterValue("only shared relations can be placed in pg_global tablespace")
     if tablespace not in ("", "pg_default"):
         raise UndefinedObject(f'tablespace "{tablespace}" does not exist')
     if method in catalog_columns("pg_am")["amname"] and method != "heap":
-        raise WrongObjectType(f'access method "{method}" is not of type TABLE')
+        raise ObjectNotInPrerequisiteState(f'access method "{method}" is not of type TABLE')
     if method not in ("", "heap"):
         raise UndefinedObject(f'access method "{method}" does not exist')
 
@@ -116,7 +118,7 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         unlogged=tree.relation.relpersistence == "u",
         on_commit=on_commit(tree.oncommit),
         of_type=of_type,
-        options=tuple(storage_parameter(node.def_elem) for node in tree.options),
+        options=relation_parameters(tree.options),
     )
 
 
@@ -195,6 +197,8 @@ def column_definition(
     else:
         type = resolve_type_name(tree.type_name, parsed)
         check_column_type(tree.colname, type)
+    if tree.compression:
+        check_compression(type.declared_oid, tree.compression)
     collation: str | None = None
     if tree.HasField("coll_clause"):
         collation_names, position = strings(tree.coll_clause.collname), parsed.position(tree.coll_clause.location)

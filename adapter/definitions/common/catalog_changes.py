@@ -15,9 +15,10 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.common_errors import missing_column
-from planner.errors import DuplicateObject, DuplicateTable, TooManyColumns, UndefinedObject
+from planner.errors import DuplicateObject, DuplicateTable, FeatureNotSupported, TooManyColumns, UndefinedObject
 from planner.statements import records as st
 from planner.syntax.names import CURRENT_USER, SESSION_USER
+from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.table_indexes import is_taken
 from storage.catalog.access import Role
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Constraint, Relation, Schema
@@ -104,11 +105,18 @@ def shards_of(relation: Relation) -> list[ShardId]:
 
 
 def require_column(relation: Relation, name: str) -> Column:
-    """The live column called `name`. 42703."""
+    """The live column called `name`, which is to be altered. 42703, 0A000 for a system column."""
     column = relation.column(name)
     if column is None:
+        refuse_system_column(relation, name, "alter")
         raise missing_column(relation.name, name)
     return column
+
+
+def refuse_system_column(relation: Relation, name: str, verb: str) -> None:
+    """0A000 for a column that each table has by itself."""
+    if relation.kind in "rmf" and name in SYSTEM_COLUMN_NAMES:
+        raise FeatureNotSupported(f'cannot {verb} system column "{name}"')
 
 
 def with_column(relation: Relation, column: Column) -> Relation:

@@ -9,6 +9,7 @@ from adapter.definitions.common.table_options import as_reloptions, with_column_
 from adapter.execution.relation_names import kind_of, plural
 from adapter.execution.statement import Running
 from adapter.results import Notice
+from planner.definitions.columns.storage import check_compression, check_storage
 from planner.errors import FeatureNotSupported, InvalidParameterValue, WrongObjectType
 from planner.statements import records as st
 from storage.catalog.model import Relation
@@ -17,7 +18,18 @@ from storage.catalog.record import COLUMN_OPTIONS_FORMAT
 MAX_TARGET = 10_000
 """PostgreSQL's largest statistics target."""
 
-_SYSTEM_COLUMNS = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
+
+def check_kept_how(relation: Relation, action: st.SetStorageOptions) -> None:
+    """SET STORAGE and SET COMPRESSION, which have no effect. Raises 42809, 42703, 22023, 0A000."""
+    ((what, value),) = action.options
+    if relation.kind == "v":
+        raise WrongObjectType(
+            f'ALTER action ALTER COLUMN ... SET {what.upper()} cannot be performed on relation "{relation.name}"',
+            detail=f"This operation is not supported for {plural(kind_of(relation))}.",
+        )
+    column = require_column(relation, action.column)
+    check = check_storage if what == "storage" else check_compression
+    check(column.type_oid, value)
 
 
 async def set_column_options(running: Running, relation: Relation, action: st.SetStorageOptions) -> None:
@@ -32,8 +44,6 @@ async def set_column_options(running: Running, relation: Relation, action: st.Se
     target = None if action.target is None else checked_target(running, action.target)
     if target is not None and not action.column:
         raise FeatureNotSupported("cannot refer to non-index column by number")
-    if action.column in _SYSTEM_COLUMNS:
-        raise FeatureNotSupported(f'cannot alter system column "{action.column}"')
     column = require_column(relation, action.column)
     if target is None:
         options = as_reloptions(with_column_options(column.options, action.options, reset=action.reset))

@@ -13,7 +13,12 @@ from msgspec.structs import replace
 
 from adapter.changes.rows.over_rows import engine_over_rows
 from adapter.definitions.common.catalog_changes import change, names_constraint, new_oid
-from adapter.definitions.constraints.keys import forget_names
+from adapter.definitions.constraints.keys import (
+    duplicate_constraint,
+    find_constraint,
+    forget_names,
+    refuse_duplicate,
+)
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.object_names import free_name
@@ -122,7 +127,7 @@ def copied_checks(
     found = []
     for check in sorted(checks_of(own_catalog(running), source), key=lambda check: check.name):
         if check.name in names:
-            raise _duplicate(relation, check.name)
+            raise duplicate_constraint(relation, check.name)
         columns = check_expression(relation, check.expression or "", context, stored=True).columns
         found.append(
             replace(check, oid=new_oid(running, relation.oid), relation=relation.oid, columns=columns, validated=True)
@@ -155,21 +160,6 @@ def retyped_checks(
             text = check_expression(changed, check.expression or "", context, stored=True).text
             found.append((check, replace(check, expression=text)))
     return found
-
-
-def refuse_duplicate(catalog: CatalogSnapshot, relation: Relation, name: str) -> None:
-    """42710 when the table has a constraint called `name`."""
-    if find_constraint(catalog, relation, name) is not None:
-        raise _duplicate(relation, name)
-
-
-def _duplicate(relation: Relation, name: str) -> DuplicateObject:
-    return DuplicateObject(f'constraint "{name}" for relation "{relation.name}" already exists')
-
-
-def find_constraint(catalog: CatalogSnapshot, relation: Relation, name: str) -> Constraint | None:
-    """The table's constraint called `name`, or None."""
-    return next((found for found in catalog.constraints(relation.oid) if found.name == name), None)
 
 
 def alter_constraint(running: Running, relation: Relation, action: st.AlterConstraint) -> None:

@@ -34,7 +34,8 @@ from storage.catalog.model import CatalogSnapshot, Column, Constraint, DomainTyp
 
 
 class NewRules(Struct, kw_only=True):
-    """What an ALTER TABLE makes rules: columns (attnums) that have to have a value, checks, keys (oids)."""
+    """What an ALTER TABLE makes rules: columns (attnums) that have to have a value, checks, keys (oids), foreign keys
+    that refer to the table among them."""
 
     not_null: set[int] = field(default_factory=set)
     checks: list[int] = field(default_factory=list)
@@ -72,7 +73,9 @@ async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> No
             raise _violated(catalog, relation, checks[found[-1] - 1])
     for key, record in keys:
         if isinstance(record, Constraint) and not _is_unique(record):
-            await _check_foreign(running, catalog, relation, record, held=key not in rules.known)
+            referring = catalog.get(record.relation)
+            assert isinstance(referring, Relation)
+            await _check_foreign(running, catalog, referring, record, held=key not in rules.known)
 
 
 def _is_unique(record: object) -> TypeGuard[Constraint]:

@@ -20,6 +20,7 @@ from planner.definitions.object_names import free_name
 from planner.errors import (
     DatatypeMismatch,
     DuplicateColumn,
+    DuplicateObject,
     FeatureNotSupported,
     InvalidColumnReference,
     InvalidForeignKey,
@@ -36,7 +37,7 @@ from planner.statements.records import QualifiedName
 from planner.types import types as t
 from planner.types.base_types import cast_rule
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
-from planner.types.table_indexes import is_key, unique_keys
+from planner.types.table_indexes import is_key, is_taken, unique_keys
 from planner.types.type_names import format_type
 from planner.types.types import under_domain
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Constraint, Index, Relation
@@ -138,8 +139,8 @@ def _unique_key(
     if len(columns) + len(include) > MAX_INDEX_COLUMNS:
         raise too_many_index_columns()
     taken = taken_names(catalog, relation, known)
-    if definition.name is not None and definition.name in taken:
-        raise existing_relation(definition.name)
+    if definition.name is not None:
+        taken.check_constraint(definition.name)
     middle = None if definition.kind == "p" else "_".join((*definition.columns, *definition.include))
     return Constraint(
         oid=new_oid(running, relation.oid),
@@ -155,30 +156,60 @@ def _unique_key(
     )
 
 
-class TakenNames:
-    """Names that no index of a schema may get: those of its relations, of the constraints there, and what is added."""
+def find_constraint(catalog: CatalogSnapshot, relation: Relation, name: str) -> Constraint | None:
+    """The table's constraint called `name`, or None."""
+    return next((found for found in catalog.constraints(relation.oid) if found.name == name), None)
 
-    def __init__(self, catalog: CatalogSnapshot, schema: int, added: Iterable[str]) -> None:
+
+def refuse_duplicate(catalog: CatalogSnapshot, relation: Relation, name: str) -> None:
+    """42710 when the table has a constraint called `name`."""
+    if find_constraint(catalog, relation, name) is not None:
+        raise duplicate_constraint(relation, name)
+
+
+def duplicate_constraint(relation: Relation, name: str) -> DuplicateObject:
+    """The error for a second constraint of a name."""
+    return DuplicateObject(f'constraint "{name}" for relation "{relation.name}" already exists')
+
+
+class TakenNames:
+    """Names that an index of `relation` may not get: those of relations and indexes of its schema. One that is made up
+    for a constraint is no constraint's there either. `known` are other new constraints of the table."""
+
+    def __init__(self, catalog: CatalogSnapshot, relation: Relation, known: Iterable[Constraint]) -> None:
         self._catalog = catalog
-        self._schema = schema
-        self._added = set(added)
+        self._relation = relation
+        self._known = {constraint.name: constraint.kind for constraint in known}
 
     def add(self, name: str) -> None:
-        """A name that is about to be taken."""
-        self._added.add(name)
+        """The name of a constraint with an index that is about to be made."""
+        self._known[name] = "x"
+
+    def has_relation(self, name: str) -> bool:
+        """Whether a relation or an index has the name."""
+        if name == self._relation.name or self._known.get(name, "f") in "pux":
+            return True
+        return is_taken(self._catalog, self._relation.schema, name)
+
+    def check_constraint(self, name: str) -> None:
+        """42P07 for the name of a relation, 42710 for that of another constraint of the table."""
+        if self.has_relation(name):
+            raise existing_relation(name)
+        if name in self._known:
+            raise duplicate_constraint(self._relation, name)
+        refuse_duplicate(self._catalog, self._relation, name)
 
     def __contains__(self, name: object) -> bool:
+        """Whether a relation, an index or a constraint has the name."""
         if not isinstance(name, str):
             return False
-        catalog, schema = self._catalog, self._schema
-        return (
-            name in self._added or (schema, name) in catalog.relation_names or names_constraint(catalog, schema, name)
-        )
+        in_schema = names_constraint(self._catalog, self._relation.schema, name)
+        return name in self._known or in_schema or self.has_relation(name)
 
 
 def taken_names(catalog: CatalogSnapshot, relation: Relation, known: Iterable[Constraint] = ()) -> TakenNames:
-    """Names that no index of the table's schema may get."""
-    return TakenNames(catalog, relation.schema, [relation.name, *(constraint.name for constraint in known)])
+    """Names that no index of the table may get."""
+    return TakenNames(catalog, relation, known)
 
 
 # ---------------------------------------------------------------- foreign keys
@@ -211,13 +242,7 @@ def _foreign_key(
     taken = {constraint.name for constraint in (*catalog.constraints(relation.oid), *known)}
     name = definition.name or free_name(relation.name, "_".join(definition.columns), "fkey", taken.__contains__)
     for column, attnum in zip(columns, referenced, strict=True):
-        other = next(other for other in parent.columns if other.attnum == attnum)
-        if not _comparable(under_domain(column.type_oid), under_domain(other.type_oid)):
-            raise DatatypeMismatch(
-                f'foreign key constraint "{name}" cannot be implemented',
-                detail=f'Key columns "{column.name}" and "{other.name}" are of incompatible types: '
-                f"{format_type(column.type_oid)} and {format_type(other.type_oid)}.",
-            )
+        _check_comparable(name, column, _column_at(parent, attnum))
     delete_columns = []
     for named in definition.delete_columns:
         column = _referring_column(relation, named)
@@ -319,6 +344,39 @@ def _comparable(one: int, other: int) -> bool:
         return True
     cast = builtin_casts().get((one, other)) or cast_rule(one, other)
     return cast is not None and cast.context == "i"
+
+
+def _column_at(relation: Relation, attnum: int) -> Column:
+    return next(column for column in relation.columns if column.attnum == attnum)
+
+
+def _check_comparable(name: str, column: Column, other: Column) -> None:
+    """42804 when `column` of the foreign key `name` cannot be compared with `other`, which it refers to."""
+    if not _comparable(under_domain(column.type_oid), under_domain(other.type_oid)):
+        raise DatatypeMismatch(
+            f'foreign key constraint "{name}" cannot be implemented',
+            detail=f'Key columns "{column.name}" and "{other.name}" are of incompatible types: '
+            f"{format_type(column.type_oid)} and {format_type(other.type_oid)}.",
+        )
+
+
+def retyped_foreign_keys(catalog: CatalogSnapshot, changed: Relation, attnums: Collection[int]) -> list[Constraint]:
+    """The foreign keys of `changed`, and those that refer to it, whose columns `attnums` of it have new types. Raises
+    42804 when these cannot be compared."""
+    found = []
+    for key in dict.fromkeys((*catalog.constraints(changed.oid), *catalog.referencing(changed.oid))):
+        child, parent = (
+            changed if oid == changed.oid else catalog.get(oid) for oid in (key.relation, key.foreign_relation or 0)
+        )
+        if not isinstance(child, Relation) or not isinstance(parent, Relation):
+            continue
+        if (child is changed and not set(attnums).isdisjoint(key.columns)) or (
+            parent is changed and not set(attnums).isdisjoint(key.foreign_columns)
+        ):
+            for one, other in zip(key.columns, key.foreign_columns, strict=True):
+                _check_comparable(key.name, _column_at(child, one), _column_at(parent, other))
+            found.append(key)
+    return found
 
 
 def name_in_parents(running: Running, constraints: Iterable[Constraint]) -> None:

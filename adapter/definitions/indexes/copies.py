@@ -134,7 +134,7 @@ def copy_indexes(running: Running, relation: Relation, source: Relation) -> dict
         copy = replace(
             index,
             oid=new_oid(running, relation.oid),
-            name=free_name(relation.name, "_".join(distinct_names(words)), "idx", taken.__contains__),
+            name=free_name(relation.name, "_".join(distinct_names(words)), "idx", taken.has_relation),
             schema=relation.schema,
             relation=relation.oid,
             columns=tuple(attnums[names[attnum]] if attnum else 0 for attnum in index.columns),

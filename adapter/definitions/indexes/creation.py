@@ -9,7 +9,7 @@ Source of the rules and their order: PostgreSQL's DefineIndex and ComputeIndexAt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from adapter.definitions.common.columns import refuse_pseudo_type
 from adapter.definitions.common.in_use import refuse_in_use
 from adapter.definitions.common.owners import require_owner
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
-from adapter.definitions.constraints.keys import taken_names
+from adapter.definitions.constraints.keys import TakenNames, taken_names
 from adapter.definitions.indexes.building import build_indexes
 from adapter.definitions.indexes.parameters import class_options, storage_parameters
 from adapter.execution.guards import own_catalog, prevent_in_block
@@ -90,7 +90,7 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
 
 
 def index_of(
-    running: Running, relation: Relation, statement: st.CreateIndex, taken: Container[str], label: str = "idx"
+    running: Running, relation: Relation, statement: st.CreateIndex, taken: TakenNames, label: str = "idx"
 ) -> Index | None:
     """The record of the index that `statement` defines for `relation`, whose record need not be in the catalog; None
     when there is one of its name and that is to be skipped. `taken` are names that it may not have."""
@@ -200,15 +200,16 @@ def _expressions(running: Running, relation: Relation, statement: st.CreateIndex
         refuse_pseudo_type(found.name, found.type)
         keys.names.append(found.name)
         keys.types.append(found.type)
+        given = (found.collation,) if found.collation else ()
         if found.is_column:
             keys.columns.append(found.columns[0])
             column = next(column for column in relation.columns if column.attnum == found.columns[0])
-            given = (found.collation,) if found.collation else ()
             keys.collations.append(key_collation(column.type_oid, given) if given else column_collation(column))
             continue
         keys.columns.append(0)
         keys.expressions.append(found.text)
-        keys.collations.append(expression_collation(relation, found.text))
+        own = key_collation(found.type.oid, given) if given else expression_collation(relation, found.text)
+        keys.collations.append(own)
         keys.expression_types.append((found.type.oid, found.type.typmod))
         keys.reads += found.columns
     return keys
@@ -310,15 +311,18 @@ def _name(
     relation: Relation,
     statement: st.CreateIndex,
     names: Sequence[str],
-    taken: Container[str],
+    taken: TakenNames,
     label: str,
 ) -> str | None:
-    """What the index is called; None, with a notice, when IF NOT EXISTS finds one of that name. 42P07."""
+    """What the index is called; None, with a notice, when IF NOT EXISTS finds one of that name. 42P07, 42710."""
+    of_constraint = label != "idx"
     if statement.name is None:
         included = [element.name or WITHOUT_NAME for element in statement.include]
         middle = "_".join(distinct_names([*names, *included]))
-        return free_name(relation.name, middle, label, taken.__contains__)
-    if statement.name not in taken:
+        return free_name(relation.name, middle, label, taken.__contains__ if of_constraint else taken.has_relation)
+    if of_constraint:
+        taken.check_constraint(statement.name)
+    if not taken.has_relation(statement.name):
         return statement.name
     if not statement.if_not_exists:
         raise existing_relation(statement.name)

@@ -41,19 +41,18 @@ def find_routine(running: Running, named: RoutineName) -> Function:
     if named.inputs is not None:
         exact = [record for record in found if _fits(record, named)]
         if len(exact) > 1:
-            exact = [record for record in exact if record.input_types == named.inputs]
+            raise AmbiguousFunction(f'{named.kind} name "{shown}" is not unique')
         if not exact:
             _refuse_built_in(named)
             what = "function" if named.kind == "routine" else named.kind
-            raise UndefinedFunction(f"{what} {shown}({list_of_types(named.inputs)}) does not exist")
+            types = ", ".join(map(format_type, named.inputs))
+            raise UndefinedFunction(f"{what} {shown}({types}) does not exist")
         record = exact[0]
         if named.kind != "routine" and KINDS[record.kind] != named.kind:
             raise WrongObjectType(f"{shown}({', '.join(map(format_type, named.inputs))}) is not a {named.kind}")
         return record
     wanted = [record for record in found if named.kind in ("routine", KINDS[record.kind])]
     if not wanted:
-        if found:
-            raise WrongObjectType(f"{signature(found[0])} is not a {named.kind}")
         _refuse_built_in(named)
         what = "function" if named.kind == "routine" else named.kind
         raise UndefinedFunction(f'could not find a {what} named "{shown}"')
@@ -69,7 +68,7 @@ def find_routine(running: Running, named: RoutineName) -> Function:
 def _fits(record: Function, named: RoutineName) -> bool:
     if record.input_types == named.inputs:
         return True
-    # SQL counts OUT parameters of procedures among those that tell them apart.
+    # Without modes OUT parameters of procedures may stand among the others, as in the SQL standard.
     every = tuple(parameter.type_oid for parameter in record.parameters)
     return record.kind == "p" and named.all_types is not None and every == named.all_types
 

@@ -9,7 +9,13 @@ from typing import Any
 
 from adapter.system_catalogs.functions.contexts import Entered
 from planner.catalog_data import content as catalog_data
-from planner.errors import InvalidParameterValue, UndefinedObject, UndefinedTable, WrongObjectType
+from planner.errors import (
+    InvalidParameterValue,
+    NumericValueOutOfRange,
+    UndefinedObject,
+    UndefinedTable,
+    WrongObjectType,
+)
 from planner.types.operator_classes import orders_by_distance, returns_values
 from planner.types.table_indexes import DESCENDING, METHODS, NULLS_FIRST, constraint_of_index, find_index
 from storage.catalog.model import Relation
@@ -56,6 +62,29 @@ def index_property(context: Entered, index: int, name: str) -> bool | None:
     if name.lower() not in _INDEX_NAMES:
         return None
     return name.lower() in _INDEX_PROPERTIES["btree" if record is None else record.method]
+
+
+def index_upkeep(context: Entered, index: int, method: str, block: int, last: int) -> int:
+    """What functions that tend an index of `method` have done to the part of it that `block` names: nothing is left to
+    do. Raises 42809 for what is no such index, 22003 for a block beyond the `last` that there can be."""
+    if not 0 <= block <= last:
+        raise NumericValueOutOfRange(f"block number out of range: {block}")
+    record = find_index(context.objects.snapshot, index)
+    if record is not None and record.method == method:
+        return 0
+    if record is not None:
+        name = record.name
+    else:
+        found = context.objects.snapshot.get(index)
+        data = catalog_data.columns("pg_class")
+        if isinstance(found, Relation | SequenceRecord):
+            name = found.name
+        elif index in data["oid"]:
+            name = data["relname"][data["oid"].index(index)]
+        else:
+            raise UndefinedTable(f"could not open relation with OID {index}")
+    is_index = record is not None or _system_index(index) is not None
+    raise WrongObjectType(f'"{name}" is not {f"a {method.upper()}" if is_index else "an"} index')
 
 
 def index_column_property(context: Entered, index: int, column: int, name: str) -> bool | None:

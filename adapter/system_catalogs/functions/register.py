@@ -423,6 +423,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_relation_is_publishable": Udf(args=(OID,), result=BOOL, call=_publishable),
     "tg_index_column_has_property": Udf(args=(OID, INT4, TEXT), result=BOOL, call=properties.index_column_property),
     "tg_index_has_property": Udf(args=(OID, TEXT), result=BOOL, call=properties.index_property),
+    "tg_index_upkeep": Udf(args=(OID, TEXT, "BIGINT", "BIGINT"), result=INT4, call=properties.index_upkeep),
     "tg_indexam_has_property": Udf(args=(OID, TEXT), result=BOOL, call=properties.method_property),
     "tg_replica_identity_index": Udf(args=(OID,), result=OID, call=properties.replica_identity_index),
     "tg_sequence_parameters": Udf(args=(OID,), result=_SEQUENCE_ROW, call=properties.sequence_parameters),

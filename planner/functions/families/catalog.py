@@ -77,6 +77,12 @@ _SIMPLE = {
     "pg_relation_is_publishable(regclass)": "tg_relation_is_publishable({token}, {0})",
     "pg_index_column_has_property(regclass,int4,text)": "tg_index_column_has_property({token}, {0}, {1}, {2})",
     "pg_index_has_property(regclass,text)": "tg_index_has_property({token}, {0}, {1})",
+    "brin_summarize_new_values(regclass)": "tg_index_upkeep({token}, {0}, 'brin', 0, 0)",
+    "brin_summarize_range(regclass,int8)": "tg_index_upkeep({token}, {0}, 'brin', {1}, 4294967295)",
+    "brin_desummarize_range(regclass,int8)": (
+        "CASE WHEN tg_index_upkeep({token}, {0}, 'brin', {1}, 4294967294) = 0 THEN '' END"
+    ),
+    "gin_clean_pending_list(regclass)": "CAST(tg_index_upkeep({token}, {0}, 'gin', 0, 0) AS BIGINT)",
     "pg_indexam_has_property(oid,text)": "tg_indexam_has_property({token}, {0}, {1})",
     "pg_get_replica_identity_index(regclass)": "tg_replica_identity_index({token}, {0})",
     "pg_sequence_parameters(oid)": "tg_sequence_parameters({token}, {0})",

@@ -41,7 +41,7 @@ def _build_object(kind: str) -> Form:
                 hint=f"The arguments of {kind}_build_object() must consist of alternating keys and values.",
             )
         pairs = [
-            f"tg_json_key({{key:{index}}}, {index + 1}) || ' : ' || coalesce({{json:{index + 1}}}, 'null')"
+            f"tg_{kind}_member({{key:{index}}}, {index + 1}) || ' : ' || coalesce({{json:{index + 1}}}, 'null')"
             for index in range(0, len(site.arg_types), 2)
         ]
         body = " || ', ' || ".join(pairs)

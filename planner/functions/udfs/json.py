@@ -189,6 +189,13 @@ def json_key(text: str | None, place: int) -> str:
     return quote_json(text)
 
 
+def jsonb_key(text: str | None, place: int) -> str:
+    """A key of jsonb_build_object(), its argument `place`."""
+    if text is None:
+        raise InvalidParameterValue(f"argument {place}: key must not be null")
+    return quote_json(text)
+
+
 def array_of(text: str) -> str:
     """json_build_array() of the elements of an array, given as JSON."""
     return f"[{', '.join(elements(text))}]"
@@ -202,7 +209,8 @@ def object_of(texts: list[str | None], values: str, kind: str) -> str:
             hint=f"The arguments of {kind}_build_object() must consist of alternating keys and values.",
         )
     shown = list(elements(values))
-    pairs = [f"{json_key(texts[at], at + 1)} : {shown[at + 1]}" for at in range(0, len(texts), 2)]
+    key = jsonb_key if kind == "jsonb" else json_key
+    pairs = [f"{key(texts[at], at + 1)} : {shown[at + 1]}" for at in range(0, len(texts), 2)]
     return f"{{{', '.join(pairs)}}}"
 
 
@@ -560,7 +568,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_json_string": Udf((_T,), _T, quote_json),
     "tg_json_array_of": Udf((_T,), _T, array_of),
     "tg_json_object_of": Udf((_L, _T, _T), _T, object_of),
-    "tg_json_key": Udf((_T, _I), _T, json_key, nulls=True),
+    "tg_json_member": Udf((_T, _I), _T, json_key, nulls=True),
+    "tg_jsonb_member": Udf((_T, _I), _T, jsonb_key, nulls=True),
     "tg_json_object": Udf((_L,), _T, object_from_array),
     "tg_json_object_pair": Udf((_L, _L), _T, object_from_pair),
     "tg_json_in": Udf((_T,), _T, json_in),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import is_correlated, is_volatile
+from planner.ir.rewrite import is_correlated, is_volatile, outermost_relations
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
@@ -15,7 +15,7 @@ from planner.lowering.relations.many_sets import by_set_number, has_many_sets
 from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select
 from planner.lowering.relations.windows import distinct_on
-from planner.lowering.scalars.aggregates import aggregate, computes_arrays
+from planner.lowering.scalars.aggregates import aggregate, computes_arrays, where_counted
 from planner.types.types import BOOL, INT4, SqlType, is_wide
 
 
@@ -66,7 +66,7 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         if same is not value and rel.grouping_sets is not None:
             columns[field.id] = made(f"CASE WHEN grouping({same}) = 0 THEN first({value}) END", same, value)
     for field, call in zip(rel.fields[len(keys) :], calls, strict=False):
-        columns[field.id] = aggregate(scalars, call)
+        columns[field.id] = aggregate(scalars, _of_counted_rows(call))
     for field, grouping in zip(rel.fields[len(keys) + len(rel.calls) :], rel.groupings, strict=True):
         told = [compared[index] for index in grouping]
         # Without grouping sets a key is in every group.
@@ -133,8 +133,8 @@ def _with_columns(
     may name an argument twice, and Spark aggregates nothing that is volatile. WITHIN GROUP (ORDER BY a constant): an
     engine that orders by no constant, or computes one too early, would not know the value. Computed numerics that are
     held as texts: their aggregates look at each a dozen times. Keys of an order that are made of arrays
-    (`computes_arrays`)."""
-    if not any(is_volatile(call) or _ordered_keys(call) or _computed_args(call) for call in calls):
+    (`computes_arrays`). Conditions with a query in them, where an argument has to look at them as well."""
+    if not any(is_volatile(call) or _ordered_keys(call) or _computed_args(call) or _asks(call) for call in calls):
         return select, calls
     columns: dict[int, Fragment] = {}
 
@@ -145,31 +145,39 @@ def _with_columns(
         columns[id] = relations.scalars.typed(expr, expr.type)
         return ir.ColumnRef(id=id, type=expr.type)
 
-    def where_counted(call: ir.AggregateCall, arg: ir.Scalar) -> ir.Scalar:
-        # What FILTER leaves out is not computed, which might fail. A volatile one is asked once only.
-        if call.filter is None or is_volatile(call.filter):
-            return arg
-        return ir.Case(whens=((call.filter, arg),), otherwise=None, type=arg.type)
-
     changed = tuple([
         replace(
             call,
             args=tuple([
-                computed(where_counted(call, arg), needed=True) if arg in _computed_args(call) else computed(arg)
+                computed(where_counted(call.filter, arg), needed=arg in _computed_args(call))
                 for arg in call.args
             ]),
             order_by=tuple([
-                replace(key, expr=computed(where_counted(call, key.expr), needed=True))
-                if key in _ordered_keys(call)
-                else replace(key, expr=computed(key.expr))
+                replace(key, expr=computed(where_counted(call.filter, key.expr), needed=key in _ordered_keys(call)))
                 for key in call.order_by
             ]),
-            filter=None if call.filter is None else computed(call.filter),
+            filter=None if call.filter is None else computed(call.filter, needed=_asks(call)),
         )
         for call in calls
     ])  # fmt: skip
     select.columns = {**select.columns, **columns}
     return relations.wrap(select), changed
+
+
+def _asks(call: ir.AggregateCall) -> bool:
+    """Whether FILTER has a query in it, and an argument is computed, of rows that it leaves out too."""
+    computes = any(not isinstance(arg, (ir.ColumnRef, ir.Literal)) for arg in call.args)
+    return computes and next(outermost_relations(call.filter), None) is not None
+
+
+def _of_counted_rows(call: ir.AggregateCall) -> ir.AggregateCall:
+    if call.filter is None or call.signature.ordered_set:
+        return call
+    return replace(
+        call,
+        args=tuple([where_counted(call.filter, arg) for arg in call.args]),
+        order_by=tuple([replace(key, expr=where_counted(call.filter, key.expr)) for key in call.order_by]),
+    )
 
 
 def _computed_args(call: ir.AggregateCall) -> list[ir.Scalar]:

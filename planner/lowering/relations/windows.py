@@ -19,7 +19,7 @@ from planner.lowering.relations.exclusion import Places, excluding
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select, derived
-from planner.lowering.scalars.aggregates import apply_aggregate, computes_arrays
+from planner.lowering.scalars.aggregates import apply_aggregate, computes_arrays, where_counted
 from planner.lowering.scalars.scalars import Scalars
 from planner.types import types
 from planner.types.signature import Kind
@@ -190,6 +190,7 @@ def _window_call(scalars: Scalars, call: ir.WindowCall, places: Places | None) -
     """A window call. An aggregate's template is used with OVER (...) in the place of its FILTER. `places` are there for
     an EXCLUDE that the engine does not know."""
     dialect = scalars.ctx.dialect
+    call = replace(call, args=tuple([where_counted(call.filter, arg) for arg in call.args]))
     words: list[str] = []
     parts: list[Fragment] = []
     if call.partition_by:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from planner.functions.forms.form import CallSite
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import is_volatile, outermost_relations, walk
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.scalars.collected import COLLECTED, Collected
 from planner.lowering.scalars.routines import expand, template_of
@@ -86,6 +88,19 @@ def _filled(template: str, args: Sequence[Fragment], marks: Mapping[str, str]) -
     """Fills an aggregate's template. Arguments are repeated as they are: a binding outside the call would need the
     row. WITHIN GROUP keys follow the direct arguments."""
     return _PLACE.sub(lambda match: marks[match[1]] if match[1] in marks else args[int(match[1])].sql, template)
+
+
+def where_counted(condition: ir.Scalar | None, expr: ir.Scalar) -> ir.Scalar:
+    """`expr`, which an aggregate takes, computed of no rows but those that its FILTER, `condition`, counts: engines
+    compute it of all, which might fail. A condition that is volatile or has a query in it is asked once only."""
+    if condition is None or isinstance(expr, (ir.ColumnRef, ir.Literal, ir.Param)):
+        return expr
+    if is_volatile(condition) or next(outermost_relations(condition), None) is not None:
+        return expr
+    if isinstance(expr, ir.RowConstructor):
+        # What is made of a row needs it written out.
+        return replace(expr, items=tuple([where_counted(condition, item) for item in expr.items]))
+    return ir.Case(whens=((condition, expr),), otherwise=None, type=expr.type)
 
 
 def computes_arrays(key: ir.Scalar) -> bool:

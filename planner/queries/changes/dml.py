@@ -44,7 +44,7 @@ from planner.queries.changes.column_values import (
     without_acting_columns,
 )
 from planner.queries.changes.on_conflict import BoundConflict, bind_on_conflict
-from planner.queries.changes.part_values import assign_part, part_type, whole_column
+from planner.queries.changes.part_values import assign_part, earlier_parts, part_type
 from planner.queries.changes.policy_checks import conflicting_checks, found_rows, inserted_checks, updated_checks
 from planner.queries.changes.returning import inserted_returning, joined_returning
 from planner.queries.changes.targets import (
@@ -268,6 +268,8 @@ def _insert_values(
     not_default: set[int] = set()
     width = max((len(node.list.items) for node in select.values_lists), default=0)
     places = insert_places(target, given[:width])
+    earlier = earlier_parts(places)
+    bound: dict[int | None, Scalar] = {}  # the items of the row at hand
 
     def bind_item(index: int, node: Tree) -> Scalar:
         position = places[index]
@@ -281,8 +283,9 @@ def _insert_values(
             value = (
                 None if node.HasField("set_to_default") else finish_row(statement, bind(level, node), types[position])
             )
-            before = Literal(value=None, type=types[position])
-            return assign_part(level, named, live[position], types[position], before, value)
+            before = bound.get(earlier[index], Literal(value=None, type=types[position]))
+            bound[index] = assign_part(level, named, live[position], types[position], before, value)
+            return bound[index]
         return inserted_value(level, node, column, types[position], tree.override)
 
     for node in select.values_lists:
@@ -317,12 +320,10 @@ def _values(
     defaults: Mapping[int, Column],
 ) -> Values:
     fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
-    slots: dict[int, list[int]] = {}
-    for index, position in enumerate(given):
-        slots.setdefault(position, []).append(index)
+    slots = {position: index for index, position in enumerate(given)}
     full = tuple(
         tuple(
-            whole_column([row[index] for index in slots[position]])
+            row[slots[position]]
             if position in slots
             else default_value(statement, defaults.get(position, column), types[position])
             for position, column in enumerate(live)
@@ -374,16 +375,15 @@ def _insert_select(
     exprs: list[Scalar] = []
     for position, column in enumerate(live):
         if position in slots and not _is_overridden(column, tree.override):
-            given_parts: list[Scalar] = []
+            whole: Scalar = Literal(value=None, type=types[position])
             for index in slots[position]:
                 field, named = source.fields[index], parts[index]
                 value = statement.at(ColumnRef(id=field.id, type=field.type), locations[index])
                 if named is None:
-                    given_parts.append(assign(statement, value, column, types[position]))
+                    whole = assign(statement, value, column, types[position])
                 else:
-                    before = Literal(value=None, type=types[position])
-                    given_parts.append(assign_part(level, named, column, types[position], before, value))
-            exprs.append(whole_column(given_parts))
+                    whole = assign_part(level, named, column, types[position], whole, value)
+            exprs.append(whole)
         else:
             exprs.append(default_value(statement, defaults.get(position, column), types[position]))
     fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))

@@ -28,7 +28,7 @@ from planner.ir.nodes import (
 )
 from planner.queries.changes.column_values import bound_query, computing, default_value, refuse_updates, refuse_values
 from planner.queries.changes.dml import assignments, insert_columns, inserted_value
-from planner.queries.changes.part_values import assign_part, whole_column
+from planner.queries.changes.part_values import assign_part
 from planner.queries.changes.policy_checks import found_rows, inserted_checks, merged_checks, updated_checks
 from planner.queries.changes.returning import joined_returning
 from planner.queries.changes.targets import ChangeTarget, change_target, note_columns, note_item
@@ -249,14 +249,17 @@ def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tup
     return values, tuple(numbered)
 
 
-def _inserted_item(target: _Target, clause: Tree, named: Tree | None, node: Tree, place: int) -> Scalar:
-    """What the clause gives the column at `place`, or the whole of it with the part that `named` means."""
+def _inserted_item(
+    target: _Target, clause: Tree, named: Tree | None, node: Tree, place: int, before: Scalar | None
+) -> Scalar:
+    """What the clause gives the column at `place`, or the whole of it, which was `before`, with the part that `named`
+    means."""
     column, type = target.live[place], target.types[place]
     if named is None or not named.indirection:
         return inserted_value(target.level, node, column, type, clause.override)
     is_default = node.HasField("set_to_default")
     value = None if is_default else finish_row(target.statement, bind(target.level, node), type)
-    return assign_part(target.level, named, column, type, Literal(value=None, type=type), value)
+    return assign_part(target.level, named, column, type, before or Literal(value=None, type=type), value)
 
 
 def _inserted(
@@ -270,16 +273,15 @@ def _inserted(
         position = statement.position(clause.target_list[len(nodes)].res_target.location)
         raise SqlSyntaxError("INSERT has more target columns than expressions", position=position)
     row: list[Scalar] = []
-    parts: dict[int, list[Scalar]] = {}
+    values: dict[int, Scalar] = {}
     given: set[int] = set()
     for number, (place, node) in enumerate(zip(places, nodes, strict=False)):
         if not node.HasField("set_to_default"):
             given.add(place)
         target.changed.assigned(place, "merge", inserted=True)
         named = clause.target_list[number].res_target if clause.target_list else None
-        row.append(_inserted_item(target, clause, named, node, place))
-        parts.setdefault(place, []).append(row[-1])
-    values = {place: whole_column(items) for place, items in parts.items()}
+        values[place] = _inserted_item(target, clause, named, node, place, values.get(place))
+        row.append(values[place])
     if statement.notes is not None:
         statement.notes.change(clause).rows = [row]
     for place, column in enumerate(live):

@@ -4,8 +4,7 @@ transformAssignmentIndirection)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import dropwhile
-from typing import TypeGuard
+from itertools import dropwhile, takewhile
 
 from msgspec.structs import replace
 
@@ -17,9 +16,10 @@ from planner.functions import of_extensions, own
 from planner.ir.nodes import (
     ArrayConstructor,
     Call,
-    Cast,
     Coalesce,
+    ColumnRef,
     Literal,
+    Param,
     RowConstructor,
     Scalar,
     Subscript,
@@ -40,20 +40,22 @@ from storage.catalog.model import Column
 
 def part_type(named: Tree, type: SqlType) -> SqlType:
     """The type of the part of a column of `type` that `named` (a ResTarget) means."""
-    for step in named.indirection:
-        if not step.HasField("string"):
-            break
-        found = next((f.type for f in attributes(type.oid) or () if f.name == step.string.sval), None)
-        if found is None:
-            return type
-        type = found
-    else:
-        return type
-    if kind_of(type.oid) == HSTORE:
-        return SqlType(TEXT)
-    return (
-        type if type.oid == JSONB or any(step.a_indices.is_slice for step in named.indirection) else element_type(type)
-    )
+    steps = [*named.indirection]
+    while steps:
+        if steps[0].HasField("string"):
+            name = steps.pop(0).string.sval
+            found = next((field.type for field in attributes(type.oid) or () if field.name == name), None)
+            if found is None:
+                return type
+            type = found
+            continue
+        indices = [*takewhile(lambda step: not step.HasField("string"), steps)]
+        del steps[: len(indices)]
+        if kind_of(type.oid) == HSTORE:
+            type = SqlType(TEXT)
+        elif type.oid != JSONB and not any(step.a_indices.is_slice for step in indices):
+            type = element_type(type)
+    return type
 
 
 def assign_part(
@@ -124,10 +126,16 @@ def _assigned(
     keys = [json_subscript(level, item) for item in indices] if type.oid == JSONB else []
     step = Subscript(arg=before, lower=tuple(keys) or lower, upper=upper, slice=sliced, type=element)
     _note_step(level, named, step)
+    again = None if sliced else _same_element(before, lower)
+    if again is not None:
+        # What was put there is not computed a second time.
+        before = again.arg
     if of_element and not sliced:
         is_new = isinstance(before, Literal) and before.value is None
         known = Subscript(arg=before, lower=lower, upper=(), slice=False, type=element)
-        old = Literal(value=None, type=element) if is_new else known
+        old: Scalar = Literal(value=None, type=element) if is_new else known
+        if again is not None and isinstance(again.items, ArrayConstructor):
+            (old,) = again.items.items
         value = _with_field(level, named, within, column, element, old, value)
     wanted = type if sliced or keys else element
     converted = _converted(level, named, value, wanted, column)
@@ -140,6 +148,13 @@ def _assigned(
     before = with_shape(statement, before, result)
     put = SubscriptAssignment(arg=before, lower=lower, upper=upper, slice=sliced, items=items, type=result)
     return with_shape(statement, put, type)
+
+
+def _same_element(before: Scalar, lower: Sequence[Scalar | None]) -> SubscriptAssignment | None:
+    """The assignment that `before` is, when it is to the very element that `lower` means."""
+    if not isinstance(before, SubscriptAssignment) or before.slice or before.lower != tuple(lower):
+        return None
+    return before if all(isinstance(index, Literal | Param | ColumnRef) for index in lower) else None
 
 
 def _shape_assigned(
@@ -207,18 +222,6 @@ def _hstore_assigned(
     return Call(signature=signature, args=(whole, key, converted), type=before.type)
 
 
-def _is_assignment(part: Scalar) -> TypeGuard[Call]:
-    """Whether it is what SET of a part of a jsonb or an hstore does."""
-    return isinstance(part, Call) and (part.signature == JSONB_ASSIGN or part.signature.name == _HSTORE_ASSIGN)
-
-
-def _with_whole(part: Call, before: Scalar) -> Call:
-    """`part`, for which `_is_assignment` holds, with `before` in place of the value that it changes."""
-    whole, key, value = part.args
-    assert isinstance(whole, Coalesce)
-    return replace(part, args=(replace(whole, args=(before, whole.args[1])), key, value))
-
-
 def _with_field(
     level: Level,
     named: Tree,
@@ -269,24 +272,11 @@ def _field_before(before: Scalar, index: int, type: SqlType) -> Scalar:
     return field_of(before, index)
 
 
-def whole_column(parts: Sequence[Scalar]) -> Scalar:
-    """A new column of which an INSERT gives these parts, or the one whole."""
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = _with_part(whole, part)
-    return whole
-
-
-def _with_part(whole: Scalar, part: Scalar) -> Scalar:
-    """`whole` with what `part` has besides NULLs."""
-    if isinstance(part, Cast) and isinstance(part.arg, SubscriptAssignment):
-        return replace(part, arg=_with_part(whole, part.arg))
-    if isinstance(part, SubscriptAssignment):
-        type = replace(part.type, dimensioned=part.type.dimensioned or whole.type.dimensioned)
-        return replace(part, arg=whole if whole.type == type else Cast(arg=whole, type=type), type=type)
-    if _is_assignment(part):
-        return _with_whole(part, whole)
-    if not isinstance(part, RowConstructor) or not isinstance(whole, RowConstructor):
-        return whole if isinstance(part, Literal) and part.value is None else part
-    items = tuple(_with_part(before, item) for before, item in zip(whole.items, part.items, strict=True))
-    return replace(whole, items=items)
+def earlier_parts(places: Sequence[int]) -> list[int | None]:
+    """For each of the columns at `places` that an INSERT lists the one before that is the same."""
+    last: dict[int, int] = {}
+    found = []
+    for index, place in enumerate(places):
+        found.append(last.get(place))
+        last[place] = index
+    return found
