@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.errors import FeatureNotSupported, UndefinedFunction
-from planner.expressions.bind import bind
+from planner.errors import FeatureNotSupported, GroupingError, UndefinedFunction
+from planner.expressions.bind import bind, bind_clause
 from planner.ir.nodes import Scalar
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree, split_and_parse, subtrees
+from planner.types.type_names import format_type
 
 _FORMS: Mapping[str, str] = {
     "rank": "1 + count(*) FILTER (WHERE {before})",
@@ -36,8 +37,9 @@ def hypothetical_set(level: Level, tree: Tree, name: str) -> Scalar:
         raise FeatureNotSupported(f"OVER is not supported for hypothetical-set aggregate {name}", position=position)
     orders, direct = [node.sort_by for node in tree.agg_order], list(tree.args)
     if len(orders) != len(direct):
+        types = [bind(level, node).type.oid for node in (*direct, *(order.node for order in orders))]
         raise UndefinedFunction(
-            f"function {name} does not exist",
+            f"function {name}({', '.join(map(format_type, types))}) does not exist",
             hint=f"To use the hypothetical-set aggregate {name}, the number of hypothetical direct arguments"
             f" (here {len(direct)}) must match the number of ordering columns (here {len(orders)}).",
             position=position,
@@ -66,7 +68,15 @@ def hypothetical_set(level: Level, tree: Tree, name: str) -> Scalar:
     (parsed,) = split_and_parse(f"SELECT {checked}")
     node = parsed.tree.target_list[0].res_target.val
     _fill(node, given, tree.location)
-    return bind(level, node)
+    try:
+        return bind(level, node)
+    except GroupingError as error:
+        if not error.message.endswith(" in FILTER"):
+            raise
+        if tree.HasField("agg_filter"):
+            # It may be the condition that was written.
+            bind_clause(level, tree.agg_filter, "FILTER")
+        raise GroupingError("aggregate function calls cannot be nested", position=error.position) from None
 
 
 def _is_before(order: Tree, key: str, value: str) -> str:

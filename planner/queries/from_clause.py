@@ -506,14 +506,18 @@ def _join_items(
         using_alias = NsItem(alias=tree.join_using_alias.aliasname, columns=merged, cols_visible=False)
     if tree.HasField("alias"):
         alias = tree.alias
-        names = apply_column_aliases(alias, alias.aliasname, [column.name for column in columns])
+        names = [column.name for column in columns]
+        names = apply_column_aliases(alias, alias.aliasname, names, what="join expression")
         renamed = [NsColumn(name, column.expr) for column, name in zip(columns, names, strict=True)]
         return [NsItem(alias=alias.aliasname, columns=renamed, joined=True)]
     for item in items:
         item.cols_visible = False
     joined = NsItem(alias=None, columns=columns, rel_visible=False)
     result = [item for item in items if item.rel_visible] + [joined]
-    return [*result, using_alias] if using_alias is not None else result
+    if using_alias is None:
+        return result
+    _check_conflicts(level, result, [using_alias])
+    return [*result, using_alias]
 
 
 def _visible(items: Sequence[NsItem]) -> list[NsColumn]:

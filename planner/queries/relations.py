@@ -111,14 +111,14 @@ def undefined_table(name: QualifiedName, position: int | None) -> UndefinedTable
     return missing_relation(shown, position)
 
 
-def apply_column_aliases(alias: Tree | None, table: str, names: list[str]) -> list[str]:
+def apply_column_aliases(alias: Tree | None, table: str, names: list[str], *, what: str = "table") -> list[str]:
     """Column names after ``AS t(a, b)``. Raises 42P10 for too many."""
     if alias is None or not alias.colnames:
         return names
     given = [node.string.sval for node in alias.colnames]
     if len(given) > len(names):
         raise InvalidColumnReference(
-            f'table "{table}" has {len(names)} columns available but {len(given)} columns specified',
+            f'{what} "{table}" has {len(names)} columns available but {len(given)} columns specified',
         )
     return given + names[len(given) :]
 

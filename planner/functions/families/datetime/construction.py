@@ -50,9 +50,15 @@ def _timezone(site: CallSite) -> str:
     return moved if moved == "{1}" else in_range(site.dialect, moved, TIMESTAMP if zoned else TIMESTAMPTZ)
 
 
+_MAX_SECONDS = "9.223372036854e12"
+"""So many have their microseconds in a bigint."""
+
+
 def _make_interval(site: CallSite) -> str:
     years, months, weeks, days, hours, minutes = (f"{{{index}}}" for index in range(6))
-    seconds = "round_even({6} * 1000000, 0)" if site.engine == "local" else "rint({6} * 1000000D)"
+    # An engine may compute a branch of CASE that it does not take.
+    counted = f"(CASE WHEN abs({{6}}) < {_MAX_SECONDS} THEN {{6}} ELSE 0 END)"
+    seconds = f"round_even({counted} * 1000000, 0)" if site.engine == "local" else f"rint({counted} * 1000000D)"
     wide = site.dialect.wide_integer()
     clock = f"CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000"
     micros = f"({clock} + CAST(CAST({seconds} AS BIGINT) AS {wide}))"
@@ -60,7 +66,7 @@ def _make_interval(site: CallSite) -> str:
         site, f"(CAST({years} AS BIGINT) * 12 + {months})", f"(CAST({weeks} AS BIGINT) * 7 + {days})", micros
     )
     fault = site.dialect.raise_sql("22008", "interval out of range")
-    return unless_null("0123456", f"CASE WHEN abs({{6}}) < 1e12 THEN {made} ELSE {fault} END")
+    return unless_null("0123456", f"CASE WHEN abs({{6}}) < {_MAX_SECONDS} THEN {made} ELSE {fault} END")
 
 
 def _make_date(site: CallSite) -> str:
