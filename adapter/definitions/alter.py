@@ -194,7 +194,7 @@ async def _alter_foreign(running: Running, oid: int, action: st.AlterTableAction
     assert isinstance(relation, Relation)
     match action:
         case st.DropColumn():
-            drop_column(running, relation, action)
+            await drop_column(running, relation, action)
         case st.ChangeOwner():
             _set_owner(running, relation, action.owner)
         case _:
@@ -293,7 +293,7 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
         case st.AddColumn():
             await _add_column(running, relation, action, rules)
         case st.DropColumn():
-            drop_column(running, relation, action)
+            await drop_column(running, relation, action)
         case st.SetDefault():
             _set_default(running, relation, action)
         case st.SetNotNull():
@@ -432,7 +432,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     assert isinstance(current, Relation)
     checks = await add_checks(running, current, [d for d in action.constraints if d.kind == "c"])
     rules.checks.extend(check.oid for check in checks)
-    views = add_columns_in_queries(own_catalog(running), relation, [column.name])
+    views = await add_columns_in_queries(running, relation, [column.name])
     if views:
         change(running, removed=[old for old, _ in views], added=[new for _, new in views])
 

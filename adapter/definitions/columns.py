@@ -34,7 +34,7 @@ from storage.catalog.record import Record
 from storage.catalog.routines import Function
 
 
-def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> None:
+async def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> None:
     """DROP COLUMN, with what depends on the column."""
     column = relation.column(action.name)
     if column is None:
@@ -51,8 +51,8 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
         return
     if relation.options and relation.kind == "r":
         refuse_laid_out(relation, column)
-    relation = _drop_generated(running, relation, column, cascade=action.cascade)
-    drop_users(running, relation, action)
+    relation = await _drop_generated(running, relation, column, cascade=action.cascade)
+    await drop_users(running, relation, action)
     current = own_catalog(running).get(relation.oid)
     assert isinstance(current, Relation)
     relation = current
@@ -72,7 +72,7 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
         through += rests
         lost += rests
     what = f"column {column.name} of {describe(running, catalog, relation)}"
-    naming = users_of_column(running, catalog, relation, column)
+    naming = await users_of_column(running, relation, column)
     _drop_direct(running, catalog, [*naming, *through], what, cascade=action.cascade)
     current = own_catalog(running).get(relation.oid)
     assert isinstance(current, Relation)
@@ -87,7 +87,7 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
         or (isinstance(record, Comment) and record.object_oid in gone)
         or (isinstance(record, SequenceRecord) and record.owned_by == (relation.oid, column.attnum))
     ]
-    views = drop_column_in_queries(own_catalog(running), relation, column)
+    views = await drop_column_in_queries(running, relation, column)
     change(
         running,
         removed=[relation, *parts, *(old for old, _ in views)],
@@ -97,7 +97,7 @@ def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> 
     alter_shard(running, changed)
 
 
-def _drop_generated(running: Running, relation: Relation, column: Column, *, cascade: bool) -> Relation:
+async def _drop_generated(running: Running, relation: Relation, column: Column, *, cascade: bool) -> Relation:
     """Refuse, or drop with CASCADE, the columns that are generated from `column`. The table's record after that."""
     dependents = generated_from(running, relation, column.attnum)
     if not dependents:
@@ -113,7 +113,7 @@ def _drop_generated(running: Running, relation: Relation, column: Column, *, cas
         )
     report_cascade(running, [f"drop cascades to {line}" for line in lines])
     for dependent in dependents:
-        drop_column(running, relation, st.DropColumn(name=dependent.name, cascade=True))
+        await drop_column(running, relation, st.DropColumn(name=dependent.name, cascade=True))
         current = own_catalog(running).get(relation.oid)
         assert isinstance(current, Relation)
         relation = current
@@ -179,17 +179,17 @@ def drop_referring(running: Running, lost: Sequence[Constraint], what: str, rest
 # ---------------------------------------------------------------- fields
 
 
-def drop_users(running: Running, relation: Relation, action: st.DropColumn) -> None:
+async def drop_users(running: Running, relation: Relation, action: st.DropColumn) -> None:
     """Refuse, or drop with CASCADE, the expressions that select the field which `action` drops of values of the type of
     `relation`, a composite type or the rows of a table or view."""
     column = relation.column(action.name)
     if column is None:
         return
-    _drop_users(running, relation, column, cascade=action.cascade)
+    await _drop_users(running, relation, column, cascade=action.cascade)
     _refuse_written(running, own_catalog(running), relation, column)
 
 
-def _drop_users(running: Running, relation: Relation, column: Column, *, cascade: bool) -> None:
+async def _drop_users(running: Running, relation: Relation, column: Column, *, cascade: bool) -> None:
     catalog = own_catalog(running)
     users = [record for record in catalog.all() if _fields_in(record, (relation.oid, column.attnum))]
     if not users:
@@ -219,7 +219,7 @@ def _drop_users(running: Running, relation: Relation, column: Column, *, cascade
     for user in users:
         current = own_catalog(running).get(user.oid)
         if current is not None:
-            _remove_user(running, current, (relation.oid, column.attnum))
+            await _remove_user(running, current, (relation.oid, column.attnum))
 
 
 def _refuse_written(running: Running, catalog: CatalogSnapshot, relation: Relation, column: Column) -> None:
@@ -275,7 +275,7 @@ def _described_user(running: Running, catalog: CatalogSnapshot, user: Record, fi
         yield named(running, catalog, user)
 
 
-def _remove_user(running: Running, user: Record, field: tuple[int, int]) -> None:
+async def _remove_user(running: Running, user: Record, field: tuple[int, int]) -> None:
     """What CASCADE does with an expression that goes with what it belongs to."""
     if isinstance(user, DomainType):
         if field in fields_mentioned(user.default or ""):
@@ -295,6 +295,6 @@ def _remove_user(running: Running, user: Record, field: tuple[int, int]) -> None
             if field not in fields_mentioned(column.default or ""):
                 continue
             if column.generated:
-                drop_column(running, current, st.DropColumn(name=column.name, cascade=True))
+                await drop_column(running, current, st.DropColumn(name=column.name, cascade=True))
             else:
                 change(running, removed=[current], added=[with_column(current, replace(column, default=None))])

@@ -74,21 +74,21 @@ async def drop(running: Running, statement: st.Drop) -> None:
     if statement.concurrently:
         _check_concurrent(running, statement)
     if statement.kind == "schema":
-        _drop_schemas(running, statement)
+        await _drop_schemas(running, statement)
     elif statement.kind in _RELATION_KINDS:
-        _drop_relations(running, statement)
+        await _drop_relations(running, statement)
     elif statement.kind in ("type", "domain"):
-        _drop_types(running, statement)
+        await _drop_types(running, statement)
     elif statement.kind == "extension":
-        _drop_extensions(running, statement)
+        await _drop_extensions(running, statement)
     elif statement.kind == "server":
-        _drop_servers(running, statement)
+        await _drop_servers(running, statement)
     elif statement.kind == "policy":
         remove(running, own_catalog(running), dropped_policies(running, statement))
     elif statement.kind == "statistics object":
-        _drop_statistics(running, statement)
+        await _drop_statistics(running, statement)
     elif statement.routines:
-        _drop_routines(running, statement)
+        await _drop_routines(running, statement)
     elif statement.if_exists and statement.kind in ("trigger", "rule"):
         _skip_of_relations(running, statement)
     elif statement.if_exists:
@@ -132,7 +132,7 @@ def _without_schema(running: Running, statement: st.Drop, name: st.QualifiedName
     return True
 
 
-def _drop_relations(running: Running, statement: st.Drop) -> None:
+async def _drop_relations(running: Running, statement: st.Drop) -> None:
     catalog = own_catalog(running)
     targets: dict[int, Record] = {}
     for name in statement.names:
@@ -159,7 +159,7 @@ def _drop_relations(running: Running, statement: st.Drop) -> None:
         if isinstance(record, Relation):
             refuse_in_use(running, record, f"DROP {statement.kind.upper()}")
         targets[record.oid] = record
-    drop_all(running, catalog, targets, cascade=statement.cascade)
+    await drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
 def _refuse_required(running: Running, catalog: CatalogSnapshot, index: Index) -> None:
@@ -173,7 +173,7 @@ def _refuse_required(running: Running, catalog: CatalogSnapshot, index: Index) -
         )
 
 
-def _drop_types(running: Running, statement: st.Drop) -> None:
+async def _drop_types(running: Running, statement: st.Drop) -> None:
     catalog = own_catalog(running)
     targets: dict[int, Record] = {}
     for name in statement.names:
@@ -190,10 +190,10 @@ def _drop_types(running: Running, statement: st.Drop) -> None:
         record = droppable_type(running, catalog, row)
         require_droppable(running, record)
         targets[record.oid] = record
-    drop_all(running, catalog, targets, cascade=statement.cascade)
+    await drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
-def _drop_routines(running: Running, statement: st.Drop) -> None:
+async def _drop_routines(running: Running, statement: st.Drop) -> None:
     targets: dict[int, Record] = {}
     for routine in statement.routines:
         if _without_schema(running, statement, routine.name):
@@ -211,10 +211,10 @@ def _drop_routines(running: Running, statement: st.Drop) -> None:
             continue
         require_droppable(running, record)
         targets[record.oid] = record
-    drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
+    await drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
 
 
-def _drop_extensions(running: Running, statement: st.Drop) -> None:
+async def _drop_extensions(running: Running, statement: st.Drop) -> None:
     catalog = own_catalog(running)
     targets: dict[int, Record] = {}
     for name in statement.names:
@@ -224,10 +224,10 @@ def _drop_extensions(running: Running, statement: st.Drop) -> None:
         record = require(catalog, name.name)
         require_owner(running, record)
         targets[record.oid] = record
-    drop_all(running, catalog, targets, cascade=statement.cascade)
+    await drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
-def _drop_servers(running: Running, statement: st.Drop) -> None:
+async def _drop_servers(running: Running, statement: st.Drop) -> None:
     catalog = own_catalog(running)
     targets: dict[int, Record] = {}
     for name in statement.names:
@@ -238,10 +238,10 @@ def _drop_servers(running: Running, statement: st.Drop) -> None:
         server = require_server(catalog, name.name)
         require_owner(running, server)
         targets[server.oid] = server
-    drop_all(running, catalog, targets, cascade=statement.cascade)
+    await drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
-def _drop_statistics(running: Running, statement: st.Drop) -> None:
+async def _drop_statistics(running: Running, statement: st.Drop) -> None:
     targets: dict[int, Record] = {}
     for name in statement.names:
         if _without_schema(running, statement, name):
@@ -252,7 +252,7 @@ def _drop_statistics(running: Running, statement: st.Drop) -> None:
         record = require_statistics(running, name)
         require_droppable(running, record)
         targets[record.oid] = record
-    drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
+    await drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
 
 
 def _mappings_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[str, str]]:
@@ -278,7 +278,7 @@ def _refuse_members(running: Running, catalog: CatalogSnapshot, doomed: Mapping[
                     )
 
 
-def _drop_schemas(running: Running, statement: st.Drop) -> None:
+async def _drop_schemas(running: Running, statement: st.Drop) -> None:
     catalog = own_catalog(running)
     targets: dict[int, Record] = {}
     for name in statement.names:
@@ -294,10 +294,10 @@ def _drop_schemas(running: Running, statement: st.Drop) -> None:
             continue
         require_owner(running, schema)
         targets[schema.oid] = schema
-    drop_all(running, catalog, targets, cascade=statement.cascade)
+    await drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
-def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:
+async def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:
     """Drop `targets` and, with `cascade`, what depends on them. 2BP01 for what else there is."""
     if not targets:
         return
@@ -312,7 +312,7 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
         if not _is_part_of(record, parent):
             reports.append((record, parent))
             chains[record.oid] += ((record.oid, 0),)
-    uses = uses_of_types(running, catalog, doomed)
+    uses = await uses_of_types(running, catalog, doomed)
     columns = {(use.relation.oid, use.column.attnum) for use in uses if isinstance(use, ColumnUse) and not use.default}
     # A constraint goes with its table, what numbers its columns too, and an index with its columns, without a word.
     reports = [
@@ -359,7 +359,7 @@ def drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Reco
     views = [record for record in doomed.values() if isinstance(record, Relation) and record.definition is not None]
     remove(running, own_catalog(running), views if uses else ())
     for use in uses:
-        remove_use(running, use)
+        await remove_use(running, use)
     left = own_catalog(running)
     remove(running, left, [record for record in doomed.values() if left.get(record.oid) is not None])
 

@@ -15,7 +15,6 @@ from adapter.definitions.extensions.changes import require as require_extension
 from adapter.definitions.foreign.servers import rename_server, require_server
 from adapter.definitions.large_objects import changes as large_objects
 from adapter.definitions.policies.changes import policy_table, rename_policy, require_policy
-from adapter.definitions.policies.upkeep import with_schema_renamed
 from adapter.definitions.roles.attributes import commented_role, rename_role
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.statistics.changes import require_statistics
@@ -49,7 +48,6 @@ from planner.statements import records as st
 from planner.syntax.object_kinds import words_of
 from planner.types.table_indexes import is_taken
 from storage.catalog.model import (
-    CatalogRecord,
     CatalogSnapshot,
     Comment,
     Constraint,
@@ -98,7 +96,7 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
             check_schema_name(statement.new_name)
             if catalog.schema(statement.new_name) is not None:
                 raise DuplicateSchema(f'schema "{statement.new_name}" already exists')
-            _rename_schema(running, catalog, schema, statement.new_name)
+            await _rename_schema(running, schema, statement.new_name)
         case "role" | "user" | "group":
             rename_role(running, statement.name, statement.new_name)
         case "server":
@@ -148,9 +146,8 @@ async def set_schema_options(running: Running, statement: st.SetSchemaOptions) -
         change(running, removed=[schema], added=[changed])
 
 
-def _rename_schema(running: Running, catalog: CatalogSnapshot, schema: Schema, name: str) -> None:
-    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*rename_schema_in_queries(catalog, schema, name)]
-    edited += with_schema_renamed(catalog, schema, name)
+async def _rename_schema(running: Running, schema: Schema, name: str) -> None:
+    edited = await rename_schema_in_queries(running, schema, name)
     change(
         running,
         removed=[schema, *(old for old, _ in edited)],

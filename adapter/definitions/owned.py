@@ -172,7 +172,7 @@ async def drop_owned(running: Running, statement: st.DropOwned) -> None:
     catalog = own_catalog(running)
     owned = (each for each in _owned_by(catalog, roles) if not isinstance(each, Database) and not is_pinned(each))
     targets: dict[int, Record] = {record.oid: record for record in owned}
-    drop_all(running, catalog, targets, cascade=statement.cascade)
+    await drop_all(running, catalog, targets, cascade=statement.cascade)
     revoke_all(running, oids)
     await large_objects.drop(running, oids)
 

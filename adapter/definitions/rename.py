@@ -13,7 +13,6 @@ from adapter.definitions.common.layouts import with_layout_renamed
 from adapter.definitions.constraints.checks import rename_in_checks
 from adapter.definitions.constraints.generation import renamed_generations
 from adapter.definitions.indexes.upkeep import rename_index, renamed_indexes
-from adapter.definitions.policies.upkeep import with_column_renamed, with_relation_moved
 from adapter.definitions.sequences import owned_sequences
 from adapter.definitions.statistics.upkeep import renamed_statistics
 from adapter.definitions.types.changes import move_type
@@ -45,10 +44,10 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
     if relation.of_type:
         raise WrongObjectType("cannot rename column of typed table")
     for each in (*tables, relation):
-        _rename_column(running, each, statement)
+        await _rename_column(running, each, statement)
 
 
-def _rename_column(running: Running, relation: Relation, statement: st.RenameColumn) -> None:
+async def _rename_column(running: Running, relation: Relation, statement: st.RenameColumn) -> None:
     column = relation.column(statement.name)
     if column is None:
         refuse_system_column(relation, statement.name, "rename")
@@ -58,13 +57,11 @@ def _rename_column(running: Running, relation: Relation, statement: st.RenameCol
     changed = with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
     changed = with_layout_renamed(changed, column.name, statement.new_name)
     changed = renamed_generations(running, changed, column.name, statement.new_name)
-    views = rename_column_in_queries(running, own_catalog(running), relation, column.name, statement.new_name)
+    readers = await rename_column_in_queries(running, relation, changed, column.name, statement.new_name)
     checks = rename_in_checks(running, changed, column.name, statement.new_name)
     indexes = renamed_indexes(running, changed, column.name, statement.new_name)
     statistics = renamed_statistics(running, changed, column.name, statement.new_name)
-    context = running.session.bind_context(own_catalog(running))
-    policies = with_column_renamed(context, relation, changed, column.name, statement.new_name)
-    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks, *indexes, *policies, *statistics]
+    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*readers, *checks, *indexes, *statistics]
     change(
         running,
         removed=[relation, *(old for old, _ in edited)],
@@ -83,7 +80,7 @@ async def rename_relation(running: Running, statement: st.RenameRelation) -> Non
     if isinstance(record, Index):
         rename_index(running, record, statement.new_name)
         return
-    _move(running, record, msgspec.structs.replace(record, name=statement.new_name))
+    await _move(running, record, msgspec.structs.replace(record, name=statement.new_name))
 
 
 async def set_schema(running: Running, statement: st.SetSchema) -> None:
@@ -107,7 +104,7 @@ async def set_schema(running: Running, statement: st.SetSchema) -> None:
         raise DuplicateTable(f'relation "{record.name}" already exists in schema "{schema.name}"')
     if isinstance(record, SequenceRecord):
         _refuse_owned(running, record)
-    _move(running, record, msgspec.structs.replace(record, schema=schema.oid))
+    await _move(running, record, msgspec.structs.replace(record, schema=schema.oid))
     catalog = own_catalog(running)
     moved: list[Index | SequenceRecord] = [*catalog.indexes(record.oid), *owned_sequences(catalog, record.oid)]
     for owned in moved:
@@ -132,10 +129,8 @@ def _check_free(running: Running, schema: int, name: str) -> None:
     check_free_row_type(own_catalog(running), schema, name)
 
 
-def _move(running: Running, record: Relation | SequenceRecord, changed: Relation | SequenceRecord) -> None:
-    catalog = own_catalog(running)
+async def _move(running: Running, record: Relation | SequenceRecord, changed: Relation | SequenceRecord) -> None:
     edited: list[tuple[CatalogRecord, CatalogRecord]] = []
     if isinstance(record, Relation) and isinstance(changed, Relation):
-        edited += rename_relation_in_queries(catalog, record, changed)
-        edited += with_relation_moved(catalog, record, changed)
+        edited += await rename_relation_in_queries(running, record, changed)
     change(running, removed=[record, *(old for old, _ in edited)], added=[changed, *(new for _, new in edited)])

@@ -135,7 +135,7 @@ async def set_types(
     actions = [replace(action, type=type_held(catalog, relation, action.type)) for action in actions]
     for action in actions:
         column = require_column(changed, action.name)
-        _check_unseen(running, relation, column)
+        await _check_unseen(running, relation, column)
         _check_no_source(running, relation, column, action)
         if column.attnum in changes and changes[column.attnum].type != _type_of(old, column.attnum):
             raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
@@ -214,10 +214,10 @@ def _type_of(relation: Relation, attnum: int) -> t.SqlType:
     return t.type_of_column(column)
 
 
-def _check_unseen(running: Running, relation: Relation, column: Column) -> None:
+async def _check_unseen(running: Running, relation: Relation, column: Column) -> None:
     """0A000 for a column that a view, the body of a function or a policy names."""
     catalog = own_catalog(running)
-    users = users_of_column(running, catalog, relation, column)
+    users = await users_of_column(running, relation, column)
     if not users:
         return
     user = min(users, key=lambda record: record.oid)

@@ -479,7 +479,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     _check_check_option(replaced, running.session.bind_context(catalog))
     check_view_publishable(catalog, replaced)
     more = [column.name for column in columns[len(existing.live_columns()) :]]
-    readers = add_columns_in_queries(catalog, existing, more)
+    readers = await add_columns_in_queries(running, existing, more)
     change(running, removed=[existing, *(old for old, _ in readers)], added=[replaced, *(new for _, new in readers)])
 
 

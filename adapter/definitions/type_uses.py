@@ -180,7 +180,7 @@ def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> 
     return record
 
 
-def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> list[TypeUse]:
+async def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> list[TypeUse]:
     """What of the tables that stay uses a type that goes, that of a relation's rows too, and the views that read such
     columns, with all that depends on these; those that name the type are told by `direct_dependents`."""
     found: list[TypeUse] = []
@@ -192,7 +192,9 @@ def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[in
         for use in _uses(catalog, oid, doomed):
             found.append(use)
             if isinstance(use, ColumnUse) and not use.default and use.relation.kind != COMPOSITE:
-                views = [view for view in _readers(running, catalog, use) if view.oid not in seen]
+                views = [
+                    view for view in await users_of_column(running, use.relation, use.column) if view.oid not in seen
+                ]
                 for view in views:
                     found.append(ViewUse(column=use, record=view))
                     dependents = dependents or Dependents(catalog)
@@ -205,11 +207,6 @@ def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[in
                     seen.update((view.oid, *(record.oid for record, _ in above)))
     # What goes as a whole is not told of again by its columns.
     return [use for use in found if isinstance(use, ViewUse) or use.relation.oid not in seen]
-
-
-def _readers(running: Running, catalog: CatalogSnapshot, use: ColumnUse) -> list[Record]:
-    """What cannot be without the column."""
-    return users_of_column(running, catalog, use.relation, use.column)
 
 
 def _uses(catalog: CatalogSnapshot, oid: int, doomed: Mapping[int, Record]) -> list[TypeUse]:
@@ -238,7 +235,7 @@ def _uses(catalog: CatalogSnapshot, oid: int, doomed: Mapping[int, Record]) -> l
     return found
 
 
-def remove_use(running: Running, use: TypeUse) -> None:
+async def remove_use(running: Running, use: TypeUse) -> None:
     """What CASCADE does with what uses a dropped type, a view apart."""
     if isinstance(use, ViewUse):
         return
@@ -254,7 +251,7 @@ def remove_use(running: Running, use: TypeUse) -> None:
         elif use.default:
             change(running, removed=[relation], added=[with_column(relation, replace(column, default=None))])
         else:
-            drop_column(running, relation, st.DropColumn(name=column.name, cascade=True))
+            await drop_column(running, relation, st.DropColumn(name=column.name, cascade=True))
         return
     record = own_catalog(running).get(use.record.oid)
     if isinstance(record, Constraint):

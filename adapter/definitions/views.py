@@ -1,8 +1,11 @@
-"""Keeping stored queries of views and functions true when what they read is renamed.
+"""Keeping stored queries of views, functions and policies true when what they read is renamed.
 
 A view refers to relations and columns, not to names; its stored query is text, so a rename rewrites it. In the parse
 tree each reference to a relation gets the new name with the old one as its alias, each reference to a column its new
 name; everything else in the query then still means what it meant.
+
+There may be a thousand of them, each parsed, bound and laid out: that is done on the threads for planning, so that
+other sessions go on meanwhile. The table is locked, and what a statement sees of the catalog stays.
 """
 
 from __future__ import annotations
@@ -14,8 +17,16 @@ from typing import Any
 import msgspec
 
 from adapter.definitions.common.catalog_changes import without_column
-from adapter.definitions.policies.upkeep import naming_column, with_column_dropped, with_columns_added
+from adapter.definitions.policies.upkeep import (
+    naming_column,
+    with_column_dropped,
+    with_columns_added,
+    with_relation_moved,
+    with_schema_renamed,
+)
+from adapter.definitions.policies.upkeep import with_column_renamed as policies_with_column_renamed
 from adapter.definitions.routines.bodies import binds, rewritten_bodies, with_column_renamed
+from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.columns.noted import Noted
 from planner.definitions.columns.renamed import list_added, rename_column
@@ -30,12 +41,13 @@ from storage.catalog.record import Record
 from storage.catalog.routines import Function
 
 Edited = list[tuple[CatalogRecord, CatalogRecord]]
-"""Views and functions before and after."""
+"""Views, functions and policies before and after."""
 
 
-def rename_relation_in_queries(catalog: CatalogSnapshot, relation: Relation, changed: Relation) -> Edited:
-    """The views over `relation` and the functions that use it (old, new) once it has the name and schema of
+async def rename_relation_in_queries(running: Running, relation: Relation, changed: Relation) -> Edited:
+    """The views over `relation`, functions that use it and policies (old, new) once it has the name and schema of
     `changed`."""
+    catalog = own_catalog(running)
     schema = catalog.get(changed.schema)
     if not isinstance(schema, Schema):
         raise InternalError("a relation without schema")
@@ -48,35 +60,52 @@ def rename_relation_in_queries(catalog: CatalogSnapshot, relation: Relation, cha
             reference.schemaname = schema.name
             reference.relname = changed.name
 
-    return _edited(catalog, relation, partial(each_reference, edit=rename))
+    def edited() -> Edited:
+        views = _edited(catalog, relation, partial(each_reference, edit=rename))
+        return [*views, *with_relation_moved(catalog, relation, changed)]
+
+    return await running.services.plans.aside(edited)
 
 
-def rename_column_in_queries(
-    running: Running, catalog: CatalogSnapshot, relation: Relation, old: str, new: str
+async def rename_column_in_queries(
+    running: Running, relation: Relation, changed: Relation, old: str, new: str
 ) -> Edited:
-    """The views over `relation` and the functions that use it (old, new) once its column `old` is called `new`."""
-    context = running.session.bind_context(catalog)
-    changed: Edited = [*with_column_renamed(context, relation, old, new)]
-    for view in _over(catalog, relation):
+    """The views over `relation`, functions that use it and policies (old, new) once it is `changed`, its column `old`
+    called `new`."""
+    context = running.session.bind_context(own_catalog(running))
+    return await running.services.plans.aside(_with_column_renamed, context, relation, changed, old, new)
+
+
+def _with_column_renamed(context: BindContext, relation: Relation, changed: Relation, old: str, new: str) -> Edited:
+    edited: Edited = [*with_column_renamed(context, relation, old, new)]
+    for view in _over(context.catalog, relation):
         (parsed,) = split_and_parse(view.definition or "")
         rename_column(parsed, context, relation, old, new)
-        changed.append((view, msgspec.structs.replace(view, definition=statement_text(parsed))))
-    return changed
+        edited.append((view, msgspec.structs.replace(view, definition=statement_text(parsed))))
+    return [*edited, *policies_with_column_renamed(context, relation, changed, old, new)]
 
 
-def add_columns_in_queries(catalog: CatalogSnapshot, relation: Relation, added: Sequence[str]) -> Edited:
+async def add_columns_in_queries(running: Running, relation: Relation, added: Sequence[str]) -> Edited:
     """The views over `relation`, functions that use it and policies (old, new) which join it USING columns called as
     some that it gets. They call these by names of their own, as PostgreSQL does, so that the joins go by the columns
     that they went by."""
+    catalog = own_catalog(running)
     names = [column.name for column in relation.live_columns()]
-    meant = _meaning(catalog, relation)
-    policies = with_columns_added(catalog, relation, added)
-    return [*policies, *_edited(catalog, relation, partial(list_added, meant=meant, names=names, added=added))]
+    listed = partial(list_added, meant=_meaning(catalog, relation), names=names, added=added)
+
+    def edited() -> Edited:
+        return [*with_columns_added(catalog, relation, added), *_edited(catalog, relation, listed)]
+
+    return await running.services.plans.aside(edited)
 
 
-def drop_column_in_queries(catalog: CatalogSnapshot, relation: Relation, column: Column) -> Edited:
+async def drop_column_in_queries(running: Running, relation: Relation, column: Column) -> Edited:
     """The views over `relation`, functions that use it and policies (old, new) whose lists of names have the column
     that it will have no longer."""
+    return await running.services.plans.aside(_with_column_dropped, own_catalog(running), relation, column)
+
+
+def _with_column_dropped(catalog: CatalogSnapshot, relation: Relation, column: Column) -> Edited:
     position = [each.attnum for each in relation.live_columns()].index(column.attnum)
     meant = _meaning(catalog, relation)
 
@@ -88,14 +117,19 @@ def drop_column_in_queries(catalog: CatalogSnapshot, relation: Relation, column:
     return [*policies, *_edited(catalog, relation, partial(each_reference, edit=drop))]
 
 
-def rename_schema_in_queries(catalog: CatalogSnapshot, schema: Schema, name: str) -> Edited:
-    """The views and functions (old, new) that use a relation of `schema` once that is called `name`."""
+async def rename_schema_in_queries(running: Running, schema: Schema, name: str) -> Edited:
+    """The views, functions and policies (old, new) that use a relation of `schema` once that is called `name`."""
+    catalog = own_catalog(running)
 
     def move(reference: Any) -> None:
         if reference.schemaname == schema.name:
             reference.schemaname = name
 
-    return _edited(catalog, None, partial(each_reference, edit=move))
+    def edited() -> Edited:
+        views = _edited(catalog, None, partial(each_reference, edit=move))
+        return [*views, *with_schema_renamed(catalog, schema, name)]
+
+    return await running.services.plans.aside(edited)
 
 
 def _meaning(catalog: CatalogSnapshot, relation: Relation) -> Callable[[Any], bool]:
@@ -126,18 +160,25 @@ def _edited(catalog: CatalogSnapshot, relation: Relation | None, edit: Callable[
     return changed
 
 
-def users_of_column(running: Running, catalog: CatalogSnapshot, relation: Relation, column: Column) -> list[Record]:
+async def users_of_column(running: Running, relation: Relation, column: Column) -> list[Record]:
     """The views that read the column themselves, functions that use it and policies which name it: their statements do
     not bind without it."""
-    changed = without_column(relation, column)
-    edited = drop_column_in_queries(catalog, relation, column)
-    pairs = [(relation, changed), *edited]
+    catalog = own_catalog(running)
+    pairs = [(relation, without_column(relation, column)), *await drop_column_in_queries(running, relation, column)]
     updates = [CatalogUpdate(record=old, diff=-1) for old, _ in pairs]
     after = catalog.apply([*updates, *(CatalogUpdate(record=new, diff=1) for _, new in pairs)], catalog.csn)
     context = running.session.bind_context(after)
     before = msgspec.structs.replace(context, catalog=catalog)
+    found = await running.services.plans.aside(_bound_before_only, before, context, relation, column)
+    running.session.bind_context(catalog)
+    return found
+
+
+def _bound_before_only(before: BindContext, context: BindContext, relation: Relation, column: Column) -> list[Record]:
+    """What reads `relation` with a statement that means something in `before`, and nothing in `context`."""
+    after = context.catalog
     found: list[Record] = []
-    for record in catalog.all():
+    for record in before.catalog.all():
         now = after.get(record.oid)
         if isinstance(record, Relation) and record.definition is not None and relation.oid in record.depends_on:
             assert isinstance(now, Relation)
@@ -145,9 +186,7 @@ def users_of_column(running: Running, catalog: CatalogSnapshot, relation: Relati
         elif isinstance(record, Function) and record.sql_body is not None and relation.oid in record.depends_on:
             assert isinstance(now, Function)
             found += [] if binds(now, context) or not binds(record, before) else [record]
-    found += naming_column(before, context, relation, column.attnum)
-    running.session.bind_context(catalog)
-    return found
+    return [*found, *naming_column(before, context, relation, column.attnum)]
 
 
 def _binds(view: Relation, context: BindContext) -> bool:

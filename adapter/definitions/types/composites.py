@@ -5,7 +5,7 @@ A composite type is recorded as a relation without rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -64,7 +64,7 @@ def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
     return column_of_type(attnum, definition.name, of_any_dimensions(definition.type), collation=collation)
 
 
-DropUsers: TypeAlias = Callable[[Running, Relation, st.DropColumn], None]
+DropUsers: TypeAlias = Callable[[Running, Relation, st.DropColumn], Awaitable[None]]
 """What drops the expressions that select a field, or refuses to."""
 
 
@@ -79,7 +79,7 @@ async def alter_composite(running: Running, statement: st.AlterTable, drop_users
             raise WrongObjectType(f'"{record.name}" is not a composite type')
         require_owner(running, record)
         if isinstance(action, st.DropColumn):
-            drop_users(running, record, action)
+            await drop_users(running, record, action)
         changed = _changed(running, own_catalog(running), record, action)
         if changed is not None:
             change(running, removed=[record], added=[await with_kept_fields(running, changed)])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from adapter.definitions import views
 from adapter.definitions.dependents import Dependents
 from planner.functions.udfs import regex
 from storage.catalog.model import CatalogSnapshot
@@ -93,3 +97,43 @@ async def test_what_depends_on_a_column_is_looked_for_once(client: Client, monke
     looked = 0
     error = await client.error("alter table b drop column c")
     assert (error.sqlstate, len((error.detail or "").splitlines()), looked) == ("2BP01", 12, 1)
+
+
+async def test_others_go_on_while_views_are_written_anew(
+    client: Client, another: Callable[[], Awaitable[Client]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.run("create table b (a int, c int, d int)")
+    await client.run("; ".join(f"create view v{n} as select b.a, b.c from b" for n in range(3)))
+    other = await another()
+    begun, answered = threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    def held_up(at: str) -> None:
+        known = getattr(views, at)
+
+        def waiting(*given: Any) -> Any:
+            begun.set()
+            waited.append(answered.wait(10))
+            return known(*given)
+
+        monkeypatch.setattr(views, at, waiting)
+
+    async def beside(statement: str) -> None:
+        begun.clear()
+        answered.clear()
+        work = asyncio.create_task(client.run(statement))
+        assert await asyncio.to_thread(begun.wait, 10)
+        assert await other.value("select 1") == 1
+        answered.set()
+        await work
+        assert all(waited)
+
+    held_up("rename_column")
+    held_up("edited_query")
+    held_up("_binds")
+    await beside("alter table b rename column c to e")
+    await beside("alter table b drop column d")
+    await beside("alter table b rename to bb")
+    await beside("alter table bb add column f int")
+    await beside("create schema s; alter schema s rename to s2")
+    assert await client.value("select pg_get_viewdef('v1'::regclass)") == " SELECT b.a,\n    b.e AS c\n   FROM bb b;"
