@@ -13,6 +13,7 @@ from adapter.queries.cursor_rows import with_row_ids
 from adapter.queries.read import run_query
 from adapter.results import ColumnDescription, Command, RecordBatch
 from adapter.settings.values import number_of
+from adapter.statements.scrolling import scrolls
 from adapter.subscriptions.change_cursor import ChangeCursor
 from adapter.wall_clock import utc_now
 from planner.errors import (
@@ -51,7 +52,9 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
     read, known = with_row_ids(plan, running.transaction.catalog, running.params)
     outcome = await run_query(running, read, is_cursor=True)
     snapshot = running.transaction.snapshot
-    scroll = statement.scroll is not False and not plan.statement.locking
+    scroll = statement.scroll
+    if scroll is None:
+        scroll = not plan.statement.locking and scrolls(plan.statement.rel)
     await session.portals.put(
         Portal(
             name=statement.name,

@@ -136,7 +136,7 @@ class Transaction(Struct, kw_only=True):
     """Versions of rows, since the snapshot, that it has gone on from, and what took their places."""
     own_before: Mapping[ShardId, tuple[Part, ...]] = field(default_factory=dict)
     """What the statement that runs sees of own rows, of tables that it writes to."""
-    _savepoints: list[Mark] = field(default_factory=list)
+    savepoints: list[Mark] = field(default_factory=list)
     _reads_before: int = 0
     """How much of what was read was so by earlier statements."""
     _followed_before: int = 0
@@ -161,14 +161,14 @@ class Transaction(Struct, kw_only=True):
             return
         if self.state is not State.NEW:
             raise ActiveSqlTransaction("SET TRANSACTION ISOLATION LEVEL must be called before any query")
-        if self._savepoints:
+        if self.savepoints:
             raise ActiveSqlTransaction("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction")
         self.isolation = isolation
 
     def set_read_only(self, read_only: bool) -> None:
         """SET TRANSACTION READ ONLY or READ WRITE. 25001 for READ WRITE after the first query."""
         if not read_only and self.read_only:
-            if self._savepoints:
+            if self.savepoints:
                 raise ActiveSqlTransaction("cannot set transaction read-write mode inside a read-only transaction")
             if self.state is not State.NEW:
                 raise ActiveSqlTransaction("transaction read-write mode must be set before any query")
@@ -503,7 +503,7 @@ class Transaction(Struct, kw_only=True):
             raise self._not_now("fail")
         self.state = State.FAILED
         self.locks.roll_back_to(self.savepoint_depth)
-        return self._savepoints[-1].settings if self._savepoints else self.settings_at_start.without_local()
+        return self.savepoints[-1].settings if self.savepoints else self.settings_at_start.without_local()
 
     def shards_used(self) -> set[ShardId]:
         """The tables that its statements have named."""
@@ -535,7 +535,7 @@ class Transaction(Struct, kw_only=True):
 
     def define_savepoint(self, name: str, settings: SettingValues) -> None:
         """SAVEPOINT: a name may be used again and hides the older one."""
-        self._savepoints.append(self.mark(settings, name))
+        self.savepoints.append(self.mark(settings, name))
         self.locks.savepoint()
 
     def mark(self, settings: SettingValues, name: str = "") -> Mark:
@@ -554,20 +554,20 @@ class Transaction(Struct, kw_only=True):
     @property
     def savepoint_depth(self) -> int:
         """How many savepoints are open."""
-        return len(self._savepoints)
+        return len(self.savepoints)
 
     def release_savepoint(self, name: str) -> None:
         """RELEASE: forgets it and all later ones. 3B001 when there is none."""
         index = self._find(name)
-        self.read_only = self._savepoints[index].read_only
-        del self._savepoints[index:]
+        self.read_only = self.savepoints[index].read_only
+        del self.savepoints[index:]
         self.locks.release_savepoint(index + 1)
 
     def rollback_to_savepoint(self, name: str) -> tuple[SettingValues, int]:
         """ROLLBACK TO: undoes everything since, keeps the savepoint. Returns the settings as they were, and the
         depth (portals made deeper are gone). 3B001 when there is no such savepoint."""
-        mark = self._savepoints[index := self._find(name)]
-        del self._savepoints[index + 1 :]
+        mark = self.savepoints[index := self._find(name)]
+        del self.savepoints[index + 1 :]
         self.undo(mark)
         self.locks.roll_back_to(index + 1)
         return mark.settings, index + 1
@@ -593,7 +593,7 @@ class Transaction(Struct, kw_only=True):
             self.state = State.PROVISIONAL if self.snapshot.provisional else State.READING
 
     def _find(self, name: str) -> int:
-        for index in reversed(range(len(self._savepoints))):
-            if self._savepoints[index].name == name:
+        for index in reversed(range(len(self.savepoints))):
+            if self.savepoints[index].name == name:
                 return index
         raise InvalidSavepointSpecification(f'savepoint "{name}" does not exist')

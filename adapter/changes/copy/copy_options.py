@@ -14,12 +14,13 @@ from planner.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     InvalidColumnReference,
+    InvalidTransactionState,
     ObjectNotInPrerequisiteState,
     SqlError,
     WrongObjectType,
 )
 from planner.statements import records as st
-from storage.catalog.model import Column, Relation
+from storage.catalog.model import CatalogRecord, Column, Relation
 from storage.catalog.temporary import is_temporary
 
 
@@ -152,13 +153,26 @@ def copied_from(running: Running, statement: st.Copy) -> Relation | None:
 
 
 def unfreezable(running: Running, relation: Relation) -> SqlError | None:
-    """Why COPY ... WITH (FREEZE) is refused: 55000 for a table that the transaction has neither made nor emptied."""
-    if is_temporary(relation.schema):
-        return None
-    before = running.transaction.pending.base or running.transaction.catalog
-    known = before.get(relation.oid)
+    """Why COPY ... WITH (FREEZE) is refused: 25000 with a cursor open, 55000 for a table that was neither made nor
+    emptied since the last open savepoint, or the transaction's beginning."""
+    if any(portal.parsed is not running.parsed for portal in running.session.portals.by_name.values()):
+        return InvalidTransactionState("cannot perform COPY FREEZE because of prior transaction activity")
+    known = _found(running, relation)
     if not isinstance(known, Relation) or known.shard != relation.shard:
         return None
     return ObjectNotInPrerequisiteState(
         "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction"
     )
+
+
+def _found(running: Running, relation: Relation) -> CatalogRecord | None:
+    """The record of the table as the last open savepoint, or the transaction, found it."""
+    transaction = running.transaction
+    space = transaction.temporary
+    permanent, temporary = transaction.pending.base, None if space is None else space.objects
+    if transaction.savepoints:
+        then = transaction.savepoints[-1].pending
+        permanent, temporary = then.catalog or permanent, then.temporary
+    if is_temporary(relation.schema):
+        return None if temporary is None else temporary.records.get(relation.oid)
+    return (permanent or transaction.catalog).get(relation.oid)

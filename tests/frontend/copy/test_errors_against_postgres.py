@@ -21,6 +21,7 @@ TABLES = """
     CREATE TABLE x (a int, b text);
     CREATE UNIQUE INDEX ON x ((ARRAY[a, 7]), (coalesce(b, '')));
     CREATE TABLE j (j json);
+    CREATE TABLE n (a int);
     INSERT INTO k (k, p) VALUES (100, 1);
 """
 MANY = "".join([f"{n}\t1\n" for n in range(200_000)])
@@ -81,4 +82,47 @@ def test_context(dsns: tuple[str, str], name: str) -> None:
         # Rows that a condition leaves out are not counted: no line rather than a wrong one.
         assert ours[3] is None
         ours, theirs = (*ours[:3], *ours[4:]), (*theirs[:3], *theirs[4:])
+    assert ours == theirs
+
+
+def frozen_after(dsn: str, before: str) -> str | None:
+    """The SQLSTATE of COPY FREEZE in a transaction that has begun with these statements."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET search_path = copied")
+        connection.execute("CREATE TEMPORARY TABLE tt (a int)")
+        table = before.rpartition(" ")[2]
+        connection.execute("BEGIN")
+        for statement in filter(str.strip, before.rpartition(";")[0].split(";")):
+            connection.execute(statement.encode())
+        try:
+            with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN WITH (FREEZE)".encode()) as copy:
+                copy.write("1\n")
+        except psycopg.Error as error:
+            return error.sqlstate
+    return None
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "TRUNCATE t; SAVEPOINT s; t",
+        "SAVEPOINT s; TRUNCATE n; n",
+        "TRUNCATE n; SAVEPOINT s; RELEASE s; n",
+        "SAVEPOINT s; TRUNCATE n; RELEASE s; n",
+        "SAVEPOINT s; TRUNCATE n; RELEASE s; SAVEPOINT s2; n",
+        "TRUNCATE n; SAVEPOINT s; ROLLBACK TO s; n",
+        "SAVEPOINT s; TRUNCATE n; ROLLBACK TO s; n",
+        "SAVEPOINT s; ROLLBACK TO s; TRUNCATE n; n",
+        "CREATE TABLE m (a int); SAVEPOINT s; m",
+        "CREATE TEMP TABLE mt (a int); mt",
+        "CREATE TEMP TABLE mt (a int); SAVEPOINT s; mt",
+        "tt",
+        "TRUNCATE tt; tt",
+        "TRUNCATE tt; SAVEPOINT s; tt",
+        "TRUNCATE n; DECLARE c CURSOR FOR SELECT 1; n",
+        "TRUNCATE n; DECLARE c CURSOR FOR SELECT 1; CLOSE c; n",
+    ],
+)
+def test_freezing(dsns: tuple[str, str], before: str) -> None:
+    ours, theirs = (frozen_after(dsn, before) for dsn in dsns)
     assert ours == theirs
