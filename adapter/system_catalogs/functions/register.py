@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from adapter.access.row_security import is_subject
-from adapter.system_catalogs.functions import descriptions, identities, privileges, properties, reg_names
+from adapter.system_catalogs.functions import addresses, descriptions, identities, privileges, properties, reg_names
 from adapter.system_catalogs.functions.contexts import Entered, current
 from adapter.system_catalogs.functions.function_text import function_body, function_definition, rule_definition
 from adapter.system_catalogs.functions.shown_names import shown_default, shown_view
@@ -341,6 +341,8 @@ _SEQUENCE_ROW = (
 _KEYWORD_ROW = "STRUCT(word VARCHAR, catcode VARCHAR, barelabel BOOLEAN, catdesc VARCHAR, baredesc VARCHAR)[]"
 _TOKEN_TYPE_ROW = "STRUCT(tokid INTEGER, alias VARCHAR, description VARCHAR)[]"
 _IDENTITY = 'STRUCT("type" VARCHAR, "schema" VARCHAR, "name" VARCHAR, "identity" VARCHAR)'
+_NAMES = 'STRUCT("type" VARCHAR, object_names VARCHAR[], object_args VARCHAR[])'
+_PLACE = "STRUCT(classid BIGINT, objid BIGINT, objsubid INTEGER)"
 
 UDFS: Mapping[str, Udf] = {
     "tg_format_type": Udf(args=(OID, INT4), result=TEXT, call=_format_type, nullable=True),
@@ -406,6 +408,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_col_description": Udf(args=(OID, INT4), result=TEXT, call=descriptions.column_description),
     "tg_describe_object": Udf(args=(OID, OID, INT4), result=TEXT, call=descriptions.describe_object),
     "tg_identify_object": Udf(args=(OID, OID, INT4), result=_IDENTITY, call=identities.identify_object),
+    "tg_address_of_object": Udf(args=(OID, OID, INT4), result=_NAMES, call=identities.address_of_object),
+    "tg_object_address": Udf(args=(TEXT, "VARCHAR[]", "VARCHAR[]"), result=_PLACE, call=addresses.object_address),
     "tg_has_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_privilege),
     "tg_has_parameter_privilege": Udf(args=(TEXT, TEXT, TEXT), result=BOOL, call=_has_parameter_privilege),
     "tg_has_column_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_column_privilege),

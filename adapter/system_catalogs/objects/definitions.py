@@ -25,7 +25,7 @@ from planner.errors import SqlError
 from planner.resolution.statement import BindContext
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import operator_classes, type_names
-from planner.types.system_relations import BuiltinRelations
+from planner.types.system_relations import SYSTEM_COLUMNS, BuiltinRelations
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import REGCLASS
@@ -134,6 +134,8 @@ def column_name(objects: CatalogObjects, relation_oid: int, attnum: int) -> str 
     """The name of a column of any relation."""
     relation = objects.snapshot.get(relation_oid)
     if isinstance(relation, Relation):
+        if attnum < 0 and relation.kind in "rmf":
+            return next((name for name, number, _ in SYSTEM_COLUMNS if number == attnum), None)
         return next((column.name for column in relation.columns if column.attnum == attnum), None)
     return _attribute_names().get((relation_oid, attnum))
 

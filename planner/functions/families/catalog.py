@@ -50,6 +50,8 @@ _SIMPLE = {
     "col_description(oid,int4)": "tg_col_description({token}, {0}, {1})",
     "pg_describe_object(oid,oid,int4)": "tg_describe_object({token}, {0}, {1}, {2})",
     "pg_identify_object(oid,oid,int4)": "tg_identify_object({token}, {0}, {1}, {2})",
+    "pg_identify_object_as_address(oid,oid,int4)": "tg_address_of_object({token}, {0}, {1}, {2})",
+    "pg_get_object_address(text,text[],text[])": "tg_object_address({token}, {0}, {1}, {2})",
     "acldefault(char,oid)": "tg_acldefault({token}, {0}, {1})",
     "aclexplode(aclitem[])": "tg_aclexplode({token}, {0})",
     "pg_options_to_table(text[])": "tg_options_to_table({0})",

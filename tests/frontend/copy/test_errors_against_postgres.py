@@ -105,7 +105,7 @@ def frozen_after(dsn: str, before: str) -> str | None:
 @pytest.mark.parametrize(
     "before",
     [
-        "TRUNCATE t; SAVEPOINT s; t",
+        "TRUNCATE n; SAVEPOINT s; n",
         "SAVEPOINT s; TRUNCATE n; n",
         "TRUNCATE n; SAVEPOINT s; RELEASE s; n",
         "SAVEPOINT s; TRUNCATE n; RELEASE s; n",
