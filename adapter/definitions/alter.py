@@ -165,7 +165,7 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
         return
     if not isinstance(record, Relation):
         for action in statement.actions:
-            _apply_other(running, record, action)
+            await _apply_other(running, record, action)
         return
     types = [action for action in statement.actions if isinstance(action, st.SetColumnType)]
     rules = NewRules()
@@ -227,7 +227,7 @@ def _pass_of(action: st.AlterTableAction) -> int:
             return 7
 
 
-def _apply_other(running: Running, record: SequenceRecord | Index, action: st.AlterTableAction) -> None:
+async def _apply_other(running: Running, record: SequenceRecord | Index, action: st.AlterTableAction) -> None:
     """Carry out an action on a sequence or an index."""
     match action, record:
         case st.ChangeOwner(), SequenceRecord():
@@ -243,7 +243,7 @@ def _apply_other(running: Running, record: SequenceRecord | Index, action: st.Al
             )
         case st.SetStorageOptions(), Index():
             current = own_catalog(running).get(record.oid)
-            set_parameters(running, current if isinstance(current, Index) else record, action)
+            await set_parameters(running, current if isinstance(current, Index) else record, action)
 
 
 _LOGGING = ("SetLogged", "SetUnLogged")

@@ -224,6 +224,8 @@ class Index(Record, frozen=True, kw_only=True, tag="index", omit_defaults=True):
     class_options: tuple[tuple[str, ...], ...] = ()
     """For each key what its operator class is told, as pg_attribute.attoptions has it; none when no class is told
     anything."""
+    statistics: tuple[int, ...] = ()
+    """For each key its statistics target (pg_attribute.attstattarget), -1 for none; none when no key has one."""
 
     @property
     def enforced(self) -> bool:

@@ -16,6 +16,7 @@ NAN_FORMAT = 9
 INDEX_METHODS_FORMAT = 10
 """From which on indexes have access methods that hold no keys: earlier versions would hold some for them."""
 NEEDED_KEYS_FORMAT = 11
+INDEX_STATISTICS_FORMAT = 12
 BUILTIN_ACLS_FORMAT = 8
 """From which on what is built in has privileges of its own in each database: earlier versions take a second record for
 a mistake, and stop."""
@@ -26,6 +27,7 @@ NEWER_FIELDS = {
     "Column.collation": COLLATIONS_FORMAT,
     "Column.holds_nan": NAN_FORMAT,
     "Index.class_options": INDEX_METHODS_FORMAT,
+    "Index.statistics": INDEX_STATISTICS_FORMAT,
     "Relation.needs_keys": NEEDED_KEYS_FORMAT,
 }
 """Fields of catalog records that there were not before formats had gates, and the formats (`storage.durable.formats`)

@@ -46,7 +46,7 @@ from storage.ids import new_token, random_text
 from storage.stores.blob import Blob
 from storage.stores.consensus import FIRST_SEQNO, NO_SEQNO, Consensus, SeqNo, VersionedData
 
-FORMAT_VERSION = 11
+FORMAT_VERSION = 12
 """The newest format of durable state (entries, rollups and the bodies in them) that this version knows. What is written
 has the oldest format that says all of it, so servers of the version before go on until somebody uses what they lack."""
 

@@ -7,17 +7,28 @@ from collections.abc import Callable, Collection
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change
+from adapter.definitions.common.column_options import checked_target
 from adapter.definitions.constraints.keys import forget_names
 from adapter.definitions.indexes.parameters import storage_parameters
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
-from planner.definitions.index_expressions import index_expression, index_predicate, key_collations
+from planner.common_errors import missing_column
+from planner.definitions.index_expressions import (
+    distinct_names,
+    index_expression,
+    index_predicate,
+    key_collations,
+)
 from planner.definitions.renaming import with_column_renamed
 from planner.errors import FeatureNotSupported, UndefinedColumn
 from planner.statements import records as st
 from planner.types.operator_classes import checked_class, is_default_class, operator_class
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import CatalogSnapshot, Comment, Index, Relation
+from storage.catalog.record import INDEX_STATISTICS_FORMAT
+
+NO_TARGET = -1
+"""Of a key without a statistics target of its own."""
 
 
 def rename_index(running: Running, index: Index, name: str) -> None:
@@ -37,11 +48,11 @@ def remove_index(running: Running, index: Index) -> None:
     forget_names(running, [index])
 
 
-def set_parameters(running: Running, index: Index, action: st.SetStorageOptions) -> None:
-    """ALTER INDEX ... SET and RESET (storage parameters). Raises 22023, and for ALTER COLUMN ... SET STATISTICS, which
-    changes nothing, what `_check_statistics` raises."""
+async def set_parameters(running: Running, index: Index, action: st.SetStorageOptions) -> None:
+    """ALTER INDEX ... SET and RESET (storage parameters), ALTER COLUMN ... SET STATISTICS. Raises 22023, and for
+    statistics what `_set_statistics` raises."""
     if action.description == "SetStatistics":
-        _check_statistics(running, index, action.number)
+        await _set_statistics(running, index, action)
         return
     kept = dict(parameter.split("=", 1) for parameter in index.parameters)
     for name, value in action.options:
@@ -56,14 +67,23 @@ def set_parameters(running: Running, index: Index, action: st.SetStorageOptions)
         change(running, removed=[index], added=[replace(index, parameters=parameters)])
 
 
-def _check_statistics(running: Running, index: Index, number: int) -> None:
+async def _set_statistics(running: Running, index: Index, action: st.SetStorageOptions) -> None:
     """42703 for a column that the index has not, 0A000 for one that is no expression."""
+    table = own_catalog(running).get(index.relation)
+    assert action.target is not None
+    assert isinstance(table, Relation)
+    target = checked_target(running, action.target)
+    number = action.number or _place(index, table, action.column)
     columns = (*index.columns, *index.include)
     if number > len(columns):
         raise UndefinedColumn(f'column number {number} of relation "{index.name}" does not exist')
-    table = own_catalog(running).get(index.relation)
-    attnum = columns[number - 1] if number else 0
-    if not attnum or not isinstance(table, Relation):
+    if not (attnum := columns[number - 1]):
+        known = index.statistics or (NO_TARGET,) * len(index.columns)
+        targets = (*known[: number - 1], target, *known[number:])
+        statistics = targets if any(each != NO_TARGET for each in targets) else ()
+        if statistics != index.statistics:
+            await running.services.env.formats.require(INDEX_STATISTICS_FORMAT)
+            change(running, removed=[index], added=[replace(index, statistics=statistics)])
         return
     name = next(column.name for column in table.columns if column.attnum == attnum)
     included = number > len(index.columns)
@@ -72,6 +92,17 @@ def _check_statistics(running: Running, index: Index, number: int) -> None:
         f'"{index.name}"',
         hint=None if included else "Alter statistics on table column instead.",
     )
+
+
+def _place(index: Index, table: Relation, name: str) -> int:
+    """Which column of the index is called `name`, from 1 on. Raises 42703."""
+    of_table = {column.attnum: column.name for column in table.columns}
+    expressions = iter(index.expression_names)
+    names = [of_table[attnum] if attnum else next(expressions) for attnum in (*index.columns, *index.include)]
+    names = distinct_names(names)
+    if name not in names:
+        raise missing_column(index.name, name)
+    return names.index(name) + 1
 
 
 def indexes_with(catalog: CatalogSnapshot, relation: Relation, attnum: int) -> list[Index]:
