@@ -227,8 +227,9 @@ def _record(objects: CatalogObjects, class_id: int, oid: int) -> Identified | No
     if class_id == PG_FOREIGN_SERVER:
         return _named("server", record.name if isinstance(record, ForeignServer) else None)
     if class_id == PG_POLICY:
-        is_policy = isinstance(record, Policy)
-        return _on(objects, "policy", None, record.name, record.relation) if is_policy else _none("policy")
+        if not isinstance(record, Policy):
+            return _none("policy")
+        return _on(objects, "policy", None, record.name, record.relation)
     if class_id == PG_STATISTIC_EXT:
         if not isinstance(record, ExtendedStatistics):
             return _none("statistics object")

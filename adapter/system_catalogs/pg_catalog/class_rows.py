@@ -208,9 +208,10 @@ def _index_attributes(index: Index, relation: Relation) -> Iterator[Row]:
         collation = index.collations[position - 1] if position <= len(index.collations) else 0
         told = index.class_options[position - 1] if position <= len(index.class_options) else ()
         more: Row = {"attoptions": list(told)} if told else {}
-        if position <= len(index.statistics):
-            more["attstattarget"] = index.statistics[position - 1]
-        yield attribute_row(index.oid, position, taken[-1], type_oid, typmod=typmod, attcollation=collation, **more)
+        target = index.statistics[position - 1] if position <= len(index.statistics) else -1
+        yield attribute_row(
+            index.oid, position, taken[-1], type_oid, typmod=typmod, stattarget=target, attcollation=collation, **more
+        )
 
 
 def pg_attrdef(objects: CatalogObjects) -> Content:
