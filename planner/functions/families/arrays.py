@@ -15,21 +15,33 @@ from planner.types.base_types import kind_of
 from planner.types.types import BOOL, INT2VECTOR, INT4, OIDVECTOR, SqlType, is_wide
 
 
+def _is_vector(site: CallSite) -> bool:
+    """Whether it is of oids or of int2, one of which has its dimension even without elements."""
+    return site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR)
+
+
+def _when_dimensioned(site: CallSite, size: str, then: str) -> str:
+    some = ">= 0" if _is_vector(site) else "> 0"
+    return f"CASE WHEN {size} {some} THEN {then} END"
+
+
 def _array_length(site: CallSite) -> str:
     size = "CAST(len({0}) AS INTEGER)" if site.engine == "local" else "size({0})"
-    return f"CASE WHEN {{1}} = 1 AND {size} > 0 THEN {size} END"
+    return _when_dimensioned(site, f"{{1}} = 1 AND {size}", size)
 
 
 def _array_lower(site: CallSite) -> str:
     size = "len({0})" if site.engine == "local" else "size({0})"
-    start = 0 if site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR) else 1
-    return f"CASE WHEN {{1}} = 1 AND {size} > 0 THEN {start} END"
+    return _when_dimensioned(site, f"{{1}} = 1 AND {size}", "0" if _is_vector(site) else "1")
 
 
 def _array_upper(site: CallSite) -> str:
     size = "CAST(len({0}) AS INTEGER)" if site.engine == "local" else "size({0})"
-    less = " - 1" if site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR) else ""
-    return f"CASE WHEN {{1}} = 1 AND {size} > 0 THEN {size}{less} END"
+    return _when_dimensioned(site, f"{{1}} = 1 AND {size}", f"{size} - 1" if _is_vector(site) else size)
+
+
+def _array_ndims(site: CallSite) -> str:
+    return _when_dimensioned(site, "len({0})" if site.engine == "local" else "size({0})", "1")
 
 
 def _cat(site: CallSite) -> str:
@@ -136,8 +148,8 @@ def _by_value(template: Template) -> Callable[[CallSite], str]:
 def _dims(site: CallSite) -> str:
     size = "len({0})" if site.engine == "local" else "size({0})"
     text = "VARCHAR" if site.engine == "local" else "STRING"
-    first, less = ("0", " - 1") if site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR) else ("1", "")
-    return f"CASE WHEN {size} > 0 THEN '[{first}:' || CAST({size}{less} AS {text}) || ']' END"
+    first, less = ("0", " - 1") if _is_vector(site) else ("1", "")
+    return _when_dimensioned(site, size, f"'[{first}:' || CAST({size}{less} AS {text}) || ']'")
 
 
 def _bucket(site: CallSite) -> str:
@@ -217,9 +229,7 @@ def forms() -> Mapping[str, Form]:
         "array_length(anyarray,int4)": both(_array_length),
         "array_lower(anyarray,int4)": both(_array_lower),
         "array_upper(anyarray,int4)": both(_array_upper),
-        "array_ndims(anyarray)": Form(
-            local="CASE WHEN len({0}) > 0 THEN 1 END", spark="CASE WHEN size({0}) > 0 THEN 1 END"
-        ),
+        "array_ndims(anyarray)": both(_array_ndims),
         "array_dims(anyarray)": both(_dims),
         "cardinality(anyarray)": Form(local="CAST(len({0}) AS INTEGER)", spark="size({0})"),
         "array_to_string(anyarray,text)": both(_to_string),
