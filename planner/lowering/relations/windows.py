@@ -53,6 +53,7 @@ def windowed(relations: RelationLowering, rel: ir.Window) -> Select:
         raise relations.ctx.unsupported("numbering rows as they come")
     for frame in {call.frame: None for call in rel.calls}:
         _check_offsets(relations.scalars, frame)
+    rel = replace(rel, calls=tuple([_without_infinite(relations.scalars, call) for call in rel.calls]))
     places: Sequence[Places | None] = [None] * len(rel.calls)
     if not relations.ctx.dialect.frame_exclusion:
         rel, places = _with_numbered_rows(relations, rel)
@@ -329,8 +330,7 @@ def _offset(scalars: Scalars, offset: ir.Scalar, *, as_lengths: bool) -> Fragmen
 
 
 def _check_offsets(scalars: Scalars, frame: ir.Frame) -> None:
-    """Raises, where they are constant, 22004 for offsets that are NULL, 22013 for negative ones and NaN, and 0A000 for
-    infinite ones."""
+    """Raises, where they are constant, 22004 for offsets that are NULL, 22013 for negative ones and NaN."""
     for word, bound in (("starting", frame.start), ("ending", frame.end)):
         constant = NOT_CONSTANT if bound.offset is None else scalars.constant(bound.offset)
         if constant is None:
@@ -339,8 +339,36 @@ def _check_offsets(scalars: Scalars, frame: ir.Frame) -> None:
             size = "invalid preceding or following size in window function"
             text = size if frame.mode == "range" else f"frame {word} offset must not be negative"
             raise InvalidPrecedingOrFollowingSize(text)
-        if isinstance(constant, (float, Decimal)) and math.isinf(constant):
-            raise scalars.ctx.unsupported("a window frame with an infinite offset")
+
+
+def _without_infinite(scalars: Scalars, call: ir.WindowCall) -> ir.WindowCall:
+    """The call with infinite offsets of its frame as bounds that there are without: from each number they reach the
+    first or the last of them, and from NaN and NULL their peers. So these are partitions of their own. Raises 0A000 for
+    a frame that begins or ends behind infinity, and one that goes on to where NaN is."""
+    frame = call.frame
+    infinite = [
+        bound.offset is not None
+        and isinstance(constant := scalars.constant(bound.offset), (float, Decimal))
+        and math.isinf(constant)
+        for bound in (frame.start, frame.end)
+    ]
+    if frame.mode != "range" or not any(infinite):
+        return call
+    start, end = frame.start, frame.end
+    if infinite[0] and start.kind == "offset_preceding":
+        start = ir.FrameBound(kind="unbounded_preceding")
+    if infinite[1] and end.kind == "offset_following":
+        end = ir.FrameBound(kind="unbounded_following")
+    if (infinite[0], infinite[1]) != (start is not frame.start, end is not frame.end) or (
+        all(bound.kind.startswith("unbounded") for bound in (start, end)) and not all(infinite)
+    ):
+        raise scalars.ctx.unsupported("a window frame with such an infinite offset")
+    key = call.order_by[0].expr
+    (equals,) = [each for each in registry.operators("=") if each.args == (key.type.oid, key.type.oid)]
+    nan: float | Decimal = Decimal("NaN") if key.type.oid == types.NUMERIC else math.nan
+    is_nan = ir.Call(signature=equals, args=(key, ir.Literal(value=nan, type=key.type)), type=SqlType(types.BOOL))
+    frame = replace(frame, start=start, end=end)
+    return replace(call, frame=frame, partition_by=(*call.partition_by, is_nan))
 
 
 def _is_no_size(constant: object) -> bool:
