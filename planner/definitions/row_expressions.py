@@ -50,6 +50,7 @@ from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, Tree, split_and_parse, subtrees
 from planner.types.type_scope import names_to_keep
 from planner.types.types import INT4, INT8, SqlType, type_of_column
+from planner.types.user_types import with_arrays_shown
 from storage.catalog.model import Column, DomainType, Relation, Schema
 
 DOMAIN_VALUE = "d"
@@ -327,6 +328,7 @@ def shown_expression(
 ) -> str:
     """A stored expression (over the columns of `relation`, if any; the value of `column`, if that is given) as it is
     shown: without superfluous parentheses when `pretty`, with `objects` called by their names."""
+    text = with_arrays_shown(text)
     statement = new_statement(parse_expression(text)[0], context)
     statement.written = {}
     level, names = Level(statement, None), {}

@@ -253,6 +253,12 @@ def kept_name(record_oid: int) -> str:
     return f'{STORED_SCHEMA}."{record_oid}"'
 
 
+_KEPT_ITEM = re.compile(rf'(?:NULL|\(?(-?\d+)\)?::{STORED_SCHEMA}\."\d+")')
+_KEPT_ARRAY = re.compile(
+    rf'ARRAY\[((?:{_KEPT_ITEM.pattern.replace("(-", "(?:-")}(?:, )?)+)\]::{STORED_SCHEMA}\."(\d+)"\[\]'
+)
+"""What `value_to_keep` makes of an array."""
+_SPECIAL_IN_ARRAYS = re.compile(r'[{}",\\\s]')
 _KEPT_FIELD = re.compile(rf'"{STORED_SCHEMA} (\d+) (\d+)"')
 
 
@@ -316,7 +322,7 @@ def value_to_keep(value: object, type: SqlType) -> str | None:
     owner = derived_oids.owner_of_row_type(type.oid) or derived_oids.owner_of_array_type(type.oid) or 0
     if isinstance(value, int):
         return position_to_keep(value, owner)
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or not value:
         return None
     items = ["NULL" if item is None else position_to_keep(int(item), owner) for item in value]
     return f"ARRAY[{', '.join(items)}]::{kept_name(owner)}[]"
@@ -396,7 +402,29 @@ def with_names_shown(text: str) -> str:
         record = record_of(derived_oids.row_type_oid(int(match[1])))
         return shown_operator(record, match[2]) if isinstance(record, BaseType) else match[0]
 
-    return _KEPT_OPERATOR.sub(operator, _KEPT_FIELD.sub(shown_field, _KEPT.sub(shown, text)))
+    return _KEPT_OPERATOR.sub(operator, _KEPT_FIELD.sub(shown_field, _KEPT.sub(shown, with_arrays_shown(text))))
+
+
+def with_arrays_shown(text: str) -> str:
+    """An expression that the catalog keeps, with the arrays of enums that are constants as such (`value_to_keep`)."""
+
+    def shown(match: re.Match[str]) -> str:
+        record = record_of(derived_oids.row_type_oid(int(match[2])))
+        if not isinstance(record, EnumType):
+            return match[0]
+        labels = {str(label.position): label.name for label in record.labels}
+        items = [_array_item(labels[item]) if item else "NULL" for item in _KEPT_ITEM.findall(match[1])]
+        return f"{quote_literal('{' + ','.join(items) + '}')}::{kept_name(int(match[2]))}[]"
+
+    return _KEPT_ARRAY.sub(shown, text)
+
+
+def _array_item(label: str) -> str:
+    """A label as the text of an array has it."""
+    if label and label.upper() != "NULL" and not _SPECIAL_IN_ARRAYS.search(label):
+        return label
+    escaped = label.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def shown_name(row: TypeRow) -> str:

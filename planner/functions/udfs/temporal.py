@@ -176,7 +176,7 @@ def average(months: int, days: int, micros: int, count: int) -> IntervalValue | 
     """avg(interval) from sums and count."""
     if not count:
         return None
-    return divide({"months": months, "days": days, "micros": micros}, float(count))
+    return divide(make_interval(months, days, micros), float(count))
 
 
 def over_distinct(kind: str, values: list[str]) -> IntervalValue | None:
