@@ -222,10 +222,8 @@ class Index(Record, frozen=True, kw_only=True, tag="index", omit_defaults=True):
     overlapping: tuple[int, ...] = ()
     """The places of those keys, if any, that the constraint compares with && instead."""
     class_options: tuple[tuple[str, ...], ...] = ()
-    """For each key what its operator class is told, as pg_attribute.attoptions has it; none when no class is told
-    anything."""
-    statistics: tuple[int, ...] = ()
-    """For each key its statistics target (pg_attribute.attstattarget), -1 for none; none when no key has one."""
+    """For each key what its operator class is told (pg_attribute.attoptions); none when no class is told anything."""
+    statistics: tuple[int, ...] = ()  # For each key its statistics target, -1 for none; none when no key has one.
 
     @property
     def enforced(self) -> bool:
