@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from adapter.access.privileges import Rights
 from planner.errors import InsufficientPrivilege
+from planner.types.derived_oids import row_type_oid
 from planner.types.type_names import element_of, format_type
 from storage.catalog.model import CatalogRecord, DomainType, Relation
 from storage.catalog.routines import Function
@@ -26,7 +27,8 @@ def require_types(rights: Rights, removed: Iterable[CatalogRecord], added: Itera
 def _types(record: CatalogRecord) -> list[int]:
     match record:
         case Relation():
-            return [column.type_oid for column in record.live_columns()]
+            of_type = [row_type_oid(record.of_type)] if record.of_type else []
+            return [*of_type, *(column.type_oid for column in record.live_columns())]
         case DomainType():
             return [record.base_oid]
         case UserRange():

@@ -124,12 +124,13 @@ class LocalCatalog:
 
     def _with_shown(self, scan: ir.SystemScan, table: str, context: ExecutionContext) -> str:
         """A relation with its texts in the names that the session's search_path finds."""
-        column, function, keys = SHOWN[scan.schema, scan.name]
         places = self.catalogs.relation(scan.schema, scan.name).positions
-        given = ", ".join([f"c{places[key]}" for key in (*keys, column)])
         token = context.token.replace("'", "''")
-        place = places[column]
-        return f"(SELECT * REPLACE ({function}('{token}', {given}) AS c{place}), rowid FROM {table})"
+        shown = []
+        for column, (function, keys) in SHOWN[scan.schema, scan.name].items():
+            given = ", ".join([f"c{places[key]}" for key in (*keys, column)])
+            shown.append(f"{function}('{token}', {given}) AS c{places[column]}")
+        return f"(SELECT * REPLACE ({', '.join(shown)}), rowid FROM {table})"
 
     def _from_item(self, scan: ir.SystemScan, table: str, wants_system_columns: bool) -> str:
         if not wants_system_columns:

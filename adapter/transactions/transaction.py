@@ -436,11 +436,9 @@ class Transaction(Struct, kw_only=True):
         self.pending = replace(self.pending, claims=self.pending.claims.add(claim))
 
     def replace_rows(self, replacement: Replacement) -> None:
-        """Note rows that have been replaced or deleted, for those who wait for them."""
+        """Note rows that have been replaced or deleted, for who waits for them and for cursors that are on them."""
         if self.state not in May.WRITE:
             raise self._not_now("replace rows")
-        if is_temporary(replacement.shard):
-            return
         self.pending = replace(self.pending, replacements=self.pending.replacements.add(replacement))
 
     def defer(self, keys: DeferredKeys) -> None:
@@ -488,7 +486,7 @@ class Transaction(Struct, kw_only=True):
             catalog_updates=self.pending.net_updates() if self.pending.updates else (),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
-            replacements=tuple(self.pending.replacements) if self.pending.replacements.length else (),
+            replacements=tuple(each for each in self.pending.replacements if not is_temporary(each.shard)),
             owner=self.locks.owner,
             follows=tuple(self.followed),
             seen={shard: frozenset(rows) for shard, rows in self.seen.items()} if self.seen else {},

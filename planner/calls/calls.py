@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from planner.calls.aggregate_calls import aggregate_call, rows_as_json
 from planner.calls.hypothetical_sets import HYPOTHETICAL_SETS, hypothetical_set
 from planner.calls.json_records import json_record
-from planner.calls.overloads import Resolved, resolve_call
+from planner.calls.overloads import Resolved, overloads, resolve_call, written_arguments
 from planner.calls.set_returning import row_of_function, set_returning
 from planner.calls.user_calls import user_call
 from planner.calls.user_functions import constructed, is_user_function
 from planner.calls.window_calls import window_call
-from planner.errors import FeatureNotSupported, SqlSyntaxError, TooManyArguments, WrongObjectType
+from planner.errors import FeatureNotSupported, TooManyArguments, UndefinedFunction, WrongObjectType
 from planner.expressions.bind import bind
+from planner.expressions.rows import row_before
 from planner.functions import registry
 from planner.ir.nodes import Call, Cast, Literal, Scalar, SessionValue
 from planner.ir.written import FunctionCall
@@ -43,34 +44,44 @@ _MAKES_JSON = frozenset({
 
 def _bind_call(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
-    location = tree.location
     names = strings(tree.funcname)
     if tree.agg_within_group and names[-1] in HYPOTHETICAL_SETS and names[:-1] in ((), ("pg_catalog",)):
         return hypothetical_set(level, tree, names[-1])
     args: list[Scalar] = []
     arg_names: list[str | None] = []
-    windowed = tree.HasField("over")
     start_srfs = len(level.srfs)
     populated = json_record(level, tree)
     if populated is not None:
         _refuse_aggregate_syntax(level, ".".join(names), tree)
         return populated
-    for node in tree.args:
-        if node.HasField("named_arg_expr"):
-            named = node.named_arg_expr
-            if named.name in arg_names:
-                raise SqlSyntaxError(
-                    f'argument name "{named.name}" used more than once', position=statement.position(named.location)
-                )
-            arg_names.append(named.name)
-            args.append(bind(level, named.arg))
-        else:
-            if any(name is not None for name in arg_names):
-                raise SqlSyntaxError(
-                    "positional argument cannot follow named argument", position=statement.position(location)
-                )
-            arg_names.append(None)
-            args.append(bind(level, node))
+    for name, node in written_arguments(statement, tree.args):
+        arg_names.append(name)
+        args.append(bind(level, node))
+    return _call(level, tree, args, arg_names, start_srfs)
+
+
+def field_function(level: Level, name: str, value: Scalar, written: Tree, step: int, location: int) -> Scalar | None:
+    """`name(value)`, which is `written` as a step behind a row; None where no function of that name takes it."""
+    if not overloads(level, (name,), location):
+        return None
+    tree = pb.FuncCall(location=location)
+    tree.funcname.add().string.sval = name
+    tree.args.add().CopyFrom(row_before(written, step))
+    try:
+        found = _call(level, tree, [value], [None], len(level.srfs))
+    except UndefinedFunction:
+        return None
+    if level.statement.definition is not None and level.statement.view_depth == 0:
+        level.statement.definition.field_calls.append((written, step, tree))
+    return found
+
+
+def _call(level: Level, tree: Tree, args: list[Scalar], arg_names: list[str | None], start_srfs: int) -> Scalar:
+    """The call `tree` of what is called so and takes `args`."""
+    statement = level.statement
+    location = tree.location
+    names = strings(tree.funcname)
+    windowed = tree.HasField("over")
     order: list[tuple[Tree, Scalar]] = []
     if tree.agg_within_group:
         order = [(node.sort_by, bind(level, node.sort_by.node)) for node in tree.agg_order]

@@ -22,6 +22,7 @@ from planner.calls.user_functions import record_of, statements_of
 from planner.errors import FeatureNotSupported, InvalidFunctionDefinition
 from planner.expressions.extensions.hstore_rows import EXPRESSIONS
 from planner.functions.own_bodies import FUNCTIONS
+from planner.ir.bound import Arguments
 from planner.ir.nodes import (
     AggregateCall,
     BoolOp,
@@ -49,7 +50,7 @@ from planner.resolution.casting import coerce_to_target
 from planner.resolution.coercion import Context
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.query import bind_query
-from planner.resolution.statement import Arguments, BindContext, Level, Statement
+from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.parse import Parsed
 from planner.types.type_names import format_type
 from planner.types.type_scope import TYPE_SCOPE, types_of
@@ -139,7 +140,7 @@ def _inline(level: Level, resolved: Resolved, columns: Sequence[tuple[str, SqlTy
             raise FeatureNotSupported(f"function {record.name} of a record in FROM is not supported")
         fields = (statement.new_field(record.name, expression.type),)
         return _Inlined(Project(input=OneRow(), exprs=(expression,), fields=fields), {})
-    if record.oid in statement.expanding or record.native:
+    if record.oid in statement.expanding or record.native or statement.is_shown:
         return None
     statements = statements_of(record.body, record.sql_body)
     if not may_be_inlined(record, statements):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from planner.calls.user_functions import (
 )
 from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
-from planner.errors import AmbiguousFunction, DatatypeMismatch, FeatureNotSupported, UndefinedFunction
+from planner.errors import AmbiguousFunction, DatatypeMismatch, FeatureNotSupported, SqlSyntaxError, UndefinedFunction
 from planner.functions import of_extensions, own, own_bodies, registry
 from planner.functions.behind import CAST
 from planner.functions.routines import routines
@@ -48,11 +48,12 @@ from planner.resolution.coercion import (
     resolve_polymorphic,
 )
 from planner.resolution.operators import column_type_of_array, is_searched, make_operator
+from planner.resolution.records import is_record
 from planner.resolution.required import closed_schema
 from planner.resolution.session_values import session_signatures
 from planner.resolution.statement import Level, Statement
 from planner.syntax.names import qualifier
-from planner.syntax.parse import split_and_parse
+from planner.syntax.parse import Tree, split_and_parse, tree_location
 from planner.types.base_types import base_type
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.signature import Signature, Volatility
@@ -60,6 +61,7 @@ from planner.types.type_names import array_of, element_of, format_type, lookup_t
 from planner.types.types import FLOAT8, RECORD, UNKNOWN, VOID, SqlType, column_type
 from planner.types.user_types import attributes
 from storage.catalog.routines import Function
+from storage.catalog.temporary import is_temporary
 
 _HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
 
@@ -123,6 +125,28 @@ def _made_routines(level: Level, names: tuple[str, ...], inputs: tuple[int, ...]
 def _built_in(name: str) -> tuple[Signature, ...]:
     session = session_signatures(name)
     return session or registry.functions(name) + registry.aggregates(name) + registry.window_functions(name)
+
+
+def written_arguments(statement: Statement, nodes: Iterable[Tree]) -> Iterator[tuple[str | None, Tree]]:
+    """The arguments of a call as they are written: their names, where they have one, and their expressions. Raises
+    42601 for a name that comes twice, and for what comes without a name after one that has one."""
+    seen: set[str] = set()
+    for node in nodes:
+        if not node.HasField("named_arg_expr"):
+            if seen:
+                raise SqlSyntaxError(
+                    "positional argument cannot follow named argument",
+                    position=statement.position(tree_location(node)),
+                )
+            yield None, node
+            continue
+        named = node.named_arg_expr
+        if named.name in seen:
+            raise SqlSyntaxError(
+                f'argument name "{named.name}" used more than once', position=statement.position(named.location)
+            )
+        seen.add(named.name)
+        yield named.name, named.arg
 
 
 def resolve_call(
@@ -219,13 +243,13 @@ def _signature_text(names: tuple[str, ...], inputs: tuple[int, ...], arg_names: 
 def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -> Scalar | None:
     """`type(x)` as a cast, where the conversion is trivial or the argument an unknown literal."""
     row = lookup_type(names)
-    if row is None or row.type not in "bd":
+    if row is None or row.type not in "bd" or (len(names) == 1 and is_temporary(row.namespace)):
         return None
     source, target = arg.type.oid, row.oid
     if source != UNKNOWN:
         how = pathway(source, target, Context.EXPLICIT)
         if how == "io":
-            if source == RECORD or category(target) != "S" or category(source) == "S":
+            if is_record(source) or category(target) != "S" or category(source) == "S":
                 return None
         elif how != "relabel":
             return None

@@ -19,6 +19,7 @@ from planner.ir.nodes import (
     ArraySubquery,
     Call,
     ColumnRef,
+    Field,
     FieldSelect,
     FunctionCall,
     FunctionScan,
@@ -95,7 +96,7 @@ def user_call(level: Level, resolved: Resolved, tree: Tree, start_srfs: int) -> 
 
 
 def _acting(level: Level, resolved: Resolved, location: int) -> Scalar:
-    if resolved.columns is not None or resolved.type.oid == RECORD:
+    if (resolved.columns is not None or resolved.type.oid == RECORD) and not level.statement.is_shown:
         raise FeatureNotSupported(
             f"function {call_text(resolved)}, which is carried out by statement, is only supported in FROM: "
             "it returns a row",
@@ -119,7 +120,9 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
     check_place(level, location)
     known = resolved.columns
     rel = inlined_rows(level, resolved, known)
-    if rel is not None and known is not None:
+    if rel is None and statement.is_shown:
+        rel = _acting_rows(resolved, [statement.new_field(resolved.signature.name, resolved.type)])
+    elif rel is not None and known is not None:
         rel = rows_as_values(statement, rel, known, resolved.type)
     elif rel is not None and resolved.type.oid == RECORD and not _is_row(rel):
         # Its fields have names, but nobody may select them.
@@ -195,12 +198,10 @@ def rows_in_from(
     if rel is not None and columns is not None and is_row_itself(rel, resolved.type):
         rel = _fields_of_rows(statement, rel, columns)
     if rel is None or (columns is not None and len(rel.fields) != len(names)):
-        fields = tuple(statement.new_field(name, type) for name, type in shown)
-        acting = FunctionCall(signature=replace(signature, acts=True), args=tuple(resolved.args), fields=fields)
         statement.volatile = True
         return UserRows(
             name=signature.name,
-            rel=FunctionScan(functions=(acting,), ordinality=None, fields=fields),
+            rel=_acting_rows(resolved, [statement.new_field(name, type) for name, type in shown]),
             is_value=columns is None,
             row_type=row_type,
             written=written,
@@ -209,6 +210,13 @@ def rows_in_from(
         rel = _one_row(rel)
     rel = fields_named(statement, rel, names)
     return UserRows(name=signature.name, rel=rel, is_value=columns is None, row_type=row_type, written=written)
+
+
+def _acting_rows(resolved: Resolved, fields: Sequence[Field]) -> Rel:
+    """The rows of a function whose statements are carried out."""
+    signature = replace(resolved.signature, acts=True)
+    call = FunctionCall(signature=signature, args=tuple(resolved.args), fields=tuple(fields))
+    return FunctionScan(functions=(call,), ordinality=None, fields=tuple(fields))
 
 
 def _fields_of_rows(statement: Statement, rel: Rel, columns: Sequence[tuple[str, SqlType]]) -> Rel:

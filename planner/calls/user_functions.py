@@ -58,7 +58,7 @@ def functions_named(context: BindContext, schema: str | None, name: str) -> Iter
         if isinstance(record, Function):
             yield STORED_SCHEMA, record
         return
-    for path in context.searched_schemas() if schema is None else (schema,):
+    for path in context.called_schemas() if schema is None else (schema,):
         found = catalog.schema(path)
         if found is not None:
             for record in catalog.functions(found.oid, name):
@@ -73,7 +73,7 @@ def constructors_named(context: BindContext, schema: str | None, name: str) -> I
         if isinstance(record, UserRange):
             yield from ((STORED_SCHEMA, signature) for signature in _constructors(record))
         return
-    for path in context.searched_schemas() if schema is None else (schema,):
+    for path in context.called_schemas() if schema is None else (schema,):
         found = catalog.schema(path)
         record = None if found is None else catalog.get(catalog.type_names.get((found.oid, name), 0))
         if isinstance(record, UserRange):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.calls.inlining import as_declared, context_of, mismatch, names_of
-from planner.calls.overloads import Resolved, resolve_call
+from planner.calls.overloads import Resolved, resolve_call, written_arguments
 from planner.calls.user_functions import record_of, statements_of
 from planner.definitions.expression_text import NotPrintable, expression_text
 from planner.definitions.views import statement_text, written_out
@@ -28,7 +28,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.expressions.bind import CALL_CLAUSE, DEFAULT_CLAUSE, bind, bind_clause
-from planner.ir.bound import BoundChange, BoundQuery, BoundWith
+from planner.ir.bound import Arguments, BoundChange, BoundQuery, BoundWith
 from planner.ir.nodes import Field, Param, Rel, Scalar
 from planner.ir.rewrite import walk
 from planner.queries.changes.changes import CHANGES, bind_change
@@ -37,7 +37,7 @@ from planner.queries.grammar import new_statement
 from planner.resolution.casting import coerce_to_target
 from planner.resolution.coercion import POLYMORPHIC, Context, settled_by
 from planner.resolution.query import bind_query, one_row_query
-from planner.resolution.statement import Arguments, BindContext, Level, WithChanges
+from planner.resolution.statement import BindContext, Level, WithChanges
 from planner.statements.routines import CreateRoutine, RoutineOptions, RoutineParameter
 from planner.syntax.names import statement_title, strings
 from planner.syntax.parse import Parsed, split_and_parse
@@ -292,10 +292,9 @@ def bind_call(parsed: Parsed, context: BindContext, declared: Sequence[int] = ()
     tree = parsed.tree.funccall
     args: list[Scalar] = []
     arg_names: list[str | None] = []
-    for node in tree.args:
-        named = node.HasField("named_arg_expr")
-        arg_names.append(node.named_arg_expr.name if named else None)
-        args.append(bind(level, node.named_arg_expr.arg if named else node))
+    for name, node in written_arguments(statement, tree.args):
+        arg_names.append(name)
+        args.append(bind(level, node))
     names = strings(tree.funcname)
     position = statement.position(tree.location)
     given = [arg.type.oid for arg in args]

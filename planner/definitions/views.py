@@ -17,6 +17,7 @@ from planner.definitions.columns.noted import write_out_columns
 from planner.definitions.deparse import query_text
 from planner.definitions.kept_operators import keep_operators
 from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
+from planner.expressions.rows import row_before
 from planner.queries.changes.changes import CHANGES, bind_change
 from planner.queries.column_names import column_name
 from planner.queries.grammar import new_statement
@@ -123,6 +124,8 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int], set
     keep_functions(copy.tree, notes.functions)
     if notes.operators:
         keep_operators(copy.tree, notes.operators)
+    if notes.field_calls:
+        _write_out_calls(copy.tree, notes)
     _Qualified(context).visit(copy.tree, frozenset())
     for node, name in called:
         # What is called after a type keeps that name.
@@ -132,6 +135,27 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int], set
     named = {oid for type_oid, oid in notes.objects.values() if type_oid == REGCLASS and context.catalog.get(oid)}
     used = used.union(notes.sequences, named, (oid for _, oid in notes.functions))
     return statement_text(copy), used, statement.needs_keys
+
+
+def _write_out_calls(tree: Tree, notes: DefinitionNotes) -> None:
+    """Writes what is a call of a function, and looks like a field of a row, as the call."""
+    calls = {id(written): (step, call) for written, step, call in notes.field_calls}
+    for node in list(subtrees(tree)):
+        kind = node.WhichOneof("node") if node.DESCRIPTOR.name == "Node" else None
+        if kind not in ("column_ref", "a_indirection") or id(getattr(node, kind)) not in calls:
+            continue
+        written = getattr(node, kind)
+        step, call = calls[id(written)]
+        call.args[0].CopyFrom(row_before(written, step))
+        steps = [] if kind == "column_ref" else list(written.indirection)[step + 1 :]
+        made = pb.Node()
+        made.func_call.CopyFrom(call)
+        if steps:
+            behind = pb.Node()
+            behind.a_indirection.arg.CopyFrom(made)
+            behind.a_indirection.indirection.extend(steps)
+            made = behind
+        node.CopyFrom(made)
 
 
 def keep_functions(tree: Tree, functions: Sequence[tuple[Tree, int]]) -> None:

@@ -40,7 +40,7 @@ class AlikeParams:
 
     def bind(self, column: int, node: Tree) -> Scalar:
         """The item `node` of `column`. Raises what `bind_item` raises."""
-        if not node.HasField("param_ref"):
+        if not node.HasField("param_ref") or self._statement.arguments is not None:
             return self._bind_item(column, node)
         number = node.param_ref.number
         types = self._statement.param_types

@@ -22,6 +22,7 @@ STATISTICS_CLAUSE = "statistics expressions"
 COPY_CLAUSE = "COPY FROM WHERE conditions"
 POLICY_CLAUSE = "policy expressions"
 CALL_CLAUSE = "CALL arguments"
+MERGE_CLAUSE = "MERGE WHEN conditions"
 EXECUTE_CLAUSE = "EXECUTE parameters"
 DEFINITION_CLAUSES = frozenset(
     {

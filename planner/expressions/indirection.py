@@ -8,7 +8,7 @@ from typing import Any
 from planner.errors import DatatypeMismatch, FeatureNotSupported
 from planner.expressions.arrays import element_type
 from planner.expressions.bind import bind
-from planner.expressions.rows import select_field
+from planner.expressions.rows import field_or_call
 from planner.ir.array_value import MAX_DIMENSIONS, too_many_dimensions
 from planner.ir.nodes import ArrayConstructor, Literal, Scalar, Subscript
 from planner.resolution.casting import coerce, coerce_to_target, explicit_cast, resolve_unknown
@@ -33,18 +33,20 @@ def _indirection(level: Level, tree: Tree) -> Scalar:
             location = tree.arg.column_ref.location
             column = renamed_column(level, parts[0], steps[0].string.sval, location)
             if column is not None:
-                return apply_indirection(level, column, steps[1:], location)
+                return apply_indirection(level, column, tree, slice(1, None), location)
     scalar = bind(level, tree.arg)
     location = level.statement.location(scalar)
-    return apply_indirection(level, scalar, steps, location)
+    return apply_indirection(level, scalar, tree, slice(None), location)
 
 
 def _is_plain(fields: Sequence[Any]) -> bool:
     return all(field.HasField("string") for field in fields)
 
 
-def apply_indirection(level: Level, scalar: Scalar, steps: list[Any], location: int) -> Scalar:
-    """Subscripts and field selections after an expression, in order."""
+def apply_indirection(level: Level, scalar: Scalar, tree: Tree, chosen: slice, location: int) -> Scalar:
+    """The `chosen` subscripts and field selections of an A_Indirection, in order, after `scalar`."""
+    steps = list(tree.indirection)[chosen]
+    first = chosen.start or 0
     index = 0
     while index < len(steps):
         step = steps[index]
@@ -59,7 +61,7 @@ def apply_indirection(level: Level, scalar: Scalar, steps: list[Any], location: 
             raise FeatureNotSupported(
                 'row expansion via "*" is not supported here', position=level.statement.position(location)
             )
-        row, scalar = scalar, select_field(level, scalar, step.string.sval, location)
+        row, scalar = scalar, field_or_call(level, scalar, step.string.sval, tree, first + index, location)
         _note_field(level, row, step)
         index += 1
     return scalar

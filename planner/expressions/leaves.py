@@ -15,8 +15,8 @@ from planner.errors import (
     UndefinedColumn,
     UndefinedTable,
 )
-from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES, GENERATION_CLAUSE
-from planner.expressions.rows import select_field
+from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES, GENERATION_CLAUSE, MERGE_CLAUSE
+from planner.expressions.rows import argument, field_or_call
 from planner.ir.nodes import Cast, Literal, RowConstructor, Scalar, SessionValue
 from planner.ir.written import KeyWord
 from planner.resolution.casting import numeric_literal_type
@@ -96,6 +96,7 @@ _OF_ROW_VERSIONS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax"})
 _OF_ROW_VERSIONS_FORBIDDEN = {
     CHECK_CLAUSE: 'system column "{}" reference in check constraint is invalid',
     GENERATION_CLAUSE: 'cannot use system column "{}" in column generation expression',
+    MERGE_CLAUSE: 'cannot use system column "{}" in MERGE WHEN condition',
 }
 
 
@@ -109,8 +110,7 @@ def _column(level: Level, tree: Tree) -> Scalar:
         if len(tree.fields) == 1:
             raise SqlSyntaxError("row expansion via \"*\" is not supported here",
                                  position=level.statement.position(tree.location))  # fmt: skip
-        item = star_items(level, strings(list(tree.fields)[:-1]), tree.location)
-        return _of_part(level, whole_row(level, item, tree.location), tree.location)
+        return _of_part(level, _row(level, strings(list(tree.fields)[:-1]), tree.location), tree.location)
     parts = strings(tree.fields)
     if level.clause in _OF_ROW_VERSIONS_FORBIDDEN and parts[-1] in _OF_ROW_VERSIONS:
         raise InvalidColumnReference(
@@ -118,19 +118,39 @@ def _column(level: Level, tree: Tree) -> Scalar:
         )
     if level.statement.definition is not None and level.statement.view_depth == 0:
         _note(level, level.statement.definition, tree, parts)
-    arguments = level.statement.arguments
-    if arguments is None:
-        return _of_part(level, resolve(level, parts, tree.location), tree.location)
     try:
-        return resolve(level, parts, tree.location)
-    except (UndefinedColumn, UndefinedTable):
-        found = arguments.named(parts)
-        if found is not None:
-            return level.statement.occurrence(found, tree.location)
-        row = arguments.named(parts[:-1])
-        if row is None:
+        return _of_part(level, resolve(level, parts, tree.location), tree.location)
+    except (UndefinedColumn, UndefinedTable) as error:
+        found = _otherwise(level, tree, parts, error)
+        if found is None:
             raise
-        return select_field(level, level.statement.occurrence(row, tree.location), parts[-1], tree.location)
+        return found
+
+
+def _otherwise(level: Level, tree: Tree, parts: Sequence[str], error: SqlError) -> Scalar | None:
+    """What a reference means that no column is called after: an argument of the function whose statement it is, a field
+    of one, or a function of the row that is before the last dot."""
+    found = argument(level, parts, tree.location)
+    if found is not None or len(parts) == 1:
+        return found
+    row = argument(level, parts[:-1], tree.location)
+    if row is not None:
+        return field_or_call(level, row, parts[-1], tree, 0, tree.location)
+    if isinstance(error, UndefinedTable):
+        return None
+    row = _row(level, parts[:-1], tree.location)
+    return level.statement.grammar.field_function(level, parts[-1], row, tree, 0, tree.location)
+
+
+def _row(level: Level, qualifier: Sequence[str], location: int) -> Scalar:
+    """The row of a FROM item, or the argument, that is called so."""
+    try:
+        return whole_row(level, star_items(level, qualifier, location), location)
+    except UndefinedTable:
+        found = argument(level, qualifier, location)
+        if found is None:
+            raise
+        return found
 
 
 def _note(level: Level, notes: DefinitionNotes, tree: Tree, parts: Sequence[str]) -> None:

@@ -46,7 +46,8 @@ from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.signature import Signature
 from planner.types.type_names import array_of
-from planner.types.types import RECORD, RECORD_ARRAY, SqlType, column_type
+from planner.types.types import RECORD, RECORD_ARRAY, UNKNOWN, SqlType, column_type
+from planner.types.user_types import attributes
 
 
 def _a_expr(level: Level, tree: Tree) -> Scalar:
@@ -153,9 +154,15 @@ def _in(level: Level, tree: Tree) -> Scalar:
     items = [bind(level, node) for node in tree.rexpr.list.items]
     tests: list[Scalar] = []
     constants = [item for item in items if not any(True for _ in column_ids(item))]
-    if not isinstance(left, RowConstructor) and len(constants) > 1:
+    if len(constants) > 1 and left.type.oid != RECORD:
         common = common_type([left.type.oid, *(item.type.oid for item in constants)])
-        if common is not None and common != RECORD and array_of(common):
+        if common is not None and attributes(common) is not None:
+            # Rows are compared one by one, but what has no type yet is of theirs.
+            items = [
+                coerce(statement, item, SqlType(common), Context.IMPLICIT) if item.type.oid == UNKNOWN else item
+                for item in items
+            ]
+        elif common is not None and common != RECORD and array_of(common):
             typed = [coerce(statement, item, column_type(common), Context.IMPLICIT) for item in constants]
             signature = find_operator(level, "=", left.type.oid, common, location)
             first = build_call(level, signature, [left, typed[0]], location)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -196,3 +196,20 @@ class BoundWith(Struct, frozen=True, kw_only=True):
 
 BoundChange: TypeAlias = BoundInsert | BoundUpdate | BoundDelete | BoundMerge
 BoundStatement: TypeAlias = BoundQuery | BoundChange | BoundWith
+
+
+class Arguments(Struct, frozen=True, kw_only=True):
+    """What the parameters of the function whose body is being bound stand for: `values[i]` is $i+1, and is called
+    `names[i]` if that is not empty, also qualified by the name of the `function`."""
+
+    function: str
+    names: tuple[str, ...]
+    values: tuple[Scalar, ...]
+
+    def named(self, parts: Sequence[str]) -> Scalar | None:
+        """The argument that a reference of one or two parts means, if it means one."""
+        if len(parts) == 2 and parts[0] != self.function:
+            return None
+        if not 1 <= len(parts) <= 2 or not parts[-1] or parts[-1] not in self.names:
+            return None
+        return self.values[self.names.index(parts[-1])]

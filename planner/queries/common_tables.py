@@ -23,6 +23,7 @@ from planner.queries.recursion.search_and_cycle import AddedColumns, check_claus
 from planner.queries.relations import Cte
 from planner.resolution.casting import resolve_unknown
 from planner.resolution.coercion import common_type
+from planner.resolution.operators import is_made_of
 from planner.resolution.query import (
     analyze_query,
     bind_query,
@@ -36,7 +37,7 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
-from planner.types.types import NUMERIC, UNKNOWN, WIDE, SqlType, computed_type
+from planner.types.types import BIT, MONEY, NUMERIC, UNKNOWN, VARBIT, WIDE, SqlType, computed_type
 
 
 class WithQuery:
@@ -265,6 +266,10 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
             )
         if other.oid == UNKNOWN:
             coerce_column(step_query, index, mine.oid, "UNION")
+    if not select.all and any(is_made_of(type.oid, _NOT_HASHABLE) for type in types):
+        raise FeatureNotSupported(
+            "could not implement recursive UNION", detail="All column datatypes must be hashable."
+        )
     built = step_query.build()
     if statement.notes is not None:
         statement.notes.queries[id(built)] = (built, step_query, select.rarg)
@@ -274,6 +279,10 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
     return CommonTable(
         id=cte.id, name=name, rel=base, step=step, union_all=select.all, materialized=_materialized(tree)
     )
+
+
+_NOT_HASHABLE = frozenset({MONEY, BIT, VARBIT})
+"""Types whose values are equal and ordered, but have no hash in PostgreSQL."""
 
 
 def _base_expr(rel: Rel, index: int) -> Scalar | None:

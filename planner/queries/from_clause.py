@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.calls.json_records import json_records
-from planner.calls.overloads import Resolved, resolve_call
+from planner.calls.overloads import Resolved, resolve_call, written_arguments
 from planner.calls.samples import check_method, sample_condition
 from planner.calls.set_returning import output_fields
 from planner.calls.user_calls import UserRows, rows_in_from
@@ -35,9 +35,7 @@ from planner.ir.nodes import (
     FunctionCall,
     FunctionScan,
     Join,
-    Literal,
     OneRow,
-    Project,
     Rel,
     Scalar,
     Scan,
@@ -45,11 +43,13 @@ from planner.ir.nodes import (
 from planner.ir.rewrite import column_ids, transform
 from planner.queries.column_names import column_name
 from planner.queries.in_from.rows_from import side_by_side, with_attributes
+from planner.queries.in_from.values_in_from import value_in_from
 from planner.queries.relations import apply_column_aliases, bind_range_var
 from planner.resolution.casting import to_boolean, to_common, unify
 from planner.resolution.coercion import common_type
 from planner.resolution.operators import BOOLEAN, make_operator
 from planner.resolution.query import bind_query
+from planner.resolution.records import is_record
 from planner.resolution.session_values import session_value
 from planner.resolution.statement import Level, NsColumn, NsItem
 from planner.syntax.libpg_query import pb, scan
@@ -264,7 +264,7 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     calls = [each for each in found if isinstance(each, FunctionCall)]
     scalars = [each for each in found if isinstance(each, tuple)]
     if scalars:
-        return _scalar_item(level, tree, scalars, calls, alias)
+        return _scalar_item(level, tree, scalars, calls, alias, definitions)
     fields = tuple(field for call in calls for field in call.fields)
     ordinality: Field | None = None
     if tree.ordinality:
@@ -344,10 +344,9 @@ def _one_function(
         return strings(call.funcname)[-1], scalar
     args: list[Scalar] = []
     arg_names: list[str | None] = []
-    for arg in call.args:
-        named = arg.HasField("named_arg_expr")
-        arg_names.append(arg.named_arg_expr.name if named else None)
-        args.append(_argument(level, arg.named_arg_expr.arg if named else arg))
+    for name, arg in written_arguments(statement, call.args):
+        arg_names.append(name)
+        args.append(_argument(level, arg))
     names = strings(call.funcname)
     resolved = resolve_call(
         level, names, args, location, arg_names=arg_names if any(arg_names) else (), variadic=call.func_variadic
@@ -422,23 +421,26 @@ def _function_fields(
 
 
 def _scalar_item(
-    level: Level, tree: Tree, scalars: list[tuple[str, Scalar]], calls: list[FunctionCall], alias: Tree | None
+    level: Level,
+    tree: Tree,
+    scalars: list[tuple[str, Scalar]],
+    calls: list[FunctionCall],
+    alias: Tree | None,
+    definitions: Sequence[Tree],
 ) -> tuple[Rel, list[NsItem]]:
     """Functions that are expressions here (current_schema(), CURRENT_DATE, casts): one row."""
-    statement = level.statement
     if calls or len(scalars) > 1:
         raise FeatureNotSupported("ROWS FROM with this function is not supported")
     name, scalar = scalars[0]
     label = alias.aliasname if alias is not None else name
-    fields = [statement.new_field(label, scalar.type)]
-    exprs = [scalar]
-    if tree.ordinality:
-        fields.append(statement.new_field("ordinality", SqlType(INT8)))
-        exprs.append(Literal(value=1, type=SqlType(INT8)))
-    rel = Project(input=OneRow(), exprs=tuple(exprs), fields=tuple(fields))
-    names = apply_column_aliases(alias, label, [field.name for field in fields])
+    rel = value_in_from(level, label, scalar, definitions, ordinality=tree.ordinality)
+    names = [field.name for field in rel.fields]
+    if not tree.coldeflist:
+        names = apply_column_aliases(alias, label, names)
     item = _item_of(level, rel, label, names)
-    item.scalar_function = len(fields) == 1
+    is_row = is_record(scalar.type.oid)
+    item.scalar_function = not is_row and len(rel.fields) == 1
+    item.row_type = scalar.type.oid if is_row and not tree.ordinality and scalar.type.oid != RECORD else 0
     return rel, [item]
 
 

@@ -58,4 +58,5 @@ _GRAMMAR = Grammar(
     query=_analyze_query,
     domain_check=bind_domain_check,
     policy=bind_policy,
+    field_function=calls.field_function,
 )

@@ -9,10 +9,11 @@ from msgspec import Struct
 from planner.errors import AmbiguousColumn, InvalidColumnReference, SqlSyntaxError, UndefinedColumn
 from planner.expressions.bind import bind, bind_clause
 from planner.expressions.indirection import apply_indirection
-from planner.expressions.rows import expand_record
+from planner.expressions.rows import argument, columns_of_star, expand_record
 from planner.ir.nodes import ColumnRef, FieldSelect, Origin, Scalar
 from planner.queries.column_names import column_name
-from planner.resolution.scope import expand_item, expand_star, qualifier_of, star_items
+from planner.resolution.records import record_fields
+from planner.resolution.scope import expand_item, find_item, qualifier_of, star_items
 from planner.resolution.statement import Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -78,7 +79,11 @@ def _lasting_name(name: str, expr: Scalar) -> str:
 def _written_out(level: Level, tree: Tree) -> list[tuple[str | None, str]]:
     """The columns of a star as (qualifier, name)."""
     if len(tree.fields) > 1:
-        item = star_items(level, strings(list(tree.fields)[:-1]), tree.location)
+        qualifier = strings(list(tree.fields)[:-1])
+        row = argument(level, qualifier, tree.location)
+        if row is not None and find_item(level, None, qualifier[-1], tree.location) is None:
+            return [(qualifier[-1], name) for name, _ in record_fields(level, row) or ()]
+        item = star_items(level, qualifier, tree.location)
         return [(item.alias, column.name) for column in item.columns]
     found: list[tuple[str | None, str]] = []
     for item in level.namespace:
@@ -167,7 +172,7 @@ def _star(level: Level, node: Tree, clause: str) -> list[tuple[str, Scalar]] | N
             return None
         location = node.column_ref.location
         if len(fields) > 1:
-            return expand_star(level, fields, location)
+            return columns_of_star(level, fields, location)
         visible = [item for item in level.namespace if item.cols_visible]
         if not visible:
             raise SqlSyntaxError(
@@ -187,7 +192,7 @@ def _expand_record(level: Level, tree: Tree, clause: str) -> list[tuple[str, Sca
     level.clause = clause
     try:
         scalar = bind(level, tree.arg)
-        scalar = apply_indirection(level, scalar, list(tree.indirection)[:-1], level.statement.location(scalar))
+        scalar = apply_indirection(level, scalar, tree, slice(-1), level.statement.location(scalar))
     finally:
         level.clause = outer
     return expand_record(level, scalar)

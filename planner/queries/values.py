@@ -9,13 +9,14 @@ from msgspec.structs import replace
 from planner.common_errors import MAX_TARGETS, too_many_targets
 from planner.errors import FeatureNotSupported, SqlError, SqlSyntaxError
 from planner.expressions.bind import bind
-from planner.ir.nodes import Cast, Literal, Origin, Rel, RowConstructor, Scalar, Values
+from planner.expressions.rows import without_stars
+from planner.ir.nodes import Cast, Literal, Origin, Project, Rel, RowConstructor, Scalar, Values
 from planner.queries.query_tail import QueryTail
 from planner.queries.row_locking import clause_name
 from planner.resolution.casting import unify
 from planner.resolution.statement import Level, Statement
 from planner.syntax.parse import Tree, tree_location
-from planner.types.types import RECORD, UNKNOWN, SqlType
+from planner.types.types import INT4, RECORD, UNKNOWN, SqlType
 
 
 class ValuesQuery:
@@ -27,6 +28,7 @@ class ValuesQuery:
         if tree.locking_clause:
             clause = clause_name(tree.locking_clause[0].locking_clause)
             raise FeatureNotSupported(f"{clause} cannot be applied to VALUES")
+        tree = without_stars(level, tree)
         rows = bind_rows(level, tree)
         width = len(rows[0])
         if width > MAX_TARGETS:
@@ -46,6 +48,7 @@ class ValuesQuery:
             columns.append(values)
             self.types.append(type)
         self.columns = columns
+        self._count = len(rows)
         self.names = [f"column{index}" for index in range(1, width + 1)]
         self.tail = QueryTail(level, tree, self.names, self.types, _unordered)
 
@@ -60,6 +63,11 @@ class ValuesQuery:
 
     def build(self) -> Rel:
         statement = self.level.statement
+        if not self.columns:
+            # Rows of nothing, which only a star of a table without columns gives: a VALUES that counts them.
+            one = Literal(value=1, type=SqlType(INT4))
+            counted = Values(rows=((one,),) * self._count, fields=(statement.new_field("column1", SqlType(INT4)),))
+            return self.tail.put_on(Project(input=counted, exprs=(), fields=()))
         fields = tuple(statement.new_field(name, type) for name, type in zip(self.names, self.types, strict=True))
         rows = tuple(zip(*self.columns, strict=True))
         for index, known in self.records.items():

@@ -23,7 +23,6 @@ from planner.ir.nodes import (
     Case,
     Coalesce,
     Distinct,
-    FieldSelect,
     IsNull,
     Literal,
     RowConstructor,
@@ -272,27 +271,27 @@ def _compare_composites(level: Level, symbol: str, left: Scalar, right: Scalar, 
     and larger than anything else. None when the other side is no row."""
     statement = level.statement
     oid = left.type.oid if category(left.type.oid) == "C" else right.type.oid
-    fields = attributes(oid)
     for side in (left, right):
         if side.type.oid == UNKNOWN and isinstance(side, Literal) and side.value is not None:
             raise FeatureNotSupported(
                 "input of anonymous composite types is not implemented", position=statement.position_of(side)
             )
-    if fields is None or not all(
-        can_coerce(side.type.oid, oid, Context.IMPLICIT) or side.type.oid == RECORD for side in (left, right)
-    ):
+    left, right = (
+        coerce(statement, side, SqlType(oid), Context.IMPLICIT) if side.type.oid == UNKNOWN else side
+        for side in (left, right)
+    )
+    ours, theirs = _parts(level, left), _parts(level, right)
+    if ours is None or theirs is None:
         return None
-    left, right = (coerce(statement, side, SqlType(oid), Context.IMPLICIT) for side in (left, right))
+    return _compare_fields(level, symbol, left, right, _comparable(level, ours, theirs), location)
 
-    def part(side: Scalar, index: int) -> Scalar:
-        if isinstance(side, RowConstructor):
-            return side.items[index]
-        if isinstance(side, Literal) and isinstance(side.value, Composite):
-            return Literal(value=side.value.items[index], type=fields[index].type)
-        return FieldSelect(arg=side, name=fields[index].name, type=fields[index].type, index=index)
 
-    pairs = [(part(left, index), part(right, index)) for index in range(len(fields))]
-    return _compare_fields(level, symbol, left, right, pairs, location)
+def _parts(level: Level, side: Scalar) -> Sequence[Scalar] | None:
+    """The fields of a record or of a value of a composite type; None where they are not known."""
+    if isinstance(side, Literal) and isinstance(side.value, Composite):
+        fields = attributes(side.type.oid) or ()
+        return [Literal(value=value, type=field.type) for value, field in zip(side.value.items, fields, strict=True)]
+    return fields_of(level, side)
 
 
 def _comparable(level: Level, left: Sequence[Scalar], right: Sequence[Scalar]) -> list[tuple[Scalar, Scalar]]:
@@ -441,10 +440,15 @@ _UNSORTABLE = frozenset({
 _UNHASHABLE_AS_EQUAL = frozenset({t.JSON, t.XML, t.POINT, t.LSEG, t.PATH, t.BOX, t.POLYGON, t.LINE, t.CIRCLE})
 
 
+def is_made_of(oid: int, types: frozenset[int]) -> bool:
+    """Whether a type is one of `types`, or has elements or fields of one of them."""
+    oid = element_of(oid) or oid
+    return oid in types or any(is_made_of(field.type.oid, types) for field in attributes(oid) or ())
+
+
 def check_sortable(level: Level, scalar: Scalar, location: int = -1) -> None:
     """Raises 42883 when values of the scalar's type have no order; `location` is the clause's item."""
-    oid = element_of(scalar.type.oid) or scalar.type.oid
-    if oid in _UNSORTABLE:
+    if is_made_of(scalar.type.oid, _UNSORTABLE):
         raise UndefinedFunction(
             f"could not identify an ordering operator for type {format_type(scalar.type.oid)}",
             hint="Use an explicit ordering operator or modify the query.",
@@ -454,8 +458,7 @@ def check_sortable(level: Level, scalar: Scalar, location: int = -1) -> None:
 
 def check_groupable(level: Level, scalar: Scalar, location: int = -1) -> None:
     """Raises 42883 when values of the scalar's type cannot be compared for equality."""
-    oid = element_of(scalar.type.oid) or scalar.type.oid
-    if oid in _UNHASHABLE_AS_EQUAL:
+    if is_made_of(scalar.type.oid, _UNHASHABLE_AS_EQUAL):
         raise UndefinedFunction(
             f"could not identify an equality operator for type {format_type(scalar.type.oid)}",
             position=level.statement.position(location) or level.statement.position_of(scalar),

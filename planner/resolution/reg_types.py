@@ -217,7 +217,7 @@ def _function(context: BindContext, text: str, *, with_arguments: bool) -> int:
     found = _procedures(parts[-1]) if _schema_oid(context, parts) == PG_CATALOG_OID else []
     if schema == OWN_SCHEMA:
         found = [(each.oid, list(each.input_types)) for each in own_routines_named(parts[-1])]
-    for path in context.search_path if schema is None else (schema,):
+    for path in context.called_schemas() if schema is None else (schema,):
         record = context.catalog.schema(path)
         own = () if record is None else context.catalog.functions(record.oid, parts[-1])
         taken = [types for _, types in found]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from planner.common_errors import Held, missing_parameter
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, SqlError
-from planner.ir.bound import BoundStatement, WithStep
+from planner.ir.bound import Arguments, BoundStatement, WithStep
 from planner.ir.file_rows import FileRequest, FileTable, ForeignRead
 from planner.ir.nodes import (
     AggregateCall,
@@ -42,25 +42,9 @@ from planner.types.types import UNKNOWN, SqlType, column_type, declared_type
 from storage.catalog.access import Policy
 from storage.catalog.model import CatalogSnapshot, DomainType, Relation
 from storage.catalog.routines import Function
+from storage.catalog.temporary import holds_temporary
 
 _T = TypeVar("_T")
-
-
-class Arguments(Struct, frozen=True, kw_only=True):
-    """What the parameters of the function whose body is being bound stand for: `values[i]` is $i+1, and is called
-    `names[i]` if that is not empty, also qualified by the name of the `function`."""
-
-    function: str
-    names: tuple[str, ...]
-    values: tuple[Scalar, ...]
-
-    def named(self, parts: Sequence[str]) -> Scalar | None:
-        """The argument that a reference of one or two parts means, if it means one."""
-        if len(parts) == 2 and parts[0] != self.function:
-            return None
-        if not 1 <= len(parts) <= 2 or not parts[-1] or parts[-1] not in self.names:
-            return None
-        return self.values[self.names.index(parts[-1])]
 
 
 class BindContext(Struct, frozen=True, kw_only=True):
@@ -96,6 +80,10 @@ class BindContext(Struct, frozen=True, kw_only=True):
         if "pg_catalog" in self.search_path:
             return self.search_path
         return ("pg_catalog", *self.search_path)
+
+    def called_schemas(self) -> tuple[str, ...]:
+        """The schemas in which the unqualified name of a function is looked up, in order."""
+        return tuple([schema for schema in self.searched_schemas() if not holds_temporary(schema)])
 
 
 class NsColumn:
@@ -192,6 +180,8 @@ class Grammar(Struct, frozen=True, kw_only=True):
     """What a check of a domain, by its text, says of a value."""
     policy: Callable[[Statement, Relation, str, Sequence[Field]], Scalar]
     """What a policy's expression, by its text, says of a row of the table with these fields."""
+    field_function: Callable[[Level, str, Scalar, Tree, int, int], Scalar | None]
+    """What the function with this name says of a value, written as a step of a tree; None where there is none."""
 
 
 class Level:
@@ -260,6 +250,8 @@ class DefinitionNotes(Struct):
     object."""
     functions: list[tuple[Any, int]] = field(default_factory=list)
     """The calls (FuncCall) of functions of users, with the oids of these."""
+    field_calls: list[tuple[Tree, int, Tree]] = field(default_factory=list)
+    """The steps (a ColumnRef, or an A_Indirection with the number of the step) that are calls (FuncCall)."""
     fields: list[tuple[Any, str]] = field(default_factory=list)
     """The selections of fields of composite types (the step of an A_Indirection), with the fields' lasting names."""
     operators: list[tuple[Any, int]] = field(default_factory=list)
@@ -441,6 +433,12 @@ class Statement:
     def binds_stored(self) -> bool:
         """Whether what is being bound is a text that the catalog keeps: it was valid when it was written."""
         return self.view_depth > 0 and self.arguments is None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a stored query is bound to be printed or to tell what it names: calls of functions stay calls there,
+        whose bodies may need names that only the caller's search path finds."""
+        return self.written is not None and self.notes is not None
 
     def weigh(self, weight: int) -> None:
         """So much is about to be bound. Raises TakesLong."""

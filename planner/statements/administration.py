@@ -33,13 +33,13 @@ class Lock(Struct, frozen=True, kw_only=True):
 
 
 class Vacuum(Struct, frozen=True, kw_only=True):
-    """VACUUM, or ANALYZE when `analyze_only`. `columns[i]` are those given behind `tables[i]`; `options` are lower-case
-    names with their text."""
+    """VACUUM, or ANALYZE when `analyze_only`. `columns[i]` are those given behind `tables[i]`; `options` are the
+    names of those that are on."""
 
     tables: tuple[QualifiedName, ...]
     columns: tuple[tuple[str, ...], ...] = ()
     analyze_only: bool = False
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[str, ...] = ()
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):

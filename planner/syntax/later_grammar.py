@@ -19,8 +19,9 @@ JSON_NAME = "js$n"
 """What stands for JSON in the tree."""
 
 _MAY_BE = re.compile(r"\bcopy\b.*\bformat\s+json\b", re.IGNORECASE | re.DOTALL)
-_MAY_BE_JUNK = re.compile(r"[0-9]_[0-9]|0[xXoObB][0-9A-Fa-f_]")
+_MAY_BE_JUNK = re.compile(r"[0-9]_[0-9]|0[xXoObB][0-9A-Fa-f_]|\$[0-9]+[^\W0-9]")
 _JUNK = re.compile(rb"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[A-Za-z_][A-Za-z0-9_]*")
+_JUNK_PARAMETER = re.compile(rb"\$[0-9]+[A-Za-z_\x80-\xff][A-Za-z0-9_$\x80-\xff]*")
 
 
 def with_json_as_name(text: str) -> str | None:
@@ -42,8 +43,8 @@ def with_json_as_name(text: str) -> str | None:
 
 
 def later_number(text: str) -> SqlSyntaxError | None:
-    """PostgreSQL 15's error for the first number of `text` that is one for later scanners alone; None without such a
-    number, and where `text` has no tokens."""
+    """PostgreSQL 15's error for the first number or parameter of `text` that is one for later scanners alone; None
+    without such a one, and where `text` has no tokens."""
     if _MAY_BE_JUNK.search(text) is None:
         return None
     try:
@@ -52,7 +53,12 @@ def later_number(text: str) -> SqlSyntaxError | None:
         return None
     source = text.encode()
     for token in tokens:
-        if token.token in (pb.ICONST, pb.FCONST) and (found := _JUNK.match(source, token.start, token.end)):
-            message = f'trailing junk after numeric literal at or near "{found[0].decode()}"'
+        found, what = None, "numeric literal"
+        if token.token in (pb.ICONST, pb.FCONST):
+            found = _JUNK.match(source, token.start, token.end)
+        elif token.token == pb.PARAM:
+            found, what = _JUNK_PARAMETER.match(source, token.start), "parameter"
+        if found is not None:
+            message = f'trailing junk after {what} at or near "{found[0].decode()}"'
             return SqlSyntaxError(message, position=len(source[: token.start].decode()) + 1)
     return None

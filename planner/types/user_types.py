@@ -24,6 +24,7 @@ from planner.types.types import INT8, OID, REG_TYPES, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Relation, Schema
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
+from storage.catalog.temporary import holds_temporary
 from storage.catalog.types import BaseType, UserRange
 
 _INT8_ARRAY = 1016
@@ -452,7 +453,7 @@ def function_name(oid: int) -> str:
         return ""
     name = quote_identifier(record.name)
     for path in scope.search_path:
-        searched = scope.catalog.schema(path)
+        searched = None if holds_temporary(path) else scope.catalog.schema(path)
         found = () if searched is None else scope.catalog.functions(searched.oid, record.name)
         if any(other.input_types == record.input_types for other in found):
             if record in found:

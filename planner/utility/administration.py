@@ -26,24 +26,61 @@ def _lock(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _vacuum(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    options = tuple((node.def_elem.defname.lower(), option_or_true(node.def_elem)) for node in tree.options)
     allowed = _VACUUM_OPTIONS if tree.is_vacuumcmd else _ANALYZE_OPTIONS
+    options: dict[str, bool] = {}
+    parallel = 0
     for node in tree.options:
-        if node.def_elem.defname.lower() not in allowed:
+        option = node.def_elem
+        name = option.defname.lower()
+        if name not in allowed:
             command = "VACUUM" if tree.is_vacuumcmd else "ANALYZE"
             raise SqlSyntaxError(
-                f'unrecognized {command} option "{node.def_elem.defname}"',
-                position=parsed.position(node.def_elem.location),
+                f'unrecognized {command} option "{option.defname}"', position=parsed.position(option.location)
             )
-    tables = tuple(qualified_name(node.vacuum_relation.relation, parsed) for node in tree.rels)
+        if name == "parallel":
+            parallel = _parallel_workers(parsed, option)
+        elif name != "index_cleanup" or option_or_true(option).lower() != "auto":
+            options[name] = option_flag(option)
+    if options.get("full") and parallel > 0:
+        raise FeatureNotSupported("VACUUM FULL cannot be performed in parallel")
     columns = tuple(strings(node.vacuum_relation.va_cols) for node in tree.rels)
-    return st.Vacuum(tables=tables, columns=columns, analyze_only=not tree.is_vacuumcmd, options=options)
+    if tree.is_vacuumcmd and any(columns) and not options.get("analyze"):
+        raise FeatureNotSupported("ANALYZE option must be specified when a column list is provided")
+    if options.get("full") and options.get("disable_page_skipping"):
+        raise FeatureNotSupported("VACUUM option DISABLE_PAGE_SKIPPING cannot be used with FULL")
+    if options.get("full") and not options.get("process_toast", True):
+        raise FeatureNotSupported("PROCESS_TOAST required with VACUUM FULL")
+    return st.Vacuum(
+        tables=tuple(qualified_name(node.vacuum_relation.relation, parsed) for node in tree.rels),
+        columns=columns,
+        analyze_only=not tree.is_vacuumcmd,
+        options=tuple(name for name, is_on in options.items() if is_on),
+    )
 
 
-_ANALYZE_OPTIONS = {"verbose", "skip_locked", "buffer_usage_limit"}
+def _parallel_workers(parsed: Parsed, option: Tree) -> int:
+    """The workers that VACUUM is to have, of which it has no use. Raises 42601."""
+    position = parsed.position(option.location)
+    text = option_text(option)
+    if text is None:
+        raise SqlSyntaxError(
+            f"parallel option requires a value between 0 and {_MAX_PARALLEL_WORKERS}", position=position
+        )
+    try:
+        workers = int(text)
+    except ValueError:
+        raise SqlSyntaxError("parallel requires an integer value") from None
+    if not 0 <= workers <= _MAX_PARALLEL_WORKERS:
+        raise SqlSyntaxError(
+            f"parallel workers for vacuum must be between 0 and {_MAX_PARALLEL_WORKERS}", position=position
+        )
+    return workers
+
+
+_MAX_PARALLEL_WORKERS = 1024
+_ANALYZE_OPTIONS = {"verbose", "skip_locked"}
 _VACUUM_OPTIONS = _ANALYZE_OPTIONS | {
-    "analyze", "freeze", "full", "disable_page_skipping", "index_cleanup", "process_main", "process_toast", "truncate",
-    "parallel", "skip_database_stats", "only_database_stats",
+    "analyze", "freeze", "full", "disable_page_skipping", "index_cleanup", "process_toast", "truncate", "parallel",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import name_from_list, oid_text, qualified_name, role_name, strings
 from planner.syntax.object_kinds import OBJECT_KINDS
-from planner.syntax.options import option_or_true
+from planner.syntax.options import option_or_true, storage_parameter
 from planner.syntax.parse import Parsed, Tree
 from planner.utility.routines import ROUTINES, dropped_routine, routine_name
 
@@ -41,7 +41,7 @@ def _create_index(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         concurrently=tree.concurrent,
         if_not_exists=tree.if_not_exists,
         tablespace=tree.table_space or None,
-        options=tuple((node.def_elem.defname, option_or_true(node.def_elem)) for node in tree.options),
+        options=tuple(storage_parameter(node.def_elem) for node in tree.options),
     )
 
 

@@ -113,6 +113,12 @@ class TemporaryObjects:
         return self._above
 
 
+def holds_temporary(schema: str) -> bool:
+    """Whether the schema is one of temporary objects. Functions there are only called with its name: else who may make
+    temporary objects could put one in the place of a function that others call."""
+    return schema == TEMPORARY_SCHEMA or schema.startswith(f"{TEMPORARY_SCHEMA}_")
+
+
 def is_temporary(oid: int) -> bool:
     """Whether the object with this oid is temporary."""
     return FIRST_TEMPORARY_OID <= oid <= LAST_TEMPORARY_OID

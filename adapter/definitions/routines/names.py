@@ -20,6 +20,7 @@ from planner.statements.routines import RoutineName
 from planner.types.type_names import format_type
 from storage.catalog.model import OWN_SCHEMA, CatalogSnapshot, Schema
 from storage.catalog.routines import Function
+from storage.catalog.temporary import holds_temporary
 
 KINDS = {"f": "function", "p": "procedure"}
 
@@ -102,7 +103,7 @@ def candidates(running: Running, named: RoutineName) -> list[Function]:
         return list(catalog.functions(schema.oid, named.name.name))
     found: list[Function] = []
     for path in running.session.search_path():
-        schema = catalog.schema(path)
+        schema = None if holds_temporary(path) else catalog.schema(path)
         for record in catalog.functions(schema.oid, named.name.name) if schema is not None else ():
             if all(record.input_types != other.input_types for other in found):
                 found.append(record)

@@ -20,7 +20,7 @@ from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.transient import keeping_nothing
 from adapter.wall_clock import utc_now
-from planner.errors import DuplicateColumn, FeatureNotSupported, UndefinedColumn
+from planner.errors import DuplicateColumn, UndefinedColumn
 from planner.statements import records as st
 from planner.types.system_relations import SystemRelation
 from storage.catalog.model import CatalogSnapshot, Relation
@@ -35,11 +35,9 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
         prevent_in_block(running, "VACUUM")
     session, catalog = running.session, running.transaction.catalog
     verb = "analyze" if statement.analyze_only else "vacuum"
-    options = dict(statement.options)
-    if not statement.analyze_only and any(statement.columns) and not _is_on(options.get("analyze")):
-        raise FeatureNotSupported("ANALYZE option must be specified when a column list is provided")
-    skips = _is_on(options.get("skip_locked"))
-    is_full, patience_s = _is_on(options.get("full")), None
+    skips = "skip_locked" in statement.options
+    is_full, patience_s = "full" in statement.options, None
+    analyzes = statement.analyze_only or "analyze" in statement.options
     # Others read and write while files are written anew; only definitions wait.
     mode = Mode.SHARE_UPDATE_EXCLUSIVE
     wanted: list[tuple[Relation | SystemRelation, tuple[str, ...]]] = []
@@ -55,7 +53,7 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
             session.warn("01000", message)
         else:
             wanted.append((relation, columns))
-    if not statement.tables and (statement.analyze_only or is_full or _is_on(options.get("analyze"))):
+    if not statement.tables and (analyzes or is_full):
         role = session.values.identity.current
         hidden = hidden_tables(catalog)
         tables = [r for r in catalog.all() if isinstance(r, Relation) and r.kind in "rm" and r.oid not in hidden]
@@ -75,7 +73,6 @@ async def run_vacuum(running: Running, statement: st.Vacuum) -> Command:
             _check_columns(relation, columns)
             if not isinstance(relation, Relation):
                 continue
-            analyzes = statement.analyze_only or _is_on(options.get("analyze"))
             if analyzes:
                 await gather(running, relation, columns)
             if is_full and relation.oid < FIRST_TEMPORARY_OID:
@@ -120,8 +117,3 @@ def _check_columns(relation: Relation | SystemRelation, names: tuple[str, ...]) 
             raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
         if name in names[:index]:
             raise DuplicateColumn(f'column "{name}" of relation "{relation.name}" appears more than once')
-
-
-def _is_on(option: str | None) -> bool:
-    """Whether an option is given, and not as false (defGetBoolean)."""
-    return option is not None and option.lower() not in ("false", "off", "0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from adapter.access.acls import LETTERS, OF_KIND, default_entries, entry_of, shown_entries
 from adapter.access.membership import has_privileges_of, is_admin_of, is_member_of
@@ -15,11 +15,13 @@ from adapter.system_catalogs.functions.reg_names import (
     role_oid,
     type_oid,
 )
+from adapter.system_catalogs.objects.definitions import column_name, column_number
+from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, missing_database
 from planner.errors import InvalidParameterValue, UndefinedObject, WrongObjectType
 from storage.catalog.acl import PUBLIC
-from storage.catalog.model import CatalogSnapshot, Relation, Sequence
+from storage.catalog.model import CatalogSnapshot, Sequence
 from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID
 
 _ALLOWED: dict[str, frozenset[str]] = {
@@ -119,6 +121,14 @@ _RESOLVE: dict[str, Callable[[Entered, str], int]] = {
 }
 
 
+_EXISTS: Mapping[str, Callable[[CatalogObjects, int], object | None]] = {
+    **dict.fromkeys(("table", "any_column", "sequence"), CatalogObjects.relation),
+    "type": CatalogObjects.type,
+    "function": CatalogObjects.function,
+}
+"""Kinds of which PostgreSQL has built-in objects whose privileges are kept nowhere: the object with an oid, if any."""
+
+
 def _role_asked(context: Entered, role: str | int | None) -> int:
     if role is None:
         return context.user_oid
@@ -137,6 +147,9 @@ def has_privilege(context: Entered, kind: str, role: str | int | None, target: s
     if kind == "role":
         return any(_has_role(catalog, asked, oid, name, admin=admin) for name, admin in wanted)
     rights = Rights(catalog, asked)
+    exists = _EXISTS.get(kind)
+    if exists is not None and exists(context.objects, oid) is None:
+        return None
     letter = _KINDS[kind]
     if letter == "r" and isinstance(catalog.get(oid), Sequence):
         letter = "s"
@@ -172,21 +185,20 @@ def has_column_privilege(
     asked = _role_asked(context, role)
     oid = relation_oid(context, table) if isinstance(table, str) else table
     wanted = _privileges("column", text)
-    relation = context.objects.snapshot.get(oid)
     rights = Rights(context.objects.snapshot, asked)
-    if rights.held("r", oid) is None:
+    named = context.objects.relation(oid)
+    if named is None or rights.held("r", oid) is None:
         return None
-    attnum = column
-    if isinstance(relation, Relation):
-        if isinstance(column, str):
-            found = relation.column(column)
-            if found is None:
-                raise missing_column(relation.name, column)
-            attnum = found.attnum
-        elif all(each.attnum != column for each in relation.live_columns()):
-            return None
-    attnums = (attnum,) if isinstance(attnum, int) else (0,)
-    return any(rights.may_with_columns(oid, _BY_NAME[name], attnums, grant_option=grant) for name, grant in wanted)
+    if isinstance(column, str):
+        attnum = column_number(context.objects, oid, column)
+        if attnum is None:
+            raise missing_column(named.name, column)
+    else:
+        name = column_name(context.objects, oid, column)
+        attnum = column if name is not None and column_number(context.objects, oid, name) == column else 0
+    if not attnum:
+        return None
+    return any(rights.may_with_columns(oid, _BY_NAME[name], (attnum,), grant_option=grant) for name, grant in wanted)
 
 
 def default_acl(context: Entered, kind: str, owner: int) -> list[str]:

@@ -39,6 +39,7 @@ from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
 from planner.types.type_names import UnknownName, lookup_type, resolve_type_name
 from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID
+from storage.catalog.temporary import is_temporary
 
 
 def split_name(text: str) -> list[str]:
@@ -146,7 +147,8 @@ def type_oid(context: Entered, text: str) -> int:
 def _in_path(context: Entered, parts: Sequence[str], candidates: Sequence[int]) -> list[int]:
     places = {oid: named.namespace for oid in candidates if (named := context.objects.function(oid)) is not None}
     if len(parts) == 1:
-        return [oid for schema in context.path for oid in candidates if places[oid] == schema]
+        path = [schema for schema in context.path if not is_temporary(schema)]
+        return [oid for schema in path for oid in candidates if places[oid] == schema]
     wanted = namespace_oid(context, parts[-2])
     return [oid for oid in candidates if places[oid] == wanted]
 

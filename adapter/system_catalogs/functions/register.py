@@ -17,7 +17,7 @@ from adapter.access.row_security import is_subject
 from adapter.system_catalogs.functions import addresses, descriptions, identities, privileges, properties, reg_names
 from adapter.system_catalogs.functions.contexts import Entered, current
 from adapter.system_catalogs.functions.function_text import function_body, function_definition, rule_definition
-from adapter.system_catalogs.functions.shown_names import shown_default, shown_view
+from adapter.system_catalogs.functions.shown_names import shown_condition, shown_default, shown_view
 from adapter.system_catalogs.objects import definitions
 from adapter.system_catalogs.objects.builtin import builtin_columns, builtin_relations
 from adapter.system_catalogs.objects.definitions import format_type
@@ -375,6 +375,7 @@ UDFS: Mapping[str, Udf] = {
         args=(OID,), result="VARCHAR[]", call=lambda c, oid: statistics_expressions(c.objects, oid)
     ),
     "tg_shown_view": Udf(args=(TEXT, TEXT, TEXT), result=TEXT, call=shown_view),
+    "tg_shown_condition": Udf(args=(TEXT, TEXT, TEXT), result=TEXT, call=shown_condition),
     "tg_shown_default": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=TEXT, call=shown_default),
     "tg_get_viewdef": Udf(args=(OID, BOOL, INT4), result=TEXT, call=_view),
     "tg_get_viewdef_of_name": Udf(args=(TEXT, BOOL), result=TEXT, call=_view_of_name),

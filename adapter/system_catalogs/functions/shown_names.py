@@ -13,15 +13,18 @@ from adapter.system_catalogs.objects.definitions import shown_expression, view_d
 from planner.types.types import REG_TYPES
 from storage.catalog.model import Relation
 
-SHOWN: Mapping[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
-    ("pg_catalog", "pg_views"): ("definition", "tg_shown_view", ("schemaname", "viewname")),
-    ("pg_catalog", "pg_matviews"): ("definition", "tg_shown_view", ("schemaname", "matviewname")),
-    ("information_schema", "views"): ("view_definition", "tg_shown_view", ("table_schema", "table_name")),
-    ("information_schema", "columns"): (
-        "column_default", "tg_shown_default", ("table_schema", "table_name", "column_name"),
-    ),
-}  # fmt: skip
-"""By relation: the column, the function that shows it, and the columns that the function takes before it."""
+_POLICY = ("tg_shown_condition", ("schemaname", "tablename"))
+
+SHOWN: Mapping[tuple[str, str], Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    ("pg_catalog", "pg_views"): {"definition": ("tg_shown_view", ("schemaname", "viewname"))},
+    ("pg_catalog", "pg_matviews"): {"definition": ("tg_shown_view", ("schemaname", "matviewname"))},
+    ("pg_catalog", "pg_policies"): {"qual": _POLICY, "with_check": _POLICY},
+    ("information_schema", "views"): {"view_definition": ("tg_shown_view", ("table_schema", "table_name"))},
+    ("information_schema", "columns"): {
+        "column_default": ("tg_shown_default", ("table_schema", "table_name", "column_name")),
+    },
+}
+"""By relation and column: the function that shows it, and the columns that the function takes before it."""
 
 
 def shown_view(context: Entered, schema: str, name: str, known: str) -> str | None:
@@ -39,6 +42,15 @@ def shown_default(context: Entered, schema: str, name: str, column: str, known: 
     if relation is None or found is None or found.default is None:
         return known
     return shown_expression(context.objects, relation.oid, found.default, names=lambda *of: _named(context, *of))
+
+
+def shown_condition(context: Entered, schema: str, name: str, known: str) -> str | None:
+    """A condition of a policy, which `known` is as the catalog keeps it."""
+    relation = _relation(context, schema, name)
+    if relation is None:
+        return known
+    objects, path = context.objects, context.path
+    return shown_expression(objects, relation.oid, known, names=lambda *of: _named(context, *of), path=path)
 
 
 def _named(context: Entered, type_oid: int, oid: int) -> str:

@@ -140,6 +140,21 @@ def column_name(objects: CatalogObjects, relation_oid: int, attnum: int) -> str 
     return _attribute_names().get((relation_oid, attnum))
 
 
+def column_number(objects: CatalogObjects, relation_oid: int, name: str) -> int | None:
+    """The attnum of a column of any relation, system columns among them; 0 for one that is dropped, by the name that
+    pg_attribute has of it; None for a name of no column."""
+    relation = objects.snapshot.get(relation_oid)
+    if not isinstance(relation, Relation):
+        names = _attribute_names().items()
+        return next((attnum for (oid, attnum), column in names if oid == relation_oid and column == name), None)
+    for column in relation.columns:
+        if column.dropped and name == f"........pg.dropped.{column.attnum}........":
+            return 0
+        if not column.dropped and column.name == name:
+            return column.attnum
+    return next((attnum for column, attnum, _ in SYSTEM_COLUMNS if column == name), None)
+
+
 def column_list(objects: CatalogObjects, relation_oid: int, attnums: Sequence[int]) -> str:
     """The quoted names of columns, with commas between them."""
     return ", ".join(quote_identifier(column_name(objects, relation_oid, attnum) or "???") for attnum in attnums)

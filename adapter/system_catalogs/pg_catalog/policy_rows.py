@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adapter.system_catalogs.objects.content import Content
-from adapter.system_catalogs.objects.definitions import shown_expression
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from storage.catalog.access import PUBLIC, Policy
 from storage.catalog.model import Relation
@@ -38,17 +37,13 @@ def pg_policy(objects: CatalogObjects) -> Content:
 
 
 def pg_policies(objects: CatalogObjects) -> Content:
-    """The policies of tables, readably."""
+    """The policies of tables, their conditions as the catalog keeps them (`shown_names` shows them)."""
     rows = []
     for oid, table in objects.snapshot.policies.by_table.items():
         relation = objects.snapshot.get(oid)
         if not isinstance(relation, Relation):
             continue
         for policy in _by_age(table.policies):
-            texts = [
-                None if text is None else shown_expression(objects, oid, text, pretty=False, names=None)
-                for text in (policy.using, policy.check)
-            ]
             names = ["public" if role == PUBLIC else objects.role_names.get(role) for role in policy.roles]
             rows.append(
                 {
@@ -58,8 +53,8 @@ def pg_policies(objects: CatalogObjects) -> Content:
                     "permissive": "PERMISSIVE" if policy.permissive else "RESTRICTIVE",
                     "roles": sorted(name for name in names if name is not None),
                     "cmd": _COMMANDS[policy.command],
-                    "qual": texts[0],
-                    "with_check": texts[1],
+                    "qual": policy.using,
+                    "with_check": policy.check,
                 }
             )
     return Content(rows=rows)

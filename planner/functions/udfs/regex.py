@@ -11,6 +11,7 @@ threads, and after `MATCH_S` it is given up (54001).
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import islice
@@ -149,11 +150,15 @@ def compiled(pattern: str, flags: str) -> Expression:
             "multiple repeat": "quantifier operand invalid",
             "min repeat greater than max repeat": "invalid repetition count(s)",
             "bad escape": "invalid escape \\ sequence",
+            "invalid group reference": "invalid backreference number",
         }
         raise InvalidRegularExpression(f"invalid regular expression: {texts.get(reason, reason)}") from None
 
 
 _QUANTIFIER = re.compile(r"[*+?]|\{(\d+)(,\d*)?\}")
+_MAX_REPETITIONS = 255
+_HEXADECIMAL = re.compile(r"\\x([0-9a-fA-F]+)")
+_MAX_CHARACTER = 0x7FFFFFFE
 _CONSTRAINTS = ("(?=", "(?!", "(?<=", "(?<!")
 
 
@@ -217,11 +222,17 @@ def _translated(pattern: str, multiline: bool, stops: bool, *, lazy: bool = Fals
     little as it can, as it does in parentheses with a quantifier that prefers the shortest."""
     out: list[str] = []
     lazy_groups = [lazy]
+    in_constraint = [False]
     index = 0
     while index < len(pattern):
         char = pattern[index]
-        if char == "\\" and index + 1 < len(pattern):
+        if char == "\\" and (character := _HEXADECIMAL.match(pattern, index)) is not None:
+            out.append(_character(character[1]))
+            index = character.end()
+        elif char == "\\" and index + 1 < len(pattern):
             escape = pattern[index + 1]
+            if in_constraint[-1] and escape in "123456789":
+                raise InvalidRegularExpression("invalid regular expression: invalid backreference number")
             out.append(_ESCAPES.get(escape, "\\" + escape))
             index += 2
         elif char == "[":
@@ -230,16 +241,20 @@ def _translated(pattern: str, multiline: bool, stops: bool, *, lazy: bool = Fals
         elif char == "(":
             opening = "(?" if pattern[index + 1 : index + 2] == "?" else "("
             out.append(opening)
+            in_constraint.append(in_constraint[-1] or pattern.startswith(_CONSTRAINTS, index))
             index += len(opening)
             _, end = _preference(pattern, index)
             quantifier = _QUANTIFIER.match(pattern, end)
             lazy_groups.append(lazy_groups[-1] or (quantifier is not None and pattern[quantifier.end() :][:1] == "?"))
         elif char == ")" and len(lazy_groups) > 1:
             lazy_groups.pop()
+            in_constraint.pop()
             out.append(char)
             index += 1
         elif char in "*+?{" and (quantifier := _QUANTIFIER.match(pattern, index)) is not None:
             index = quantifier.end()
+            if any(int(count) > _MAX_REPETITIONS for count in re.findall(r"\d+", quantifier[0])):
+                raise InvalidRegularExpression("invalid regular expression: invalid repetition count(s)")
             given = pattern[index : index + 1] == "?"
             index += given
             out.append(quantifier[0] + "?" * (given or lazy_groups[-1]))
@@ -256,6 +271,14 @@ def _translated(pattern: str, multiline: bool, stops: bool, *, lazy: bool = Fals
             out.append(char)
             index += 1
     return "".join(out)
+
+
+def _character(digits: str) -> str:
+    """The character of a hexadecimal escape, for the package. Raises 2201B for none that PostgreSQL could have."""
+    code = int(digits, 16)
+    if code > _MAX_CHARACTER:
+        raise InvalidRegularExpression("invalid regular expression: invalid escape \\ sequence")
+    return regex.escape(chr(code)) if code <= sys.maxunicode else "(?!)"
 
 
 def _bracket(pattern: str, start: int, stops: bool) -> tuple[str, int]:

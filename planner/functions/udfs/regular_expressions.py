@@ -40,8 +40,9 @@ def translate(pattern: str, engine: EngineName, *, ignore_case: bool = False, fl
             continue
         else:
             return None
-    if newline_sensitive or re.search(r"\(\?[=!<]|[*+?}]\?|\\[1-9mM]", pattern):
-        # Lookaround and back references are not in RE2; PostgreSQL mixes greedy and non-greedy in its own way.
+    if newline_sensitive or re.search(r"\(\?[=!<]|[*+?}]\?|\\[1-9mM]|\{[\d,]*\d{3}", pattern):
+        # Lookaround and back references are not in RE2; PostgreSQL mixes greedy and non-greedy in its own way, and
+        # counts to 255.
         return None
     out: list[str] = []
     index = 0

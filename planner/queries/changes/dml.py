@@ -13,7 +13,7 @@ from planner.errors import (
 )
 from planner.expressions.alike_params import AlikeParams
 from planner.expressions.bind import bind, bind_clause
-from planner.expressions.rows import starred
+from planner.expressions.rows import starred, without_stars
 from planner.files.past_queries import as_it_was, at_moment, moment_of
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks
 from planner.ir.nodes import (
@@ -88,7 +88,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     given = insert_columns(statement, target, tree.cols)
     note_columns(level, tree, target, given, tree.cols)
     level.rtes.append(NsItem(alias=target.named.name, columns=[], relation_name=target.named.name))
-    select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
+    select = without_stars(level, tree.select_stmt.select_stmt) if tree.HasField("select_stmt") else None
     rel: Rel
     not_default: set[int] = set()
     if moment is not None and (select is None or (select.values_lists and not _has_clauses(select))):

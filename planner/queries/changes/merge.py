@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from planner.errors import DuplicateAlias, FeatureNotSupported, SqlSyntaxError
-from planner.expressions.bind import bind, bind_clause
+from planner.expressions.bind import MERGE_CLAUSE, bind, bind_clause
 from planner.ir.bound import BoundMerge, MergeAction, MergePolicies
 from planner.ir.nodes import (
     BoolOp,
@@ -216,7 +216,7 @@ def _applies(target: _Target, clause: Tree) -> Scalar:
     target.offer(target=matched)
     if not clause.HasField("condition"):
         return is_pair
-    bound = bind_clause(target.level, clause.condition, "MERGE WHEN conditions")
+    bound = bind_clause(target.level, clause.condition, MERGE_CLAUSE)
     condition = to_boolean(target.statement, bound, "WHEN")
     if target.statement.notes is not None:
         target.statement.notes.change(clause).where = condition
