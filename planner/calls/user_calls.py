@@ -31,6 +31,7 @@ from planner.ir.nodes import (
     Rel,
     Scalar,
 )
+from planner.ir.rewrite import column_ids
 from planner.ir.written import FunctionCall as WrittenCall
 from planner.resolution.casting import explicit_cast
 from planner.resolution.coercion import concrete_signature
@@ -120,9 +121,11 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
     check_place(level, location)
     known = resolved.columns
     rel = inlined_rows(level, resolved, known)
-    if rel is None and statement.is_shown:
-        rel = _acting_rows(resolved, [statement.new_field(resolved.signature.name, resolved.type)])
-    elif rel is not None and known is not None:
+    if rel is None and (statement.is_shown or (level.calls_once and not list(column_ids(tuple(resolved.args))))):
+        shown = known or [(resolved.signature.name, resolved.type)]
+        rel = _acting_rows(resolved, [statement.new_field(name, type) for name, type in shown])
+        statement.volatile = True
+    if rel is not None and known is not None:
         rel = rows_as_values(statement, rel, known, resolved.type)
     elif rel is not None and resolved.type.oid == RECORD and not _is_row(rel):
         # Its fields have names, but nobody may select them.

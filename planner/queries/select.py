@@ -87,6 +87,13 @@ class SortItem(Struct):
         return self.index if self.record is None else self.record
 
 
+def _gives_one_row(tree: Tree) -> bool:
+    """Whether a SELECT evaluates its select list once: it reads and tests nothing, and wants a row."""
+    count = tree.limit_count.a_const if tree.HasField("limit_count") else None
+    tests = any(tree.HasField(clause) for clause in ("where_clause", "having_clause"))
+    return not tree.from_clause and not tests and (count is None or count.isnull or count.ival.ival > 0)
+
+
 class SelectQuery:
     """An analyzed SELECT; see `planner.resolution.statement.Analyzed`."""
 
@@ -105,6 +112,7 @@ class SelectQuery:
             level.window_definitions[definition.name] = definition
         level.presences = []
         self.source = bind_from(level, tree.from_clause)
+        level.calls_once = _gives_one_row(tree)
         self.targets = bind_targets(level, tree.target_list, "SELECT", tree)
         self.where = _condition(level, tree.where_clause, "WHERE") if tree.HasField("where_clause") else None
         self.having = _condition(level, tree.having_clause, "HAVING") if tree.HasField("having_clause") else None

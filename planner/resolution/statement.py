@@ -190,9 +190,9 @@ class Level:
     that it is a term of."""
 
     __slots__ = (
-        "aggregates", "clause", "ctes", "from_ids", "grouping_refs", "lateral_active", "namespace", "parent",
-        "presences", "reads_itself", "references", "rtes", "srf_barrier", "srf_depth", "srf_locations", "srfs",
-        "statement", "takes_parameters", "window_definitions", "windows",
+        "aggregates", "calls_once", "clause", "ctes", "from_ids", "grouping_refs", "lateral_active", "namespace",
+        "parent", "presences", "reads_itself", "references", "rtes", "srf_barrier", "srf_depth", "srf_locations",
+        "srfs", "statement", "takes_parameters", "window_definitions", "windows",
     )  # fmt: skip
 
     def __init__(self, statement: Statement, parent: Level | None) -> None:
@@ -205,6 +205,7 @@ class Level:
         self.takes_parameters = False
         """Whether parameters may stand even in clauses of definitions: in a conflict target."""
         self.lateral_active = False
+        self.calls_once = False  # Whether its select list is evaluated for one row, whatever tables hold.
         self.reads_itself = False
         self.from_ids: dict[int, tuple[str | None, str]] = {}
         self.references: list[int] = []
