@@ -37,6 +37,7 @@ from planner.syntax.parse import Parsed
 from planner.types.signature import Signature
 from planner.types.type_scope import types_of
 from planner.types.types import RECORD, VOID, SqlType, column_type
+from planner.types.user_types import attributes
 from storage.catalog.routines import Function
 
 MAX_DEPTH = 100
@@ -126,7 +127,11 @@ def _count(running: Running, parsed: Parsed, tag: str, seconds: float) -> None:
 def _as_result(plan: Plan, context: BindContext, result: SqlType, columns: Sequence[SqlType] | None) -> Plan:
     """The plan of the last statement with its columns in the types of the result. 42P13."""
     statement = plan.statement
-    wanted = columns if columns is not None and (result.oid == RECORD or len(columns) != 1) else None
+    wanted = columns
+    if columns is not None and len(columns) == 1 and result.oid != RECORD:
+        # The only field of a row, or a value: which is a row itself when it has the type of the result.
+        is_field = attributes(result.oid) is not None and columns[0].oid != result.oid
+        wanted = columns if is_field else None
     if isinstance(statement, BoundQuery):
         query = converted(statement, context, result, wanted)
         operands = None if plan.acts else operands_of(query)

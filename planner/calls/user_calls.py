@@ -121,7 +121,9 @@ def _set(level: Level, resolved: Resolved, location: int, start_srfs: int) -> Sc
     check_place(level, location)
     known = resolved.columns
     rel = inlined_rows(level, resolved, known)
-    if rel is None and (statement.is_shown or (level.calls_once and not list(column_ids(tuple(resolved.args))))):
+    is_known = known is not None or resolved.type.oid != RECORD
+    called_once = level.calls_once and is_known and not list(column_ids(tuple(resolved.args)))
+    if rel is None and (statement.is_shown or called_once):
         shown = known or [(resolved.signature.name, resolved.type)]
         rel = _acting_rows(resolved, [statement.new_field(name, type) for name, type in shown])
         statement.volatile = True
