@@ -35,9 +35,8 @@ from storage.catalog.model import (
     Sequence,
 )
 from storage.catalog.outside import Extension, ForeignServer
-from storage.catalog.record import LARGE_OBJECT_SCHEMA, ExtendedStatistics, Record
+from storage.catalog.record import LARGE_OBJECT_SCHEMA, TEMPORARY_SCHEMA, ExtendedStatistics, Record
 from storage.catalog.routines import Function
-from storage.catalog.temporary import TEMPORARY_SCHEMA
 
 KINDS = {"r": "table", "v": "view", "m": "materialized view", "f": "foreign table", COMPOSITE: "composite type"}
 SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", OWN_SCHEMA})

@@ -57,7 +57,8 @@ from planner.types.composites import with_forms
 from planner.types.type_scope import TYPE_SCOPE, TypeScope
 from planner.types.types import declared_as
 from storage.catalog.model import CatalogSnapshot
-from storage.catalog.temporary import TEMPORARY_SCHEMA, TemporaryObjects
+from storage.catalog.record import TEMPORARY_SCHEMA
+from storage.catalog.temporary import TemporaryObjects
 from storage.errors import UnknownDatabase
 from storage.timestamps.csn import Csn
 

@@ -486,7 +486,9 @@ class Transaction(Struct, kw_only=True):
             catalog_updates=self.pending.net_updates() if self.pending.updates else (),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
-            replacements=tuple(each for each in self.pending.replacements if not is_temporary(each.shard)),
+            replacements=tuple(each for each in self.pending.replacements if not is_temporary(each.shard))
+            if self.pending.replacements.length
+            else (),
             owner=self.locks.owner,
             follows=tuple(self.followed),
             seen={shard: frozenset(rows) for shard, rows in self.seen.items()} if self.seen else {},

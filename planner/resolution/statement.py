@@ -41,8 +41,8 @@ from planner.types.type_names import UnknownName, format_type, resolve_type_name
 from planner.types.types import UNKNOWN, SqlType, column_type, declared_type
 from storage.catalog.access import Policy
 from storage.catalog.model import CatalogSnapshot, DomainType, Relation
+from storage.catalog.record import holds_temporary
 from storage.catalog.routines import Function
-from storage.catalog.temporary import holds_temporary
 
 _T = TypeVar("_T")
 

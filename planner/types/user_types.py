@@ -22,9 +22,8 @@ from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.type_scope import TYPE_SCOPE, UserType, record_of
 from planner.types.types import INT8, OID, REG_TYPES, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Relation, Schema
-from storage.catalog.record import Record
+from storage.catalog.record import Record, holds_temporary
 from storage.catalog.routines import Function
-from storage.catalog.temporary import holds_temporary
 from storage.catalog.types import BaseType, UserRange
 
 _INT8_ARRAY = 1016

@@ -1,4 +1,5 @@
-"""What every catalog record is, what tables have that needs no module of its own, and lists of oids by a key."""
+"""What every catalog record is, what tables have that needs no module of its own, lists of oids by a key, and the name
+of temporary schemas."""
 
 from __future__ import annotations
 
@@ -20,6 +21,9 @@ INDEX_STATISTICS_FORMAT = 12
 BUILTIN_ACLS_FORMAT = 8
 """From which on what is built in has privileges of its own in each database: earlier versions take a second record for
 a mistake, and stop."""
+
+TEMPORARY_SCHEMA = "pg_temp"
+"""What every session may call its own temporary schema."""
 
 NEWER_FIELDS = {
     "Column.options": COLUMN_OPTIONS_FORMAT,
@@ -87,3 +91,9 @@ LARGE_OBJECT_SCHEMA = "pg_large_objects_in_a_schema_whose_name_is_longer_than_id
 
 LARGE_OBJECT_COMMENTS = 1 << 40
 """Added to a large object's oid for `Comment.object_oid`: other objects may have the same oid, but none so large."""
+
+
+def holds_temporary(schema: str) -> bool:
+    """Whether the schema is one of temporary objects. Functions there are only called with its name: else who may make
+    temporary objects could put one in the place of a function that others call."""
+    return schema == TEMPORARY_SCHEMA or schema.startswith(f"{TEMPORARY_SCHEMA}_")

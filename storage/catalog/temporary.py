@@ -30,6 +30,7 @@ from storage.catalog.model import (
     Schema,
     Sequence,
 )
+from storage.catalog.record import TEMPORARY_SCHEMA
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 
@@ -37,9 +38,6 @@ FIRST_TEMPORARY_OID = 300_000_000
 """Temporary objects have oids from here; those of other objects are below. Other processes may give out the same."""
 
 LAST_TEMPORARY_OID = 399_999_999
-
-TEMPORARY_SCHEMA = "pg_temp"
-"""What every session may call its own temporary schema."""
 
 
 class TemporaryObjects:
@@ -111,12 +109,6 @@ class TemporaryObjects:
                     names = names.set((record.database, TEMPORARY_SCHEMA), record.oid)
             self._below, self._above = catalog, replace(above, schema_names=names)
         return self._above
-
-
-def holds_temporary(schema: str) -> bool:
-    """Whether the schema is one of temporary objects. Functions there are only called with its name: else who may make
-    temporary objects could put one in the place of a function that others call."""
-    return schema == TEMPORARY_SCHEMA or schema.startswith(f"{TEMPORARY_SCHEMA}_")
 
 
 def is_temporary(oid: int) -> bool:

@@ -19,8 +19,8 @@ from planner.functions.own_routines import own_routines_named
 from planner.statements.routines import RoutineName
 from planner.types.type_names import format_type
 from storage.catalog.model import OWN_SCHEMA, CatalogSnapshot, Schema
+from storage.catalog.record import holds_temporary
 from storage.catalog.routines import Function
-from storage.catalog.temporary import holds_temporary
 
 KINDS = {"f": "function", "p": "procedure"}
 
