@@ -18,6 +18,7 @@ from planner.definitions.deparse import literal_text as shown_literal
 from planner.functions import of_extensions
 from planner.ir import nodes as ir
 from planner.ir import written as w
+from planner.ir.array_value import ArrayValue, lower_bounds_of
 from planner.ir.rewrite import transform
 from planner.resolution.coercion import Context, pathway
 from planner.syntax.identifiers import quote_identifier, quote_literal
@@ -518,7 +519,10 @@ def literal_text(literal: ir.Literal, *, typed: bool = True) -> str:
     if oid in REG_TYPES:
         # By number: the object may get another name.
         return f"'{literal.value}'::{REG_TYPES[oid]}" if typed else f"'{literal.value}'"
-    kept = value_to_keep(literal.value, literal.type)
+    value = literal.value
+    if isinstance(value, ArrayValue) and set(lower_bounds_of(value.dims)) == {1}:
+        value = value.nested()
+    kept = value_to_keep(value, literal.type)
     if kept is not None:
         return kept
     text = format_text(literal.value, literal.type)

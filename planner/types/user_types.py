@@ -255,9 +255,11 @@ def kept_name(record_oid: int) -> str:
 
 _KEPT_ITEM = re.compile(rf'(?:NULL|\(?(-?\d+)\)?::{STORED_SCHEMA}\."\d+")')
 _KEPT_ARRAY = re.compile(
-    rf'ARRAY\[((?:{_KEPT_ITEM.pattern.replace("(-", "(?:-")}(?:, )?)+)\]::{STORED_SCHEMA}\."(\d+)"\[\]'
+    rf'ARRAY(\[(?:\[|{_KEPT_ITEM.pattern.replace("(-", "(?:-")}|, |\])+\])::{STORED_SCHEMA}\."(\d+)"\[\]'
 )
 """What `value_to_keep` makes of an array."""
+_PART_OF_KEPT_ARRAY = re.compile(rf"{_KEPT_ITEM.pattern}|\[|\]|, ")
+_SIGNS_OF_ARRAYS = {"[": "{", "]": "}", ", ": ","}
 _SPECIAL_IN_ARRAYS = re.compile(r'[{}",\\\s]')
 _KEPT_FIELD = re.compile(rf'"{STORED_SCHEMA} (\d+) (\d+)"')
 
@@ -315,8 +317,9 @@ def mentioned(text: str) -> tuple[int, ...]:
 
 
 def value_to_keep(value: object, type: SqlType) -> str | None:
-    """A constant of an enum, or of an array of one, as an expression that the catalog keeps has it, in which it stays
-    what it is when its label changes; None where it is to be written with labels, and for other types."""
+    """A constant of an enum, or of an array of one (of tuples in tuples if it has several dimensions), as an expression
+    that the catalog keeps has it, in which it stays what it is when its label changes; None where it is to be written
+    with labels, and for other types."""
     if not TYPE_SCOPE.get().stored or type.oid in REG_TYPES or held_as(type) == type:
         return None
     owner = derived_oids.owner_of_row_type(type.oid) or derived_oids.owner_of_array_type(type.oid) or 0
@@ -324,8 +327,13 @@ def value_to_keep(value: object, type: SqlType) -> str | None:
         return position_to_keep(value, owner)
     if not isinstance(value, tuple) or not value:
         return None
-    items = ["NULL" if item is None else position_to_keep(int(item), owner) for item in value]
-    return f"ARRAY[{', '.join(items)}]::{kept_name(owner)}[]"
+
+    def kept(item: object) -> str:
+        if isinstance(item, tuple):
+            return f"[{', '.join(map(kept, item))}]"
+        return position_to_keep(item, owner) if isinstance(item, int) else "NULL"
+
+    return f"ARRAY{kept(value)}::{kept_name(owner)}[]"
 
 
 def position_to_keep(position: int, record_oid: int) -> str:
@@ -413,8 +421,12 @@ def with_arrays_shown(text: str) -> str:
         if not isinstance(record, EnumType):
             return match[0]
         labels = {str(label.position): label.name for label in record.labels}
-        items = [_array_item(labels[item]) if item else "NULL" for item in _KEPT_ITEM.findall(match[1])]
-        return f"{quote_literal('{' + ','.join(items) + '}')}::{kept_name(int(match[2]))}[]"
+
+        def part(found: re.Match[str]) -> str:
+            return _SIGNS_OF_ARRAYS.get(found[0]) or (_array_item(labels[found[1]]) if found[1] else "NULL")
+
+        written = _PART_OF_KEPT_ARRAY.sub(part, match[1])
+        return f"{quote_literal(written)}::{kept_name(int(match[2]))}[]"
 
     return _KEPT_ARRAY.sub(shown, text)
 
