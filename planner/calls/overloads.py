@@ -60,8 +60,9 @@ from planner.types.signature import Signature, Volatility
 from planner.types.type_names import array_of, element_of, format_type, lookup_type
 from planner.types.types import FLOAT8, RECORD, UNKNOWN, VOID, SqlType, column_type
 from planner.types.user_types import attributes
+from storage.catalog.model import Schema
+from storage.catalog.record import holds_temporary
 from storage.catalog.routines import Function
-from storage.catalog.temporary import is_temporary
 
 _HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
 
@@ -243,7 +244,10 @@ def _signature_text(names: tuple[str, ...], inputs: tuple[int, ...], arg_names: 
 def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -> Scalar | None:
     """`type(x)` as a cast, where the conversion is trivial or the argument an unknown literal."""
     row = lookup_type(names)
-    if row is None or row.type not in "bd" or (len(names) == 1 and is_temporary(row.namespace)):
+    if row is None or row.type not in "bd":
+        return None
+    schema = level.statement.context.catalog.get(row.namespace)
+    if len(names) == 1 and isinstance(schema, Schema) and holds_temporary(schema.name):
         return None
     source, target = arg.type.oid, row.oid
     if source != UNKNOWN:
