@@ -84,6 +84,10 @@ class PortalTable(Struct):
         for name in [name for name, portal in self.by_name.items() if portal.depth >= depth and not portal.held]:
             await self.drop(name)
 
+    def on_rows_of(self, relation_oid: int) -> bool:
+        """Whether a cursor may be on a row of this table."""
+        return any(row.relation_oid == relation_oid for portal in self.by_name.values() for row in portal.known_rows)
+
     def to_hold(self) -> list[Portal]:
         """The cursors WITH HOLD that the transaction's commit must preserve."""
         return [portal for portal in self.by_name.values() if portal.hold and not portal.held]
