@@ -9,7 +9,8 @@ as integers of 128 bits, and where these do not hold the quotient's calls a func
 an operand is wide itself. Spark divides decimals to 38 digits, small quotients by way of the dividend times a power
 of ten; the value is then rounded by the same estimate. Each operand is computed once, bound to a name in a lambda, and
 its digits are looked at only where the quotient's own size leaves two estimates; where an operand is a subquery, which
-Spark allows in no lambda, it is repeated, and the estimate comes from the digits.
+Spark allows in no lambda, it is repeated, the estimate uses logarithms, and there is one way alone: quotients below
+10^-8 have fewer digits.
 """
 
 from __future__ import annotations
@@ -72,8 +73,7 @@ def quotient(
     of_large = None if whole <= 38 - scale else _spark_operands(left, right, large_scale, whole)
     above = [] if of_large is None else [_Rung(0, large_scale, of_large)]
     if subquery:
-        weight = _estimated_weight("{0}", left.scale, "{1}", right.scale)
-        return _by_weight([*above, *rungs], "{0}", "{1}", weight, least)
+        return _by_weight(rungs[0], "{0}", "{1}", _weight_by_logarithm("{0}", "{1}"), least)
     zero = _zero("r.b", right.scale, least)
     same_group = _same_first_group(left.scale, right.scale)
     shown = f"CASE WHEN r.a = 0 AND r.b IS NOT NULL THEN {zero} ELSE {_by_size('r.d', rungs, least, same_group)} END"
@@ -283,18 +283,11 @@ def _rounded(divided: str, weight: int, least: int, scale: int) -> str:
     return divided if wanted >= scale else f"CAST(round({divided}, {wanted}) AS DECIMAL(38,{scale}))"
 
 
-def _by_weight(rungs: Sequence[_Rung], left: str, right: str, weight: str, least: int) -> str:
-    """The text of a quotient whose estimated weight is an expression; Spark's round wants a constant scale."""
-    usual = next(rung for rung in reversed(rungs) if not rung.shift)
-    first, last = -((38 - rungs[0].scale) // -4), rungs[-1].lowest - 1
-    cases = ""
-    for each in range(first, last - 1, -1):
-        # The quotient's own weight is this or one more; its digits are those of the estimate.
-        holding = [rung for rung in rungs if each >= rung.lowest - 1]
-        rung = next((rung for rung in holding if 4 * each + 5 <= 38 - rung.scale - rung.shift), holding[0])
-        shown, otherwise = (way.shown(way.divided(left, right), each, least) for way in (rung, usual))
-        cases += f" WHEN {each} THEN {rung.limited(left, shown, otherwise)}"
-    return f"CASE greatest(least({weight}, {first}), {last}){cases} END"
+def _by_weight(rung: _Rung, left: str, right: str, weight: str, least: int) -> str:
+    """The text of a quotient whose weight is an expression; Spark's round wants a constant scale."""
+    divided = rung.divided(left, right)
+    rounds = "".join(f" WHEN {each} THEN {rung.shown(divided, each, least)}" for each in range(-2, 5))
+    return f"CASE greatest(least({weight}, 4), -2){rounds} END"
 
 
 def _by_size(
@@ -362,13 +355,16 @@ def _same_first_group(left_scale: int, right_scale: int) -> str:
     return f"{_first_group('r.a', left_scale)} = {_first_group('r.b', right_scale)}"
 
 
-def _estimated_weight(left: str, left_scale: int, right: str, right_scale: int) -> str:
-    """PostgreSQL's estimate of the weight of a quotient."""
-    group, other = _first_group(left, left_scale), _first_group(right, right_scale)
-    difference = (
-        f"{_weight(left, left_scale)} - {_weight(right, right_scale)} - CASE WHEN {group} <= {other} THEN 1 ELSE 0 END"
-    )
-    return f"CASE WHEN {left} = 0 THEN -1 - {_weight(right, right_scale)} ELSE {difference} END"
+def _weight_by_logarithm(left: str, right: str) -> str:
+    def weight(place: str) -> str:
+        # NOTE: not nullif(): see `planner.functions.families.aggregates`.
+        return f"CAST(floor(log10(CAST(CASE WHEN {place} <> 0 THEN abs({place}) END AS DOUBLE)) / 4D) AS INT)"
+
+    def group(place: str) -> str:
+        return f"floor(CAST(abs({place}) AS DOUBLE) / power(10D, 4 * {weight(place)}))"
+
+    difference = f"{weight(left)} - {weight(right)} - CASE WHEN {group(left)} <= {group(right)} THEN 1 ELSE 0 END"
+    return f"CASE WHEN {left} = 0 THEN -1 - {weight(right)} ELSE {difference} END"
 
 
 def _zero(right: str, right_scale: int, least: int) -> str:
