@@ -102,7 +102,7 @@ def test_what_is_kept_says_numbers_and_is_shown_with_names() -> None:
         assert kept is not None
         assert several is not None
         assert with_names_shown(f"(m = {kept})") == "(m = 'o''k'::mood)"
-        assert with_names_shown(several) == "ARRAY['sad'::mood, NULL]::mood[]"
+        assert with_names_shown(several) == "'{sad,NULL}'::mood[]"
         assert find_type(("tidegate", "20000")) == MOOD_OID
         assert mentioned(f'{kept} = x::tidegate."20010"') == (20000, 20010)
 
