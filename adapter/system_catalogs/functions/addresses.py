@@ -9,7 +9,7 @@ from adapter.system_catalogs.functions.contexts import Entered
 from adapter.system_catalogs.functions.identities import DEFAULTS_OF, OF_METHODS, STATIC, class_oid
 from adapter.system_catalogs.functions.reg_names import namespace_oid, relation_oid, role_oid, type_oid
 from adapter.system_catalogs.objects.builtin import builtin_columns
-from adapter.system_catalogs.objects.definitions import column_name, format_type
+from adapter.system_catalogs.objects.definitions import column_name, column_number, format_type
 from adapter.system_catalogs.objects.functions import function_row
 from adapter.system_catalogs.objects.objects import (
     PG_ATTRDEF,
@@ -43,7 +43,6 @@ from planner.errors import (
 from planner.extensions.available import PLPGSQL
 from planner.syntax.identifiers import quote_identifier
 from planner.types import derived_oids
-from planner.types.system_relations import SYSTEM_COLUMNS
 from storage.catalog.model import PG_CATALOG_OID
 from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID
 
@@ -52,7 +51,6 @@ Place: TypeAlias = tuple[int, int, int]
 """A catalog's oid, an object's, and the number of a column or 0."""
 
 _RELATIONS = {"table": "r", "index": "i", "sequence": "S", "view": "v", "materialized view": "m", "foreign table": "f"}
-_MOST_COLUMNS = 1600
 _UNSUPPORTED = frozenset(
     {
         "toast table", "composite type", "index column", "sequence column", "toast table column", "view column",
@@ -141,8 +139,9 @@ def _relation(context: Entered, kind: str, names: Names, args: Names) -> Place:
 
 
 def _attnum(context: Entered, relation: int, name: str) -> int | None:
-    numbers = range(-len(SYSTEM_COLUMNS), _MOST_COLUMNS + 1)
-    return next((each for each in numbers if each and column_name(context.objects, relation, each) == name), None)
+    number = column_number(context.objects, relation, name)
+    # A view has no columns of the system.
+    return number if number and column_name(context.objects, relation, number) == name else None
 
 
 def _column(context: Entered, kind: str, names: Names, args: Names) -> Place:
@@ -156,15 +155,13 @@ def _column(context: Entered, kind: str, names: Names, args: Names) -> Place:
 
 
 def _default(context: Entered, kind: str, names: Names, args: Names) -> Place:
-    from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef
-
     if len(names) < 2:
         raise SqlSyntaxError("column name must be qualified")
     oid = relation_oid(context, _dotted(names[:-1]))
     number = _attnum(context, oid, names[-1])
-    for row in pg_attrdef(context.objects).rows:
-        if (row["adrelid"], row["adnum"]) == (oid, number):
-            return PG_ATTRDEF, row["oid"], 0
+    for default, (relation, column) in context.objects.defaults.items():
+        if (relation.oid, column.attnum) == (oid, number):
+            return PG_ATTRDEF, default, 0
     where = f'column "{names[-1]}" of relation "{".".join(names[:-1])}"'
     raise UndefinedColumn(f"default value for {where} does not exist")
 

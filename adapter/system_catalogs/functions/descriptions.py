@@ -159,10 +159,7 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
 
 
 def _describe_default(context: Entered, oid: int) -> str | None:
-    from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef
-
-    for row in pg_attrdef(context.objects).rows:
-        if row["oid"] == oid:
-            column = describe_object(context, PG_CLASS, row["adrelid"], row["adnum"])
-            return f"default value for {column}"
-    return None
+    if oid not in context.objects.defaults:
+        return None
+    relation, column = context.objects.defaults[oid]
+    return f"default value for {describe_object(context, PG_CLASS, relation.oid, column.attnum)}"

@@ -196,13 +196,11 @@ def _constraint(objects: CatalogObjects, oid: int) -> Identified:
 
 
 def _default(objects: CatalogObjects, oid: int) -> Identified:
-    from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef
-
-    for row in pg_attrdef(objects).rows:
-        if row["oid"] == oid:
-            column = _relation(objects, row["adrelid"], row["adnum"])
-            return Identified("default value", None, None, f"for {column.identity}", column.names)
-    return _none("default value")
+    if oid not in objects.defaults:
+        return _none("default value")
+    relation, column = objects.defaults[oid]
+    found = _relation(objects, relation.oid, column.attnum)
+    return Identified("default value", None, None, f"for {found.identity}", found.names)
 
 
 def _on(objects: CatalogObjects, kind: str, schema: str | None, name: str, relation: int) -> Identified:

@@ -216,13 +216,12 @@ def _index_attributes(index: Index, relation: Relation) -> Iterator[Row]:
 
 def pg_attrdef(objects: CatalogObjects) -> Content:
     """Column defaults and the expressions of generated columns; `adbin` is their SQL text."""
-    rows: list[Row] = []
-    for relation in objects.relations:
-        for column in relation.live_columns():
-            if column.default is not None:
-                oid = derived_oids.ATTRDEF_START + len(rows)
-                rows.append({"oid": oid, "adrelid": relation.oid, "adnum": column.attnum, "adbin": column.default})
-    return Content(rows=rows)
+    return Content(
+        rows=[
+            {"oid": oid, "adrelid": relation.oid, "adnum": column.attnum, "adbin": column.default}
+            for oid, (relation, column) in objects.defaults.items()
+        ]
+    )
 
 
 def pg_index(objects: CatalogObjects) -> Content:

@@ -31,7 +31,7 @@ from adapter.system_catalogs.objects.objects import (
     PLPGSQL_OID,
     CatalogObjects,
 )
-from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef, referenced_index
+from adapter.system_catalogs.pg_catalog.class_rows import referenced_index
 from adapter.system_catalogs.pg_catalog.operator_rows import PG_OPCLASS, classes_made_by, made_with
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
@@ -285,15 +285,13 @@ def pg_depend(objects: CatalogObjects) -> Content:
         if sequence.owned_by is not None:
             internal = is_identity(objects, sequence)
             rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_CLASS, *sequence.owned_by), "i" if internal else "a"))
-    for row in pg_attrdef(objects).rows:
-        self, table = (PG_ATTRDEF, row["oid"], 0), objects.snapshot.get(row["adrelid"])
-        assert isinstance(table, Relation)
-        column = next(column for column in table.columns if column.attnum == row["adnum"])
+    for oid, (table, column) in objects.defaults.items():
+        self = (PG_ATTRDEF, oid, 0)
         rows.append(_depends(self, (PG_CLASS, table.oid, column.attnum), "i" if column.generated else "a"))
         if column.generated:
             sources = generation_sources(objects, table, column)
             rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "n") for attnum in sources)
-        rows.extend(_references(objects, self, row["adbin"]))
+        rows.extend(_references(objects, self, column.default or ""))
     for constraint in objects.constraints:
         if isinstance(objects.snapshot.get(constraint.relation), Relation):
             self = (PG_CONSTRAINT, constraint.oid, 0)
