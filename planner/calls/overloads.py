@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.calls.arguments import argument_places, with_defaults
 from planner.calls.user_functions import (
     constructors_named,
-    default_argument,
     functions_named,
     is_user_function,
     record_of,
     signature_of,
+    taken_by,
 )
-from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
-from planner.errors import AmbiguousFunction, DatatypeMismatch, FeatureNotSupported, SqlSyntaxError, UndefinedFunction
+from planner.errors import AmbiguousFunction, DatatypeMismatch, FeatureNotSupported, UndefinedFunction
 from planner.functions import of_extensions, own, own_bodies, registry
 from planner.functions.behind import CAST
 from planner.functions.routines import routines
@@ -39,7 +38,6 @@ from planner.resolution.coercion import (
     Ambiguous,
     Candidate,
     Context,
-    can_coerce,
     candidates,
     category,
     choose,
@@ -53,12 +51,11 @@ from planner.resolution.required import closed_schema
 from planner.resolution.session_values import session_signatures
 from planner.resolution.statement import Level, Statement
 from planner.syntax.names import qualifier
-from planner.syntax.parse import Tree, split_and_parse, tree_location
 from planner.types.base_types import base_type
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.signature import Signature, Volatility
 from planner.types.type_names import array_of, element_of, format_type, lookup_type
-from planner.types.types import FLOAT8, RECORD, UNKNOWN, VOID, SqlType, column_type
+from planner.types.types import RECORD, UNKNOWN, VOID, SqlType, column_type
 from planner.types.user_types import attributes
 from storage.catalog.model import Schema
 from storage.catalog.record import holds_temporary
@@ -85,15 +82,20 @@ class Resolved(Struct):
     """The arguments that its call was written with."""
 
 
-def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Signature, ...]:
-    """All routines that a name can mean. Raises 3F000 for a schema that does not exist."""
+def overloads(level: Level, names: tuple[str, ...], location: int) -> list[tuple[Signature, ...]]:
+    """All routines that a name can mean, those of each schema together, in the order of the search path. Raises 3F000
+    for a schema that does not exist."""
+    return [found for found in _by_schema(level, names, location) if found]
+
+
+def _by_schema(level: Level, names: tuple[str, ...], location: int) -> list[tuple[Signature, ...]]:
     name = names[-1]
     context, position = level.statement.context, level.statement.position(location)
     schema = qualifier(names, context.database, position)
     if schema == own.SCHEMA and not name.isdigit():
-        return own.functions(name) or tuple(map(signature_of, own_bodies.functions_named(name)))
+        return [own.functions(name) or tuple(map(signature_of, own_bodies.functions_named(name)))]
     if schema in ("pg_catalog", "information_schema"):
-        return _built_in(name)
+        return [_built_in(name)]
     if schema is not None and schema != own.SCHEMA and context.catalog.schema(schema) is None:
         raise missing_schema(schema, position)
     if schema in context.closed_schemas and not level.statement.required.stored:
@@ -101,15 +103,11 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
     of_users = [(path, signature_of(record)) for path, record in functions_named(context, schema, name)]
     if context.catalog.type_names:
         of_users += constructors_named(context, schema, name)
-    if schema is not None:
-        return tuple(signature for _, signature in of_users)
-    if not of_users:
-        return _built_in(name)
-    path = context.searched_schemas()
-    place = path.index("pg_catalog")
-    before = [signature for of, signature in of_users if path.index(of) < place]
-    after = [signature for of, signature in of_users if path.index(of) > place]
-    return (*before, *_built_in(name), *after)
+    if schema is None and not of_users:
+        return [_built_in(name)]
+    path = context.searched_schemas() if schema is None else (schema,)
+    grouped = {each: [signature for of, signature in of_users if of == each] for each in path}
+    return [(*found, *(_built_in(name) if of == "pg_catalog" else ())) for of, found in grouped.items()]
 
 
 def _made_routines(level: Level, names: tuple[str, ...], inputs: tuple[int, ...]) -> Iterator[Signature]:
@@ -126,28 +124,6 @@ def _made_routines(level: Level, names: tuple[str, ...], inputs: tuple[int, ...]
 def _built_in(name: str) -> tuple[Signature, ...]:
     session = session_signatures(name)
     return session or registry.functions(name) + registry.aggregates(name) + registry.window_functions(name)
-
-
-def written_arguments(statement: Statement, nodes: Iterable[Tree]) -> Iterator[tuple[str | None, Tree]]:
-    """The arguments of a call as they are written: their names, where they have one, and their expressions. Raises
-    42601 for a name that comes twice, and for what comes without a name after one that has one."""
-    seen: set[str] = set()
-    for node in nodes:
-        if not node.HasField("named_arg_expr"):
-            if seen:
-                raise SqlSyntaxError(
-                    "positional argument cannot follow named argument",
-                    position=statement.position(tree_location(node)),
-                )
-            yield None, node
-            continue
-        named = node.named_arg_expr
-        if named.name in seen:
-            raise SqlSyntaxError(
-                f'argument name "{named.name}" used more than once', position=statement.position(named.location)
-            )
-        seen.add(named.name)
-        yield named.name, named.arg
 
 
 def resolve_call(
@@ -170,29 +146,32 @@ def resolve_call(
         arg_names = [arg_names[index] for index in kept] if arg_names else ()
         args = [args[index] for index in kept]
     named = any(name is not None for name in arg_names)
-    if named:
-        found, args = _by_argument_names(statement, found, args, arg_names)
     inputs = tuple(arg.type.oid for arg in args)
     if max(inputs, default=0) > FIRST_USER_TYPE:
-        found = (*found, *_made_routines(level, names, inputs))
-    possible = candidates(found, len(args), expand_variadic=not variadic)
+        found.append(tuple(_made_routines(level, names, inputs)))
+    places = partial(argument_places, statement.context, arg_names, spread=variadic) if named else None
+    fitting: dict[tuple[int, ...], Candidate] = {}
+    for of_schema in found:
+        for candidate in candidates(of_schema, len(args), expand_variadic=not variadic, places=places):
+            fitting.setdefault(candidate.args, candidate)
+    possible = list(fitting.values())
     if variadic and any(candidate.args[-1:] == (ANY,) for candidate in possible):
         _check_spread(level, args[-1])
         possible = [replace(candidate, signature=replace(candidate.signature, spread=True)) for candidate in possible]
-    chosen: Candidate | None = next((candidate for candidate in possible if candidate.args == inputs), None)
-    if chosen is None and len(args) == 1 and not named and not variadic:
+    if inputs not in fitting and len(args) == 1 and not named and not variadic:
         cast = _as_cast(level, names, args[0], location)
         if cast is not None:
             return cast
-    if chosen is None:
-        try:
-            chosen = choose(possible, inputs)
-        except Ambiguous:
-            raise AmbiguousFunction(
-                f"function {_signature_text(names, inputs, arg_names)} is not unique",
-                hint="Could not choose a best candidate function. You might need to add explicit type casts.",
-                position=statement.position(location),
-            ) from None
+    try:
+        chosen = choose(possible, inputs)
+    except Ambiguous:
+        raise AmbiguousFunction(
+            f"function {_signature_text(names, inputs, arg_names)} is not unique",
+            hint="Could not choose a best candidate function. You might need to add explicit type casts.",
+            position=statement.position(location),
+        ) from None
+    if chosen is not None and variadic and chosen.places and chosen.places[-1] != len(args) - 1:
+        chosen = None  # what is named before the last parameter is left out (PostgreSQL, func_get_detail)
     if chosen is None and len(names) == 1 and len(args) == 1 and not named:
         # PostgreSQL's functional notation: name(row) is (row).name.
         row = args[0]
@@ -262,16 +241,13 @@ def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -
 
 def _apply(level: Level, chosen: Candidate, args: list[Scalar], location: int) -> Resolved | Scalar:
     statement = level.statement
-    declared, given = chosen.args, tuple(args)
-    record = None
+    declared, record = chosen.args, None
     if is_user_function(chosen.signature):
         record = record_of(statement.context, chosen.signature)
-        if not chosen.expanded:
-            args = [
-                *args,
-                *(default_argument(statement, record, place) for place in range(len(args), len(chosen.signature.args))),
-            ]
-            declared = chosen.signature.args
+    if not chosen.expanded:
+        args = with_defaults(statement, chosen, record, args)
+        declared = chosen.signature.args[: len(args)]
+    given = tuple(args)
     actual = tuple(arg.type.oid for arg in args)
     concrete, result = resolve_polymorphic(chosen.signature, declared, actual)
     bound: list[Scalar] = []
@@ -328,8 +304,9 @@ def _of_user(
         array = column_type_of_array(array_of(element))
         args = [*args[: -chosen.expanded], ArrayConstructor(items=items, type=array)]
         concrete = (*concrete[: -chosen.expanded], array.oid)
-    taken = record.parameters if record.kind == "p" else record.inputs
-    args = [_of_domain(statement, arg, parameter.type_oid) for arg, parameter in zip(args, taken, strict=True)]
+    args = [
+        _of_domain(statement, arg, parameter.type_oid) for arg, parameter in zip(args, taken_by(record), strict=True)
+    ]
     signature = concrete_signature(chosen.signature, concrete, result)
 
     def output(type_oid: int) -> SqlType:
@@ -358,104 +335,3 @@ def _of_domain(statement: Statement, arg: Scalar, declared: int) -> Scalar:
     if not target.domain or arg.type.domain == target.domain:
         return arg
     return as_domain(statement, arg, target, explicit=False)
-
-
-def _arranged(
-    statement: Statement, record: Function, args: list[Scalar], arg_names: Sequence[str | None]
-) -> list[Scalar] | None:
-    """The arguments of a call of `record`, some of which are named, in the order of its parameters, with defaults; None
-    when they do not fit."""
-    taken = record.parameters if record.kind == "p" else record.inputs
-    names = [parameter.name for parameter in taken]
-    slots: list[Scalar | None] = [None] * len(taken)
-    for index, (arg, name) in enumerate(zip(args, arg_names, strict=True)):
-        place = index if name is None else (names.index(name) if name in names else -1)
-        if not 0 <= place < len(slots) or slots[place] is not None:
-            return None
-        slots[place] = arg
-    arranged: list[Scalar] = []
-    for place, slot in enumerate(slots):
-        if slot is None and taken[place].default is None:
-            return None
-        arranged.append(default_argument(statement, record, place) if slot is None else slot)
-    return arranged
-
-
-def _by_argument_names(
-    statement: Statement, found: tuple[Signature, ...], args: list[Scalar], arg_names: Sequence[str | None]
-) -> tuple[tuple[Signature, ...], list[Scalar]]:
-    """Named arguments put into position; left-out ones before the last given get their defaults."""
-    data = columns("pg_proc")
-    oids = data["oid"]
-    matching: list[Signature] = []
-    ordered: list[Scalar] = args
-    for signature in found:
-        if is_user_function(signature):
-            arranged = _arranged(statement, record_of(statement.context, signature), args, arg_names)
-            if arranged is not None and all(
-                can_coerce(arg.type.oid, wanted, Context.IMPLICIT)
-                for arg, wanted in zip(arranged, signature.args, strict=True)
-            ):
-                matching.append(signature)
-                ordered = arranged
-            continue
-        if signature.oid not in oids:
-            continue
-        row = oids.index(signature.oid)
-        names = data["proargnames"][row]
-        if not names:
-            continue
-        slots: list[Scalar | None] = [None] * len(signature.args)
-        for index, (arg, name) in enumerate(zip(args, arg_names, strict=True)):
-            position = index if name is None else (names.index(name) if name in names else -1)
-            if not 0 <= position < len(slots) or slots[position] is not None:
-                break
-            slots[position] = arg
-        else:
-            filled = _fill_defaults(slots, signature, data["proargdefaults"][row])
-            if filled is not None:
-                matching.append(signature)
-                ordered = filled
-    return tuple(matching), ordered
-
-
-def _fill_defaults(slots: list[Scalar | None], signature: Signature, defaults: str | None) -> list[Scalar] | None:
-    last = max(index for index, slot in enumerate(slots) if slot is not None)
-    filled: list[Scalar] = []
-    values: list[Any] = []
-    if defaults:
-        tree = split_and_parse(f"SELECT {defaults}")[0].tree
-        values = [target.res_target.val for target in tree.target_list]
-    first_default = len(slots) - signature.defaults
-    for index, slot in enumerate(slots):
-        if slot is not None:
-            filled.append(slot)
-        elif index < first_default:
-            return None
-        elif index < last:
-            literal = _default_literal(values[index - first_default] if values else None, signature.args[index])
-            if literal is None:
-                return None
-            filled.append(literal)
-    return filled
-
-
-def _default_literal(node: Any, oid: int) -> Literal | None:
-    while node is not None and node.HasField("type_cast"):
-        node = node.type_cast.arg
-    if node is None or not node.HasField("a_const"):
-        return None
-    constant = node.a_const
-    if constant.isnull:
-        return Literal(value=None, type=column_type(oid))
-    if constant.HasField("ival"):
-        value: object = constant.ival.ival
-    elif constant.HasField("fval"):
-        value = constant.fval.fval
-    elif constant.HasField("boolval"):
-        value = constant.boolval.boolval
-    else:
-        value = constant.sval.sval
-    if oid == FLOAT8:
-        value = float(str(value))
-    return Literal(value=value, type=column_type(oid))

@@ -20,7 +20,7 @@ from planner.types.signature import Kind, Signature, Volatility
 from planner.types.types import VOID, under_domain
 from planner.types.user_types import STORED_SCHEMA, record_oid_of
 from storage.catalog.model import FIRST_USER_OID
-from storage.catalog.routines import Function
+from storage.catalog.routines import Function, Parameter
 from storage.catalog.types import UserRange
 
 
@@ -30,12 +30,16 @@ def is_user_function(signature: Signature) -> bool:
     return (signature.oid >= FIRST_USER_OID or signature.oid in FUNCTIONS) and signature.kind is not Kind.OPERATOR
 
 
+def taken_by(record: Function) -> tuple[Parameter, ...]:
+    """The parameters that a call gives arguments for: of CALL the OUT parameters too."""
+    return record.parameters if record.kind == "p" else record.inputs
+
+
 @lru_cache(maxsize=4096)
 def signature_of(record: Function) -> Signature:
-    """What the binder knows of a function, domains as the types under them. A procedure's arguments are those of CALL:
-    OUT parameters too."""
+    """What the binder knows of a function, domains as the types under them."""
     procedure = record.kind == "p"
-    taken = record.parameters if procedure else record.inputs
+    taken = taken_by(record)
     kind = Kind.SET_RETURNING if record.returns_set else Kind.FUNCTION
     return Signature(
         name=record.name,
@@ -149,8 +153,7 @@ def _expression(text: str) -> tuple[Parsed, Any]:
 
 def default_argument(statement: Statement, record: Function, place: int) -> Scalar:
     """What a call gets for the input parameter at `place` when it gives nothing."""
-    taken = record.parameters if record.kind == "p" else record.inputs
-    text = taken[place].default
+    text = taken_by(record)[place].default
     assert text is not None
     parsed, tree = _expression(text)
     outer = statement.parsed, statement.view_depth, statement.arguments, statement.reads_stored

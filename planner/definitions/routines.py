@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.calls.arguments import written_arguments
 from planner.calls.inlining import as_declared, context_of, mismatch, names_of
-from planner.calls.overloads import Resolved, resolve_call, written_arguments
+from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.user_functions import record_of, statements_of
 from planner.definitions.expression_text import NotPrintable, expression_text
 from planner.definitions.views import statement_text, written_out
@@ -29,13 +30,21 @@ from planner.errors import (
 )
 from planner.expressions.bind import CALL_CLAUSE, DEFAULT_CLAUSE, bind, bind_clause
 from planner.ir.bound import Arguments, BoundChange, BoundQuery, BoundWith
-from planner.ir.nodes import Field, Param, Rel, Scalar
+from planner.ir.nodes import Field, Literal, Param, Rel, Scalar
 from planner.ir.rewrite import walk
 from planner.queries.changes.changes import CHANGES, bind_change
 from planner.queries.changes.column_values import bound_query
 from planner.queries.grammar import new_statement
 from planner.resolution.casting import coerce_to_target
-from planner.resolution.coercion import POLYMORPHIC, Context, settled_by
+from planner.resolution.coercion import (
+    ANYCOMPATIBLE,
+    ANYCOMPATIBLENONARRAY,
+    ANYENUM,
+    ANYNONARRAY,
+    POLYMORPHIC,
+    Context,
+    settled_by,
+)
 from planner.resolution.query import bind_query, one_row_query
 from planner.resolution.statement import BindContext, Level, WithChanges
 from planner.statements.routines import CreateRoutine, RoutineOptions, RoutineParameter
@@ -44,7 +53,7 @@ from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.signature import Kind, Signature
 from planner.types.type_names import element_of, format_type, type_row
 from planner.types.type_scope import names_to_keep, types_of
-from planner.types.types import RECORD, UNKNOWN, VOID, SqlType, column_type, under_domain
+from planner.types.types import ANYELEMENT, RECORD, UNKNOWN, VOID, SqlType, column_type, under_domain
 from planner.types.user_types import attributes
 from storage.catalog.routines import Function, Parameter
 
@@ -153,6 +162,9 @@ _OF_STANDARD_BODIES = frozenset({"select_stmt", *CHANGES})
 
 _ARRAYS = (2277, 5078)
 """anyarray and anycompatiblearray."""
+_OF_INPUT = POLYMORPHIC - {ANYELEMENT, ANYNONARRAY, ANYENUM, ANYCOMPATIBLE, ANYCOMPATIBLENONARRAY}
+"""The polymorphic types that read a constant of no type with an input function, which accepts none (PostgreSQL,
+coerce_type)."""
 
 
 def _default(given: RoutineParameter, context: BindContext) -> str:
@@ -162,7 +174,13 @@ def _default(given: RoutineParameter, context: BindContext) -> str:
     expr = bind_clause(Level(statement, None), given.default.tree, DEFAULT_CLAUSE)
     # An argument of a polymorphic type says nothing of it while it is of no type, as in a call.
     open_type = given.type.oid in POLYMORPHIC and expr.type.oid == UNKNOWN
+    if open_type and given.type.oid in _OF_INPUT and isinstance(expr, Literal) and expr.value is not None:
+        raise FeatureNotSupported(
+            f"cannot accept a value of type {format_type(given.type.oid)}", position=statement.position_of(expr)
+        )
     converted = expr if open_type else coerce_to_target(statement, expr, given.type, Context.ASSIGNMENT)
+    if open_type and given.type.oid == ANYENUM:
+        converted = None
     if converted is None:
         raise DatatypeMismatch(
             f"argument of DEFAULT must be type {format_type(given.type.oid)}, not type {format_type(expr.type.oid)}",

@@ -121,40 +121,62 @@ def can_coerce(source: int, target: int, context: Context) -> bool:
 
 
 class Candidate(Struct, frozen=True):
-    """An overload with the argument types it would have in this call (defaults left out, variadic expanded).
-    `expanded` is how many arguments the variadic one stands for, 0 when it is not expanded."""
+    """An overload with the argument types that it would have in this call, in the order in which they are given
+    (defaults left out, variadic expanded)."""
 
     signature: Signature
     args: tuple[int, ...]
     expanded: int = 0
+    """How many arguments the variadic one stands for, 0 when it is not expanded."""
+    places: tuple[int, ...] = ()
+    """Where arguments are named: the parameter that each of them is for."""
+    ambiguous: bool = False
+    """Whether another overload has the same types, and nothing says which of them is meant."""
 
 
-def candidates(signatures: Sequence[Signature], nargs: int, *, expand_variadic: bool = True) -> list[Candidate]:
-    """The overloads that can take `nargs` arguments (FuncnameGetCandidates). A variadic overload is expanded unless
-    the call says VARIADIC. Of two with the same types the plain one wins."""
+def candidates(
+    signatures: Sequence[Signature],
+    nargs: int,
+    *,
+    expand_variadic: bool = True,
+    places: Callable[[Signature], tuple[int, ...] | None] | None = None,
+) -> list[Candidate]:
+    """The overloads of one schema that can take `nargs` arguments (PostgreSQL, FuncnameGetCandidates). A variadic
+    overload is expanded where there are enough of them, unless the call says VARIADIC; of two with the same types the
+    one that is not expanded wins. With `places`, which says what parameters the arguments are for and None where they
+    do not fit, some are named."""
     found: dict[tuple[int, ...], Candidate] = {}
     for signature in signatures:
-        args = signature.args
-        count = len(args)
-        candidate: Candidate | None = None
-        if signature.variadic and expand_variadic:
-            fixed = count - 1
-            if nargs >= count:
-                last = args[-1]
-                element = last if last == ANY else _variadic_element(last)
-                candidate = Candidate(signature, args[:fixed] + (element,) * (nargs - fixed), nargs - fixed)
-        elif nargs == count or count - signature.defaults <= nargs < count:
-            candidate = Candidate(signature, args[:nargs])
+        candidate = _candidate(signature, nargs, expand_variadic, places)
         if candidate is None:
             continue
         other = found.get(candidate.args)
-        if (
-            other is None
-            or (other.expanded and not candidate.expanded)
-            or (not other.expanded and not candidate.expanded and len(signature.args) < len(other.signature.args))
-        ):
+        if other is None or (other.expanded and not candidate.expanded):
             found[candidate.args] = candidate
+        elif bool(other.expanded) == bool(candidate.expanded) and (
+            candidate.expanded or places is not None or max(len(other.signature.args), len(signature.args)) > nargs
+        ):
+            found[candidate.args] = replace(other, ambiguous=True)
     return list(found.values())
+
+
+def _candidate(
+    signature: Signature,
+    nargs: int,
+    expand_variadic: bool,
+    places: Callable[[Signature], tuple[int, ...] | None] | None,
+) -> Candidate | None:
+    args, count = signature.args, len(signature.args)
+    if places is not None:
+        taken = places(signature)
+        return None if taken is None else Candidate(signature, tuple(args[place] for place in taken), places=taken)
+    if signature.variadic and expand_variadic and nargs >= count:
+        fixed, last = count - 1, args[-1]
+        element = last if last == ANY else _variadic_element(last)
+        return Candidate(signature, args[:fixed] + (element,) * (nargs - fixed), nargs - fixed)
+    if count - signature.defaults <= nargs <= count:
+        return Candidate(signature, args[:nargs])
+    return None
 
 
 def _variadic_element(oid: int) -> int:
@@ -174,6 +196,13 @@ def choose(found: Sequence[Candidate], inputs: tuple[int, ...]) -> Candidate | N
 
     None when no overload fits. Raises `Ambiguous`.
     """
+    best = _best(found, inputs)
+    if best is not None and best.ambiguous:
+        raise Ambiguous
+    return best
+
+
+def _best(found: Sequence[Candidate], inputs: tuple[int, ...]) -> Candidate | None:
     for candidate in found:
         if candidate.args == inputs:
             return candidate
