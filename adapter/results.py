@@ -210,10 +210,12 @@ class TlsFacts(Struct, frozen=True, kw_only=True):
 
 class StartupParameters(Struct, frozen=True, kw_only=True):
     """What a client said at start-up: `settings` are all other parameters (options already split into name and
-    value). `remote_address` is the client's IP address and port, with a colon between them; None on a Unix socket."""
+    value). `remote_address` is the client's IP address and port, with a colon between them, `server_address` those that
+    it has connected to; None on a Unix socket."""
 
     user: str
     database: str
     settings: tuple[tuple[str, str], ...]
     remote_address: str | None
+    server_address: str | None = None
     tls: TlsFacts | None = None

@@ -88,6 +88,7 @@ class SessionState:
         database_oid: int,
         values: SettingValues,
         remote_address: str | None,
+        server_address: str | None = None,
         tls: TlsFacts | None = None,
     ) -> None:
         self.services = services
@@ -102,6 +103,7 @@ class SessionState:
         self.counts.sessions += 1
         self.values = values
         self.remote_address = remote_address
+        self.server_address = server_address
         self.tls = tls
         self.started_at = utc_now()
         self.state_changed_at = self.started_at

@@ -228,16 +228,23 @@ def _value(running: Running, name: str) -> tuple[Any, int]:
         case "current_query":
             return session.query_text, t.TEXT
         case "inet_client_addr":
-            return (session.remote_address or "").rpartition(":")[0] or None, t.INET
+            return _address(session.remote_address), t.INET
         case "inet_client_port":
-            port = (session.remote_address or "").rpartition(":")[2]
-            return (int(port) if port.isdigit() else None), t.INT4
+            return _port(session.remote_address), t.INT4
         case "inet_server_addr":
-            return None, t.INET
+            return _address(session.server_address), t.INET
         case "inet_server_port":
-            return None, t.INT4
+            return _port(session.server_address), t.INT4
         case _:
             raise KeyError(name)
+
+
+def _address(end: str | None) -> str | None:
+    return None if end is None else end.rpartition(":")[0]
+
+
+def _port(end: str | None) -> int | None:
+    return None if end is None else int(end.rpartition(":")[2])
 
 
 def _setting(running: Running, name: str | None, missing_ok: bool) -> str | None:

@@ -286,6 +286,7 @@ class Server:
             database_oid=database.oid,
             values=shared(self._session_defaults(catalog, startup, role, database)),
             remote_address=startup.remote_address,
+            server_address=startup.server_address,
             tls=startup.tls,
         )
         life = StatementLife(state, engines=self.engines, sessions=self.sessions, notify=notify, terminate=terminate)

@@ -176,9 +176,19 @@ class ClientProtocol(asyncio.Protocol):
 
     @property
     def remote_address(self) -> str | None:
-        """The client's IP address and port, with a colon between them."""
-        peer = self._transport.get_extra_info("peername") if self._transport is not None else None
-        return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else None
+        """The client's IP address and port, with a colon between them; None on a Unix socket."""
+        return self._end("peername")
+
+    @property
+    def server_address(self) -> str | None:
+        """The IP address and port that the client has connected to, with a colon between them; None on a Unix
+        socket."""
+        return self._end("sockname")
+
+    def _end(self, which: str) -> str | None:
+        found = self._transport.get_extra_info(which) if self._transport is not None else None
+        # Without the zone of an IPv6 address, for which the type inet has no place.
+        return f"{found[0].partition('%')[0]}:{found[1]}" if isinstance(found, tuple) else None
 
     @property
     def address(self) -> IpAddress | None:

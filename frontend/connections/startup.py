@@ -76,7 +76,9 @@ def _cut(name: str) -> str:
     return name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
 
 
-def negotiate(startup: Startup, remote_address: str | None, tls: TlsFacts | None = None) -> Negotiated:
+def negotiate(
+    startup: Startup, remote_address: str | None, server_address: str | None, tls: TlsFacts | None = None
+) -> Negotiated:
     """Reads a start-up packet. Raises fatal errors as PostgreSQL does."""
     user = database = ""
     settings: list[tuple[str, str]] = []
@@ -105,6 +107,7 @@ def negotiate(startup: Startup, remote_address: str | None, tls: TlsFacts | None
             database=database or user,
             settings=(*option_settings, *settings),
             remote_address=remote_address,
+            server_address=server_address,
             tls=tls,
         ),
         version=version,

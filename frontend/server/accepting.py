@@ -193,7 +193,7 @@ class Server:
                 startup = await self._startup(client)
             if startup is None:
                 return
-            negotiated = negotiate(startup, client.remote_address, client.tls_facts)
+            negotiated = negotiate(startup, client.remote_address, client.server_address, client.tls_facts)
             if self._stopping:
                 raise CannotConnectNow("the database system is shutting down", fatal=True)
             try:

@@ -160,8 +160,10 @@ def test_sessions_end_each_other(connection: psycopg.Connection, server: Tidegat
             other.execute("SELECT 1")
 
 
-def test_the_client_is_shown_where_it_connects_from(connection: psycopg.Connection) -> None:
+def test_the_ends_of_a_connection_are_shown(connection: psycopg.Connection, server: TidegateServer) -> None:
     row = connection.execute(
-        "SELECT client_addr, client_port > 0, inet_client_addr() FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        "SELECT client_addr, client_port > 0, inet_client_addr(), inet_server_addr(), inet_server_port()"
+        " FROM pg_stat_activity WHERE pid = pg_backend_pid()"
     ).fetchone()
-    assert row == (IPv4Address("127.0.0.1"), True, IPv4Address("127.0.0.1"))
+    here = IPv4Address("127.0.0.1")
+    assert row == (here, True, here, here, server.port)

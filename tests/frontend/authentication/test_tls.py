@@ -198,9 +198,10 @@ def test_the_host_s_user_comes_in_by_the_socket(place: Place) -> None:
     dsn = f"host={place.folder}/s port={place.server.port} dbname=postgres"
     with psycopg.connect(f"{dsn} user=postgres") as connection:
         row = connection.execute(
-            "SELECT client_addr, client_port, inet_client_addr() FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+            "SELECT client_addr, client_port, inet_client_addr(), inet_server_addr(), inet_server_port()"
+            " FROM pg_stat_activity WHERE pid = pg_backend_pid()"
         ).fetchone()
-        assert row == (None, -1, None)
+        assert row == (None, -1, None, None, None)
         maps = connection.execute("SELECT line_number, map_name, error FROM pg_ident_file_mappings").fetchall()
         assert maps == [(1, "host", None), (2, "host", None), (3, "dn", None)]
     with pytest.raises(psycopg.OperationalError, match='Peer authentication failed for user "ada"'):
