@@ -300,7 +300,9 @@ class Change:
             return False
         if isinstance(self._statement, BoundInsert):
             return True
-        return changes_unseen(self.target) and not self._running.session.portals.on_rows_of(self.target.relation.oid)
+        portals = self._running.session.portals
+        followed = portals.by_name and portals.on_rows_of(self.target.relation.oid)
+        return changes_unseen(self.target) and not followed
 
     def _number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""

@@ -135,6 +135,8 @@ class Pending(Struct, frozen=True, kw_only=True):
     """What the commit holds against what others have written since."""
     replacements: PersistentList[Replacement] = PersistentList()
     """Rows that were replaced or deleted, and what took their places."""
+    replaces_temporary: bool = False
+    """Whether some of them are of temporary tables, which nobody else waits for."""
     deferred: PersistentList[DeferredKeys] = PersistentList()
     """Keys that a deferred constraint has yet to check."""
     timings: Mapping[int, bool] = field(default_factory=dict)

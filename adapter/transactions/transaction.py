@@ -439,7 +439,11 @@ class Transaction(Struct, kw_only=True):
         """Note rows that have been replaced or deleted, for who waits for them and for cursors that are on them."""
         if self.state not in May.WRITE:
             raise self._not_now("replace rows")
-        self.pending = replace(self.pending, replacements=self.pending.replacements.add(replacement))
+        self.pending = replace(
+            self.pending,
+            replacements=self.pending.replacements.add(replacement),
+            replaces_temporary=self.pending.replaces_temporary or is_temporary(replacement.shard),
+        )
 
     def defer(self, keys: DeferredKeys) -> None:
         """Have `keys` checked later."""
@@ -477,6 +481,9 @@ class Transaction(Struct, kw_only=True):
         txn = env.begin() if self.txn is None else self.txn
         txn.xid = self.id
         assumed, self.state = self.state is State.ASSUMING, State.COMMITTING
+        replacements = tuple(self.pending.replacements) if self.pending.replacements.length else ()
+        if self.pending.replaces_temporary:
+            replacements = tuple(each for each in replacements if not is_temporary(each.shard))
         return CommitRequest(
             txn=txn,
             isolation=self.isolation,
@@ -486,9 +493,7 @@ class Transaction(Struct, kw_only=True):
             catalog_updates=self.pending.net_updates() if self.pending.updates else (),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
-            replacements=tuple(each for each in self.pending.replacements if not is_temporary(each.shard))
-            if self.pending.replacements.length
-            else (),
+            replacements=replacements,
             owner=self.locks.owner,
             follows=tuple(self.followed),
             seen={shard: frozenset(rows) for shard, rows in self.seen.items()} if self.seen else {},

@@ -29,7 +29,7 @@ MOST_CALLS = {
 # What of a block is sent at once, one after the other.
 BLOCK = {
     "begin": 80,
-    "update t set n = n + 1 where id = $1": 347,
+    "update t set n = n + 1 where id = $1": 346,
     "select id, n, label from t where id = $1": 398,
     "insert into u values ($1, 1, 'new')": 164,
     "commit": 494,
