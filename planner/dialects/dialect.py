@@ -79,6 +79,8 @@ class Dialect(TimeZones):
     """Functions of a lambda among the conditions on groups."""
     sorts_above_having: ClassVar[bool]
     """ORDER BY what no column has of a query with HAVING."""
+    aggregated_subqueries: ClassVar[bool]
+    """Subqueries in the arguments, the order and the FILTER of aggregates."""
     totals_of_nothing: ClassVar[bool]
     """A row for an empty grouping set where there are no rows."""
     ordered_aggregates: ClassVar[bool]

@@ -52,6 +52,7 @@ class LocalDialect(Dialect):
     grouping_in_having = True
     lambdas_in_having = False
     sorts_above_having = True
+    aggregated_subqueries = True
     totals_of_nothing = True
     ordered_aggregates = True
     volatile_window_keys = False

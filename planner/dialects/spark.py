@@ -57,6 +57,7 @@ class SparkDialect(Dialect):
     grouping_in_having = False
     lambdas_in_having = True
     sorts_above_having = False
+    aggregated_subqueries = False
     totals_of_nothing = False
     ordered_aggregates = False
     volatile_window_keys = True

@@ -31,6 +31,9 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         return relations.build(_with_totals_of_nothing(rel, ctx.new_id))
     if many:
         return relations.build(by_set_number(rel, ctx.new_id))
+    asks = not ctx.dialect.aggregated_subqueries and _asks_any(rel.calls)
+    if asks:
+        rel = _with_subqueries_below(rel, ctx.new_id)
     enclosing, start = dict(ctx.scans), ctx.aliases
     select = relations.build(rel.input)
     expressions = (
@@ -39,7 +42,8 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         *(call.filter for call in rel.calls if call.filter is not None),
     )
     if (
-        not select.plain()
+        asks
+        or not select.plain()
         or not inlinable(select, expressions)
         or any(looks_foreign(call, select, start) for call in rel.calls)
     ):
@@ -162,6 +166,49 @@ def _with_columns(
     ])  # fmt: skip
     select.columns = {**select.columns, **columns}
     return relations.wrap(select), changed
+
+
+def _asks_any(expr: object) -> bool:
+    """Whether there is a subquery in it."""
+    return next(outermost_relations(expr), None) is not None
+
+
+def _with_subqueries_below(rel: ir.Aggregate, new_id: Callable[[], int]) -> ir.Aggregate:
+    """What aggregates ask subqueries for as columns of their input, for an engine whose aggregates ask none: conditions
+    first, for an argument is computed of those rows alone that they let through."""
+    columns: list[tuple[ir.Scalar, ir.Field]] = []
+
+    def column(expr: ir.Scalar) -> ir.Scalar:
+        field = next((field for known, field in columns if known == expr), None)
+        if field is None:
+            field = ir.Field(id=new_id(), name="asked", type=expr.type)
+            columns.append((expr, field))
+        return ir.ColumnRef(id=field.id, type=field.type)
+
+    def below(input: ir.Rel) -> ir.Rel:
+        kept = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in input.fields])
+        exprs, fields = zip(*columns, strict=True)
+        return ir.Project(input=input, exprs=(*kept, *exprs), fields=(*input.fields, *fields))
+
+    calls = [
+        replace(call, filter=column(call.filter)) if call.filter is not None and _asks_any(call.filter) else call
+        for call in rel.calls
+    ]
+    input = below(rel.input) if columns else rel.input
+    columns.clear()
+
+    def of_counted(call: ir.AggregateCall, expr: ir.Scalar) -> ir.Scalar:
+        return column(where_counted(call.filter, expr)) if _asks_any(expr) else expr
+
+    calls = [
+        replace(
+            call,
+            args=tuple([of_counted(call, arg) for arg in call.args]),
+            order_by=tuple([replace(key, expr=of_counted(call, key.expr)) for key in call.order_by]),
+        )
+        for call in calls
+    ]
+    return replace(rel, calls=tuple(calls), input=below(input) if columns else input)
 
 
 def _asks(call: ir.AggregateCall) -> bool:
