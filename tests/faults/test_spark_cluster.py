@@ -215,7 +215,7 @@ def test_executors_write_files_of_others(
         connection.execute(
             "CREATE VIEW odd AS SELECT n * 800 + g AS n,"
             " (ARRAY['', 'a,b', E'two\\nlines', 'quo\"te', E'ta\\tb', '\\N', 'ä', NULL])[1 + g % 8] AS s,"
-            " timestamptz '2026-01-01 00:00+00' + g * interval '1 hour' AS at, g / 8.0 AS amount,"
+            " timestamptz '2026-01-01 00:00+00' + g * interval '1 hour' AS at, g * 0.125 AS amount,"
             " CASE WHEN g % 3 > 0 THEN ARRAY[g, NULL, n] END AS list FROM sides, generate_series(1, 800) g"
         )
         whole = "SELECT count(*), sum(n), md5(string_agg(s, '|' ORDER BY n)), sum(amount), max(at), sum(list[3]) FROM "
