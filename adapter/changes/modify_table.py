@@ -292,17 +292,13 @@ class Change:
     def _may_be_written_by_engine(self) -> bool:
         """Whether the rows need not pass this process. Changed ones do that others refer to or that a cursor may be on,
         which may have to follow, row by row; so do rows without columns, of which no engine makes a file."""
-        if self._changed is not None or self.returned is not None or self._numbered is not None:
-            return False
-        if self._conflicts is not None or self._merge is not None or self._views is not None:
-            return False
-        if self._policies is not None or not self.target.names:
+        by_row = (self._changed, self.returned, self._numbered, self._conflicts, self._merge, self._views)
+        if by_row.count(None) < len(by_row) or self._policies is not None or not self.target.names:
             return False
         if isinstance(self._statement, BoundInsert):
             return True
         portals = self._running.session.portals
-        followed = portals.by_name and portals.on_rows_of(self.target.relation.oid)
-        return changes_unseen(self.target) and not followed
+        return changes_unseen(self.target) and not (portals.by_name and portals.on_rows_of(self.target.relation.oid))
 
     def _number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""

@@ -6,7 +6,7 @@ A `Pending` never changes, so that a savepoint is the old reference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,6 +21,7 @@ from adapter.transactions.claims import Claim
 from adapter.transactions.decided_rows import Replacement
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
+from planner.errors import InvalidSavepointSpecification
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate
 from storage.catalog.store import net_updates
 from storage.catalog.temporary import TemporaryObjects
@@ -198,3 +199,11 @@ class Mark(Struct, frozen=True, kw_only=True):
     settings: SettingValues
     pending: Pending
     read_only: bool
+
+
+def savepoint_named(savepoints: Sequence[Mark], name: str) -> int:
+    """Where the newest savepoint of this name is. Raises 3B001 where there is none."""
+    for index in reversed(range(len(savepoints))):
+        if savepoints[index].name == name:
+            return index
+    raise InvalidSavepointSpecification(f'savepoint "{name}" does not exist')

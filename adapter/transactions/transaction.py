@@ -61,12 +61,11 @@ from adapter.transactions.decided_rows import Decided, Replacement, durable, nam
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
-from adapter.transactions.pending import DeferredKeys, Mark, May, Pending, Snapshot, State, differ
+from adapter.transactions.pending import DeferredKeys, Mark, May, Pending, Snapshot, State, differ, savepoint_named
 from adapter.transactions.temporary import TemporarySpace
 from planner.errors import (
     ActiveSqlTransaction,
     InternalError,
-    InvalidSavepointSpecification,
     ReadOnlySqlTransaction,
     SerializationFailure,
 )
@@ -563,7 +562,7 @@ class Transaction(Struct, kw_only=True):
 
     def release_savepoint(self, name: str) -> None:
         """RELEASE: forgets it and all later ones. 3B001 when there is none."""
-        index = self._find(name)
+        index = savepoint_named(self.savepoints, name)
         self.read_only = self.savepoints[index].read_only
         del self.savepoints[index:]
         self.locks.release_savepoint(index + 1)
@@ -571,7 +570,7 @@ class Transaction(Struct, kw_only=True):
     def rollback_to_savepoint(self, name: str) -> tuple[SettingValues, int]:
         """ROLLBACK TO: undoes everything since, keeps the savepoint. Returns the settings as they were, and the
         depth (portals made deeper are gone). 3B001 when there is no such savepoint."""
-        mark = self.savepoints[index := self._find(name)]
+        mark = self.savepoints[index := savepoint_named(self.savepoints, name)]
         del self.savepoints[index + 1 :]
         self.undo(mark)
         self.locks.roll_back_to(index + 1)
@@ -596,9 +595,3 @@ class Transaction(Struct, kw_only=True):
             self.state = State.DEFINING
         else:
             self.state = State.PROVISIONAL if self.snapshot.provisional else State.READING
-
-    def _find(self, name: str) -> int:
-        for index in reversed(range(len(self.savepoints))):
-            if self.savepoints[index].name == name:
-                return index
-        raise InvalidSavepointSpecification(f'savepoint "{name}" does not exist')

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.calls.aggregate_calls import aggregate_call, rows_as_json
-from planner.calls.arguments import written_arguments
 from planner.calls.hypothetical_sets import HYPOTHETICAL_SETS, hypothetical_set
 from planner.calls.json_records import json_record
-from planner.calls.overloads import Resolved, overloads, resolve_call
+from planner.calls.overloads import Resolved, overloads, resolve_call, written_arguments
 from planner.calls.set_returning import row_of_function, set_returning
 from planner.calls.user_calls import user_call
 from planner.calls.user_functions import constructed, is_user_function

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.calls.arguments import written_arguments
 from planner.calls.inlining import as_declared, context_of, mismatch, names_of
-from planner.calls.overloads import Resolved, resolve_call
+from planner.calls.overloads import Resolved, resolve_call, written_arguments
 from planner.calls.user_functions import record_of, statements_of
 from planner.definitions.expression_text import NotPrintable, expression_text
 from planner.definitions.views import statement_text, written_out

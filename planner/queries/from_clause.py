@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from planner.calls.arguments import written_arguments
 from planner.calls.json_records import json_records
-from planner.calls.overloads import Resolved, resolve_call
+from planner.calls.overloads import Resolved, resolve_call, written_arguments
 from planner.calls.samples import check_method, sample_condition
 from planner.calls.set_returning import output_fields
 from planner.calls.user_calls import UserRows, rows_in_from
