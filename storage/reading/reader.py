@@ -14,7 +14,6 @@ snapshot, and the changes since the durable state, cost what was added and not w
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
@@ -162,10 +161,12 @@ class ShardReader:
             return await self._past_changes(view.state, after, until)
         if after < view.base.upper - 1:
             return changes_of(view.state, after, until)
-        parts, written = view.state.parts, range(view.base.next_part_id, view.state.next_part_id)
-        # Writes are appended in the order of their CSNs.
-        first = bisect_right(written, after, key=lambda number: parts[number].csn)
-        changes = changes_among([parts[number] for number in written[first:]], shard, after, until)
+        parts, end = view.state.parts, view.state.next_part_id
+        # Writes are appended in the order of their CSNs: those after `after` are the last ones.
+        first = end
+        while first > view.base.next_part_id and parts[first - 1].csn > after:
+            first -= 1
+        changes = changes_among([parts[number] for number in range(first, end)], shard, after, until)
         if self._validate:
             assert changes == changes_of(view.state, after, until)
         return changes
