@@ -19,11 +19,11 @@ from planner.types.signature import Kind
 from planner.types.types import INT8, VOID, SqlType
 from planner.types.user_types import attributes
 
-CarryOut = Callable[[Running, ir.Scalar], Awaitable[ir.Scalar]]
+CarryOut = Callable[[Running, ir.Scalar, "ReadRows"], Awaitable[ir.Scalar]]
 """Carries out the calls in an argument."""
 
-ReadRows = Callable[[BoundQuery], Awaitable[Sequence[Sequence[Any]]]]
-"""Runs a query and returns its rows as `ir.Literal` has values."""
+ReadRows = Callable[[ir.Rel], Awaitable[Sequence[Sequence[Any]]]]
+"""Runs a part of a query and returns its rows as `ir.Literal` has values."""
 
 
 def has_functions_to_run(rel: object) -> bool:
@@ -52,7 +52,7 @@ async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut,
     (call,) = scan.functions
     args = []
     for arg in call.args:
-        carried_out = await carry_out(running, arg)
+        carried_out = await carry_out(running, arg, read_rows)
         known, value = constant_value(carried_out, running.params)
         if not known:
             value = await _computed(call, carried_out, read_rows)
@@ -78,7 +78,7 @@ async def _computed(call: ir.FunctionCall, arg: ir.Scalar, read_rows: ReadRows) 
             f"arguments of function {call.signature.name} in FROM that depend on rows are not supported"
         )
     fields = (ir.Field(id=max(inner, default=0) + 1, name="argument", type=arg.type),)
-    ((value,),) = await read_rows(BoundQuery(rel=ir.Project(input=ir.OneRow(), exprs=(arg,), fields=fields)))
+    ((value,),) = await read_rows(ir.Project(input=ir.OneRow(), exprs=(arg,), fields=fields))
     return value
 
 
@@ -89,14 +89,19 @@ def _spread(row: tuple[Any, ...], types: Sequence[SqlType]) -> tuple[Any, ...]:
     return tuple(row[0].items) if isinstance(row[0], Composite) else (None,) * len(types)
 
 
-def constant_rows(fields: tuple[ir.Field, ...], rows: list[tuple[Any, ...]]) -> ir.Rel:
-    """A relation of these rows."""
+def constant_rows(fields: tuple[ir.Field, ...], rows: Sequence[Sequence[Any]]) -> ir.Rel:
+    """A relation of these rows of values, as `ir.Literal` has them."""
     types = [field.type for field in fields]
-    values = tuple(
-        tuple(ir.Literal(value=value, type=type) for value, type in zip(row, types, strict=True)) for row in rows
+    return expression_rows(
+        fields,
+        [tuple(ir.Literal(value=value, type=type) for value, type in zip(row, types, strict=True)) for row in rows],
     )
-    if values:
-        return ir.Values(rows=values, fields=fields)
+
+
+def expression_rows(fields: tuple[ir.Field, ...], rows: Sequence[tuple[ir.Scalar, ...]]) -> ir.Rel:
+    """A relation of these rows of expressions without columns."""
+    if rows:
+        return ir.Values(rows=tuple(rows), fields=fields)
     nulls = tuple(ir.Literal(value=None, type=field.type) for field in fields)
     zero = ir.Literal(value=0, type=SqlType(INT8))
     return ir.Limit(input=ir.Values(rows=(nulls,), fields=fields), count=zero, offset=None, ties=False, fields=fields)

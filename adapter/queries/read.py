@@ -29,24 +29,16 @@ from adapter.plans.plan_cache import Plan, describe_query, has_acting_calls
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
 from adapter.procedures.rows import has_functions_to_run, with_rows_of_functions
-from adapter.queries.acting_filters import (
-    has_acting_filters,
-    with_filters_carried_out,
-    without_acting_filters,
-)
+from adapter.queries.acting.calls import MAX_ROWS, carry_out_calls
+from adapter.queries.acting.filters import has_acting_filters, with_filters_carried_out, without_acting_filters
+from adapter.queries.acting.select_lists import carry_out_for_rows, is_evaluated_once
 from adapter.queries.by_index.index_scan import IndexScans, Run, answer
 from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.one_key import is_found_by_key, over_rows_of_key, rows_of_key
 from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
-from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.row_locking import prepare_locking, without_locking
 from adapter.queries.session_facts import facts_for, reads_own_relations
-from adapter.queries.session_functions import (
-    carry_out_calls,
-    has_computed_arguments,
-    is_evaluated_once,
-    with_session_values,
-)
+from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.past.rows import past_rows
@@ -125,8 +117,8 @@ async def prepare_read(
         at_hand = {**at_hand, **files}
     acts = has_acting_calls(query) if acts is None else acts
 
-    async def read_rows(inner: BoundQuery) -> list[tuple[Any, ...]]:
-        templates, inner = scan_templates(inner.rel), replace(inner, param_types=query.param_types)
+    async def read_rows(rel: ir.Rel) -> list[tuple[Any, ...]]:
+        inner, templates = replace(query, rel=rel, locking=None), scan_templates(rel)
         return await _rows_of(
             await prepare_read(running, catalog, inner, templates, params=params, sizes=sizes, at_hand=at_hand)
         )
@@ -134,7 +126,7 @@ async def prepare_read(
     if acts and record and has_functions_to_run(query.rel):
         query = await with_rows_of_functions(running, query, carry_out_calls, read_rows)
         templates, acts = scan_templates(query.rel), has_acting_calls(query)
-    per_row = acts and (not is_evaluated_once(query.rel) or has_computed_arguments(running, query.rel))
+    per_row = acts and not is_evaluated_once(query.rel)
     names = session_values(query) if values is None else values
     if running.transaction.state in UNREAD and (templates or query.system or sizes or "current_snapshot" in names):
         raise NeedsSnapshot
@@ -159,13 +151,18 @@ async def prepare_read(
                 running, catalog, inner, templates, params=params, sizes=sizes, at_hand=at_hand, durable=durable
             )
 
-        query, at_hand = await with_filters_carried_out(running, query, at_hand, prepare_part)
+        query, at_hand = await with_filters_carried_out(running, query, at_hand, prepare_part, read_rows)
         return replace(await prepare_part(query, at_hand), again=again)
-    if names or acts:
-        query = await with_session_values(running, query, names, acts=acts and not per_row)
+    if names:
+        # What set_config() sets is what current_setting() behind it reads.
+        query = await with_session_values(running, query, names, settings=not acts)
     if per_row:
         query = await carry_out_for_rows(running, query, read_rows)
         templates = scan_templates(query.rel)
+    elif acts:
+        query = await carry_out_calls(running, query, read_rows)
+    if acts and names:
+        query = await with_session_values(running, query, session_values(query))
     past = NO_TABLES
     if query.past:
         found_past = await past_rows(running.services.env, running.transaction, query)
@@ -349,7 +346,7 @@ async def _with_operands(running: Running, plan: Plan, operands: Operands) -> tu
     if found is not None:
         return found
     local = running.engines.local
-    query = await with_session_values(running, operands.unknown(), operands.asked, acts=False)
+    query = await with_session_values(running, operands.unknown(), operands.asked)
     if local.unsupported(query) is not None:
         return None
     context = with_token(execution_context(running, plan.catalog), "operands")

@@ -1,23 +1,19 @@
 """What a query asks of its session: now(), current_user, current_setting('x'), set_config(...), pg_sleep(...), ...
 
-Values that depend on the session (`SessionValue`) become literals once per execution. Functions that act on the session
-are carried out here, each where it stands, before an engine runs the query, which sees their results.
+Values that depend on the session (`SessionValue`) become literals once per execution. `ACTIONS` are what functions do
+that act on the session; `acting` has where and when they are carried out.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from adapter.access.membership import is_superuser
 from adapter.access.signals import require_signal
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
-from adapter.plans.computed.constant_rows import constant_value
-from adapter.plans.plan_cache import has_acting_calls
-from adapter.procedures.bodies import call_function
 from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.cursor_rows import CURRENT_ROW, current_row
 from adapter.queries.large_objects.calls import LARGE_OBJECTS
@@ -27,7 +23,6 @@ from adapter.transactions.snapshots import exported
 from adapter.transactions.transaction import NeedsSnapshot
 from adapter.wall_clock import utc_now
 from planner.errors import (
-    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidParameterValue,
     NumericValueOutOfRange,
@@ -35,8 +30,7 @@ from planner.errors import (
 )
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
-from planner.ir.rewrite import transform, walk
-from planner.resolution.session_values import acts, substitute
+from planner.resolution.session_values import substitute
 from planner.statements.records import Notify
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -49,132 +43,26 @@ _LOOK_AGAIN_S = 0.1
 """How often it is looked whether a session that was terminated has ended."""
 MAX_PAYLOAD_BYTES = 7999
 
-if TYPE_CHECKING:
-    from planner.lowering.fragments.decided import Decided
 
-_T = TypeVar("_T")
-
-
-async def with_session_values(running: Running, query: BoundQuery, names: frozenset[str], *, acts: bool) -> BoundQuery:
-    """`query` with the session values of these names, and (with `acts`) the calls that act on the session, replaced by
-    literals. Each call is carried out once, so `is_evaluated_once` has to hold. 0A000 for a call whose arguments are
-    computed."""
-    if acts:
-        # What set_config() sets is what current_setting() behind it reads.
-        names = frozenset([name for name in names if not _is_setting(name)])
-    if names:
-        query = substitute(query, {name: await _session_value(running, name) for name in names})
-    if acts:
-        query = await carry_out_calls(running, query)
-    return query
+async def with_session_values(
+    running: Running, query: BoundQuery, names: frozenset[str], *, settings: bool = True
+) -> BoundQuery:
+    """`query` with the session values of these names replaced by literals; without `settings`, not those that
+    `set_config` may set before they are read."""
+    if not settings:
+        names = frozenset([name for name in names if not is_setting(name)])
+    if not names:
+        return query
+    return substitute(query, {name: await session_value(running, name) for name in names})
 
 
-def _is_setting(name: str) -> bool:
+def is_setting(name: str) -> bool:
+    """Whether a session value is that of a setting."""
     return name.startswith(("setting:", "setting_or_null:"))
 
 
-def is_evaluated_once(rel: ir.Rel) -> bool:
-    """Whether every expression of `rel` is evaluated exactly once."""
-    match rel:
-        case ir.OneRow() | ir.Values():
-            return True
-        case ir.Project(input=ir.Values(rows=rows)):
-            return len(rows) == 1 or not has_acting_calls(rel.exprs)
-        case ir.Project() | ir.Limit() | ir.Sort() | ir.Filter():
-            return is_evaluated_once(rel.input)
-        case _:
-            return False
-
-
-def has_computed_arguments(running: Running, rel: ir.Rel) -> bool:
-    """Whether an acting call in `rel` has an argument that an engine has to compute first."""
-    return any(
-        not (has_acting_calls(arg) or isinstance(arg, ir.SessionValue) or _constant(running, arg)[0])
-        for node in walk(rel)
-        if isinstance(node, ir.Call) and acts(node.signature)
-        for arg in node.args
-    )
-
-
-def _constant(running: Running, arg: ir.Scalar) -> tuple[bool, Any]:
-    """Whether the value of an argument is known without an engine, and the value."""
-    known, value = constant_value(arg, running.params)
-    if not known and isinstance(arg, ir.Cast) and arg.type.oid == t.REGCLASS:
-        # The function itself looks for what a text names.
-        known, value = constant_value(arg.arg, running.params)
-    return known, value
-
-
-async def carry_out_calls(running: Running, node: _T) -> _T:
-    """`node` with each acting call in it carried out, and each setting in it read, in the order in which they stand.
-    Not those of an AND or OR that a constant decides, which PostgreSQL folds away while it plans."""
-    known: Decided = {}
-    node = transform(node, lambda inner: _decided(inner, known))
-    found: list[ir.Call | ir.SessionValue] = []
-
-    def note(inner: object) -> object | None:
-        if isinstance(inner, ir.Call) and acts(inner.signature):
-            found.append(inner)
-            return inner
-        if isinstance(inner, ir.SessionValue) and _is_setting(inner.name):
-            found.append(inner)
-            return inner
-        return None
-
-    transform(node, note)
-    if any(isinstance(each, ir.Call) and each.signature.acts for each in found):
-        _refuse_conditional(node)
-    results: dict[int, ir.Literal] = {}
-    for each in found:
-        if isinstance(each, ir.SessionValue):
-            results[id(each)] = await _session_value(running, each.name)
-        else:
-            results[id(each)] = ir.Literal(value=await _carry_out(running, each), type=each.type)
-    return transform(node, lambda inner: results.get(id(inner)))
-
-
-def _decided(node: object, known: Decided) -> ir.Scalar | None:
-    if not isinstance(node, ir.BoolOp) or not has_acting_calls(node):
-        return None
-    # A server that starts does not load the lowering.
-    from planner.lowering.fragments.decided import folded
-
-    result = folded(node, known)
-    return None if result is node else result
-
-
-def _refuse_conditional(node: object) -> None:
-    """0A000 for a function of a user that is called under a condition: it is carried out before that is known."""
-    for part in walk(node):
-        if isinstance(part, (ir.Case, ir.Coalesce, ir.BoolOp)):
-            for inner in walk(part):
-                if isinstance(inner, ir.Call) and inner.signature.acts:
-                    raise FeatureNotSupported(
-                        f"function {inner.signature.name} under a condition (CASE, COALESCE, AND, OR) is not supported",
-                        detail="It is carried out statement by statement.",
-                    )
-
-
-async def _carry_out(running: Running, call: ir.Call) -> Any:
-    name = call.signature.name
-    handler: Callable[..., Any] | None = _ACTS.get(name)
-    if call.signature.acts:
-        handler = partial(call_function, signature=call.signature)
-    if handler is None:
-        raise FeatureNotSupported(f"function {name}() is not supported")
-    args = []
-    for arg in call.args:
-        known, value = _constant(running, await carry_out_calls(running, arg))
-        if not known:
-            raise FeatureNotSupported(f"computed arguments of {name}() are not supported")
-        args.append(value)
-    if call.signature.strict and any(arg is None for arg in args):
-        return None
-    result = handler(running, *args)
-    return await result if isinstance(result, Awaitable) else result
-
-
-async def _session_value(running: Running, name: str) -> ir.Literal:
+async def session_value(running: Running, name: str) -> ir.Literal:
+    """The session value of this name."""
     if name.startswith("sequence_"):
         kind, _, oid_text = name.partition(":")
         last_value, called = await position(running, int(oid_text))
@@ -406,7 +294,7 @@ async def _forget_activity(running: Running, oid: int = 0) -> str:
     return ""
 
 
-_ACTS: Mapping[str, Callable[..., Any]] = {
+ACTIONS: Mapping[str, Callable[..., Any]] = {
     "set_config": _set_config,
     "pg_notify": _notify,
     "pg_notification_queue_usage": lambda running: running.services.notifications.usage(),

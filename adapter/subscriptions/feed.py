@@ -150,7 +150,7 @@ class Feed:
         how its changes are found."""
         if not self._linear:
             self._deltas = await deltas_of(self._running, self._plan, self._parsed, self._tables)
-        self._query = await with_session_values(self._running, self._query, self._plan.session_values, acts=False)
+        self._query = await with_session_values(self._running, self._query, self._plan.session_values)
         if self._tell or self._keeps:
             self._rows = self._first(self._seen)
 

@@ -204,7 +204,7 @@ async def _violated_in(
 ) -> tuple[RecordBatch, int] | None:
     """A row of `parts` that breaks a condition, and the number of that condition."""
     query = conditions.violated
-    query = await with_session_values(running, query, session_values(query), acts=False)
+    query = await with_session_values(running, query, session_values(query))
     table = TableInput(
         relation=target.relation,
         inserts=tuple(parts),

@@ -26,7 +26,7 @@ from planner.resolution.session_values import session_values
 async def over_rows(running: Running, query: BoundQuery, rows: RecordBatch, purpose: str) -> AsyncIterator[RecordBatch]:
     """The batches of `query`, which reads `rows` as `RETURNING_ROWS` and no table. `purpose` tells executions for one
     statement apart."""
-    query = await with_session_values(running, query, session_values(query), acts=False)
+    query = await with_session_values(running, query, session_values(query))
     context = with_token(execution_context(running, running.transaction.catalog), purpose)
     table = pa.Table.from_batches([rows]).rename_columns([f"c{n}" for n in range(1, rows.num_columns + 1)])
     route = _route(running, query)

@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import has_acting_calls
 from adapter.plans.row_text import literal_value
+from adapter.queries.acting.calls import MAX_ROWS, ReadRows, value_after_calls
 from adapter.queries.prepared_read import PreparedRead
-from adapter.queries.row_actions import MAX_ROWS
-from adapter.queries.session_functions import carry_out_calls
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -59,7 +58,7 @@ def without_acting_filters(rel: ir.Rel) -> ir.Rel:
 
 
 async def with_filters_carried_out(
-    running: Running, query: BoundQuery, at_hand: Mapping[int, Any], prepare: Prepare
+    running: Running, query: BoundQuery, at_hand: Mapping[int, Any], prepare: Prepare, read_rows: ReadRows
 ) -> tuple[BoundQuery, Mapping[int, Any]]:
     """`query` reading at hand the rows for which its acting conditions are true, and all rows at hand."""
     filters: dict[int, ir.Filter] = {}
@@ -80,7 +79,7 @@ async def with_filters_carried_out(
         if not own.issuperset(column_ids(node)):
             raise FeatureNotSupported("functions that act on the session are not supported in a correlated subquery")
         read = await prepare(replace(query, rel=_other_conditions(node)), at_hand)
-        rows[FIRST_AT_HAND - number] = await _true_rows(running, node, read, lambda one: prepare(one, {}))
+        rows[FIRST_AT_HAND - number] = await _true_rows(running, node, read, read_rows)
         scans[key] = ir.CteScan(cte=FIRST_AT_HAND - number, fields=node.fields)
     return replace(query, rel=transform(query.rel, lambda node: scans.get(id(node)))), rows
 
@@ -100,9 +99,7 @@ def _other_conditions(node: ir.Filter) -> ir.Rel:
     return replace(node, condition=condition)
 
 
-async def _true_rows(
-    running: Running, node: ir.Filter, read: PreparedRead, prepare: Callable[[BoundQuery], Awaitable[PreparedRead]]
-) -> pa.Table:
+async def _true_rows(running: Running, node: ir.Filter, read: PreparedRead, read_rows: ReadRows) -> pa.Table:
     """The rows of `read` for which the acting conditions of `node` are true once their calls are carried out."""
     acting = _conditions(node, acting=True)
     used = set(column_ids(acting))
@@ -124,7 +121,7 @@ async def _true_rows(
                     field.id: ir.Literal(value=literal_value(batch.column(place), row, field.type), type=field.type)
                     for place, field in places
                 }
-                if await _are_true(running, acting, values, prepare):
+                if await _are_true(running, acting, values, read_rows):
                     true.append(row)
             if names:
                 kept.append(pa.Table.from_batches([batch.take(pa.array(true, pa.int64()))]).rename_columns(names))
@@ -137,31 +134,10 @@ async def _true_rows(
 
 
 async def _are_true(
-    running: Running,
-    conditions: Sequence[ir.Scalar],
-    values: Mapping[int, ir.Literal],
-    prepare: Callable[[BoundQuery], Awaitable[PreparedRead]],
+    running: Running, conditions: Sequence[ir.Scalar], values: Mapping[int, ir.Literal], read_rows: ReadRows
 ) -> bool:
     for condition in conditions:
         at_row = transform(condition, lambda node: values[node.id] if isinstance(node, ir.ColumnRef) else None)
-        called = await carry_out_calls(running, at_row)
-        known, value = _plain_truth(called)
-        if not known:
-            field = ir.Field(id=1, name="condition", type=condition.type)
-            rel = ir.Project(input=ir.OneRow(), exprs=(called,), fields=(field,))
-            read = await prepare(BoundQuery(rel=rel))
-            (value,) = [batch.column(0)[0].as_py() async for batch in read.stream() if batch.num_rows]
-        if value is not True:
+        if await value_after_calls(running, at_row, read_rows) is not True:
             return False
     return True
-
-
-def _plain_truth(scalar: ir.Scalar) -> tuple[bool, object]:
-    """Whether a condition over constants needs no engine, and its value."""
-    match scalar:
-        case ir.Literal():
-            return True, scalar.value
-        case ir.IsNull(arg=ir.Literal(value=value)):
-            return True, (value is None) is not scalar.negated
-        case _:
-            return False, None

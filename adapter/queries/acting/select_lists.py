@@ -9,7 +9,7 @@ becomes one over constant rows. 0A000 where a call stands elsewhere, or for more
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,32 +17,44 @@ from msgspec.structs import replace
 
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import has_acting_calls
-from adapter.queries.session_functions import carry_out_calls
+from adapter.procedures.rows import expression_rows
+from adapter.queries.acting.calls import ReadRows, carry_out_calls, require_few
+from adapter.queries.acting.read_before import Templates
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
-from planner.ir.rewrite import RELATIONS, column_ids, transform, walk
+from planner.ir.rewrite import column_ids, transform, walk
 from planner.resolution.session_values import acts
-from planner.types.types import INT8, SqlType
-
-MAX_ROWS = 100_000
-"""Rows of one such query: they are held in memory, each as Python values."""
-
-ReadRows = Callable[[BoundQuery], Awaitable[Sequence[Sequence[Any]]]]
-"""Runs a query and returns its rows as `ir.Literal` has values; at most `MAX_ROWS` + 1 of them."""
 
 
 def _unsupported() -> FeatureNotSupported:
     return FeatureNotSupported("functions that act on the session are only supported in the outermost select list")
 
 
+def is_evaluated_once(rel: ir.Rel) -> bool:
+    """Whether every expression of `rel` is evaluated exactly once."""
+    match rel:
+        case ir.OneRow() | ir.Values():
+            return True
+        case ir.Project(input=ir.Values(rows=rows)):
+            return len(rows) == 1 or not has_acting_calls(rel.exprs)
+        case ir.Project() | ir.Sort():
+            return is_evaluated_once(rel.input)
+        case _:
+            return False
+
+
 async def carry_out_for_rows(running: Running, query: BoundQuery, read_rows: ReadRows) -> BoundQuery:
     """`query` with its acting calls carried out for each row, over constant rows."""
-    query = replace(query, rel=transform(transform(query.rel, _from_as_list), _with_list_below))
+    query = replace(query, rel=transform(transform(query.rel, _as_list), _with_list_below))
     while (found := _list_inside(query.rel)) is not None:
-        inner, templates = _inner(found, _first_free_id(query.rel))
-        rows = await read_rows(replace(query, rel=_with_tables(query.rel, found, inner)))
-        made = await _carried_out(running, found.fields, inner.fields, templates, rows)
+        templates = Templates(found, _first_free_id(query.rel))
+
+        async def read_inside(inner: ir.Rel, rel: ir.Rel = query.rel, found: ir.Project = found) -> Any:
+            return await read_rows(_with_tables(rel, found, inner))
+
+        rows = await read_inside(templates.inner)
+        made = await _carried_out(running, found.fields, templates, rows, read_inside)
         query = replace(query, rel=transform(query.rel, partial(_replaced, found, made)))
     return await _outermost(running, query, read_rows) if has_acting_calls(query.rel) else query
 
@@ -57,14 +69,13 @@ async def _outermost(running: Running, query: BoundQuery, read_rows: ReadRows) -
         rel = rel.input
     if not isinstance(rel, ir.Project) or has_acting_calls((rel.input, *map(_own, above))):
         raise _unsupported()
-    below: ir.Rel
-    inner, templates = _inner(rel, _first_free_id(query.rel))
-    below = inner
+    templates = Templates(rel, _first_free_id(query.rel))
+    below: ir.Rel = templates.inner
     while above:
         node = above[-1]
         if isinstance(node, ir.Sort):
             # As in PostgreSQL, what is volatile in the list is evaluated after the rows have been sorted.
-            keys = _over_templates(node.keys, rel.fields, templates)
+            keys = _over_templates(node.keys, rel.fields, templates.exprs)
             if keys is None:
                 break
             below = ir.Sort(input=below, keys=keys, fields=below.fields)
@@ -73,8 +84,8 @@ async def _outermost(running: Running, query: BoundQuery, read_rows: ReadRows) -
         else:
             break
         above.pop()
-    rows = await read_rows(replace(query, rel=below))
-    result = await _carried_out(running, rel.fields, inner.fields, templates, rows)
+    rows = await read_rows(below)
+    result = await _carried_out(running, rel.fields, templates, rows, read_rows)
     for node in reversed(above):
         result = replace(node, input=result)
     return replace(query, rel=result, system=False)
@@ -93,32 +104,40 @@ def _over_templates(
 async def _carried_out(
     running: Running,
     fields: tuple[ir.Field, ...],
-    given: Sequence[ir.Field],
-    templates: Sequence[ir.Scalar],
+    templates: Templates,
     rows: Sequence[Sequence[Any]],
+    read_rows: ReadRows,
 ) -> ir.Rel:
-    """The rows of a select list of `fields`, which `templates` make of `rows` with the columns `given`."""
-    if len(rows) > MAX_ROWS:
-        raise FeatureNotSupported(f"functions that act on the session are not supported for more than {MAX_ROWS} rows")
-    return _rows(fields, [await _after_calls(running, templates, given, row) for row in rows])
+    """The rows of a select list of `fields`, which `templates` make of the `rows` that were read for them."""
+    require_few(rows)
+    read_once = templates.reading_once(read_rows)
+    made = [await carry_out_calls(running, templates.filled(row), read_once) for row in rows]
+    return expression_rows(fields, made)
 
 
 # ---------------------------------------------------------------- inside a query
 
 
-def _from_as_list(node: Any) -> Any:
-    """A function in FROM that acts, `SELECT * FROM pg_sleep(1)`, as the select list of a query without FROM."""
-    if not isinstance(node, ir.FunctionScan) or node.ordinality is not None or len(node.functions) != 1:
-        return None
-    (call,) = node.functions
-    if not acts(call.signature) or len(node.fields) != 1:
-        return None
-    expr = ir.Call(signature=call.signature, args=call.args, type=node.fields[0].type)
-    return ir.Project(input=ir.OneRow(), exprs=(expr,), fields=node.fields)
+def _as_list(node: Any) -> Any:
+    """What is evaluated as a select list without FROM is: a function in FROM that acts, `SELECT * FROM pg_sleep(1)`,
+    and a row of VALUES; and the columns of `t, LATERAL (SELECT nextval('s') + t.x)` as one list over t."""
+    match node:
+        case ir.FunctionScan(functions=(call,), ordinality=None, fields=(field,)) if acts(call.signature):
+            expr = ir.Call(signature=call.signature, args=call.args, type=field.type)
+            return ir.Project(input=ir.OneRow(), exprs=(expr,), fields=node.fields)
+        case ir.Values(rows=(row,)) if has_acting_calls(row):
+            return ir.Project(input=ir.OneRow(), exprs=row, fields=node.fields)
+        case ir.Join(kind="cross", lateral=True) if has_acting_calls(node.right):
+            right = transform(node.right, _as_list)
+            if isinstance(right, ir.Project) and isinstance(right.input, ir.OneRow) and [*column_ids(right.exprs)]:
+                exprs = [ir.ColumnRef(id=field.id, type=field.type) for field in node.left.fields]
+                left = transform(node.left, _as_list)
+                return ir.Project(input=left, exprs=(*exprs, *right.exprs), fields=node.fields)
+    return None
 
 
 def _with_list_below(node: Any) -> Any:
-    """An aggregation whose calls have acting arguments, over a select list that has these."""
+    """An aggregation whose calls have acting arguments, over a select list that has these arguments."""
     if not isinstance(node, ir.Aggregate) or not has_acting_calls((node.calls, node.keys)):
         return None
     below = transform(node.input, _with_list_below)
@@ -126,16 +145,21 @@ def _with_list_below(node: Any) -> Any:
     fields = [*below.fields]
     above = _first_free_id(node)
 
-    def column(part: Any) -> Any:
-        if not isinstance(part, ir.Call) or not acts(part.signature):
+    def column(expr: Any, where: ir.Scalar | None = None) -> Any:
+        if isinstance(expr, (ir.AggregateCall, ir.SortKey)) or not has_acting_calls(expr):
             return None
-        exprs.append(part)
-        fields.append(ir.Field(id=above + len(fields), name="called", type=part.type))
-        return ir.ColumnRef(id=fields[-1].id, type=part.type)
+        exprs.append(expr if where is None else ir.Case(whens=((where, expr),), otherwise=None, type=expr.type))
+        fields.append(ir.Field(id=above + len(fields), name="called", type=expr.type))
+        return ir.ColumnRef(id=fields[-1].id, type=expr.type)
 
-    calls, keys = transform((node.calls, node.keys), column)
+    calls = []
+    for call in node.calls:
+        # The arguments are evaluated of the rows that FILTER takes.
+        where = None if call.filter is None or has_acting_calls(call.filter) else call.filter
+        calls.append(transform(call, partial(column, where=where)))
+    keys = transform(node.keys, column)
     return replace(
-        node, input=ir.Project(input=below, exprs=tuple(exprs), fields=tuple(fields)), calls=calls, keys=keys
+        node, input=ir.Project(input=below, exprs=tuple(exprs), fields=tuple(fields)), calls=tuple(calls), keys=keys
     )
 
 
@@ -150,8 +174,7 @@ def _list_inside(rel: ir.Rel) -> ir.Project | None:
     for node in walk(rel):
         if not isinstance(node, ir.Project) or node is outermost or not has_acting_calls(node.exprs):
             continue
-        relations = (part for part in walk(node.exprs) if type(part) in RELATIONS)
-        if has_acting_calls((node.input, *relations)):
+        if has_acting_calls(node.input):
             continue
         own = {field.id for part in walk(node) for field in getattr(part, "fields", ())}
         if own.issuperset(column_ids(node)):
@@ -195,67 +218,3 @@ def _own(node: ir.Limit | ir.Sort | ir.Project) -> object:
 def _first_free_id(rel: ir.Rel) -> int:
     used = [field.id for node in walk(rel) for field in getattr(node, "fields", ())]
     return max(used, default=0) + 1
-
-
-def _inner(rel: ir.Project, first_id: int) -> tuple[ir.Project, list[ir.Scalar]]:
-    """The projection that reads what the calls need, and the select list over its columns."""
-    exprs: list[ir.Scalar] = []
-    fields: list[ir.Field] = []
-
-    def column(expr: ir.Scalar, name: str) -> ir.ColumnRef:
-        field = ir.Field(id=first_id + len(fields), name=name, type=expr.type)
-        exprs.append(expr)
-        fields.append(field)
-        return ir.ColumnRef(id=field.id, type=field.type)
-
-    def argument(arg: ir.Scalar) -> ir.Scalar:
-        if has_acting_calls(arg):
-            # What the call inside gives is known once that has been carried out.
-            return transform(arg, rewritten)
-        return arg if isinstance(arg, ir.Literal) else column(arg, "argument")
-
-    def rewritten(node: Any) -> Any:
-        if isinstance(node, ir.Call) and acts(node.signature):
-            return replace(node, args=tuple([argument(arg) for arg in node.args]))
-        if isinstance(node, (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery)):
-            if not has_acting_calls(node):
-                return column(node, "subquery")
-            expr = _of_each_row(node)
-            if expr is None:
-                raise _unsupported()
-            return transform(expr, rewritten)
-        return column(node, "column") if isinstance(node, ir.ColumnRef) else None
-
-    templates = [
-        transform(expr, rewritten) if has_acting_calls(expr) else column(expr, field.name)
-        for expr, field in zip(rel.exprs, rel.fields, strict=True)
-    ]
-    return ir.Project(input=rel.input, exprs=tuple(exprs), fields=tuple(fields)), templates
-
-
-def _of_each_row(subquery: ir.Scalar) -> ir.Scalar | None:
-    """The expression of `(SELECT expression)` without FROM that depends on the row; None for any other subquery."""
-    rel = subquery.rel if isinstance(subquery, ir.ScalarSubquery) else None
-    if not isinstance(rel, ir.Project) or not isinstance(rel.input, ir.OneRow):
-        return None
-    (expr,) = rel.exprs
-    return expr if any(isinstance(node, ir.ColumnRef) for node in walk(expr)) else None
-
-
-async def _after_calls(
-    running: Running, templates: Sequence[ir.Scalar], fields: Sequence[ir.Field], row: Sequence[Any]
-) -> tuple[ir.Scalar, ...]:
-    literals = {field.id: ir.Literal(value=value, type=field.type) for field, value in zip(fields, row, strict=True)}
-
-    def filled(node: Any) -> Any:
-        return literals[node.id] if isinstance(node, ir.ColumnRef) else None
-
-    return tuple([await carry_out_calls(running, transform(template, filled)) for template in templates])
-
-
-def _rows(fields: tuple[ir.Field, ...], rows: Sequence[tuple[ir.Scalar, ...]]) -> ir.Rel:
-    if rows:
-        return ir.Values(rows=tuple(rows), fields=fields)
-    nulls = tuple(ir.Literal(value=None, type=field.type) for field in fields)
-    zero = ir.Literal(value=0, type=SqlType(INT8))
-    return ir.Limit(input=ir.Values(rows=(nulls,), fields=fields), count=zero, offset=None, ties=False, fields=fields)
