@@ -102,22 +102,26 @@ def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
         ctes = in_dependency_order(statement, ctes)
     tables: list[CommonTable] = []
     changes = False
+    named: list[CommonTable | WithStep] = []
     items: list[CommonTable | WithStep] = []
     for cte in ctes:
         if not cte.ctequery.HasField("select_stmt"):
             changes = True
-            items.append(_change(level, cte, recursive=tree.recursive))
+            named.append(_change(level, cte, recursive=tree.recursive))
+            items.append(named[-1])
             continue
         recursive = tree.recursive and refers_to_itself(cte)
         if check_clauses(statement, cte, recursive=recursive):
-            tables.append(_searched_table(level, cte))
+            made = _searched_table(level, cte)
         elif recursive:
-            tables.append(_recursive_table(level, cte))
+            made = _recursive_table(level, cte)
         else:
-            tables.append(_common_table(level, cte))
-        items.append(tables[-1])
+            made = [_common_table(level, cte)]
+        tables += made
+        items += made
+        named.append(made[-1])
     if statement.notes is not None:
-        statement.notes.tables[id(tree)] = (tree, items)
+        statement.notes.tables[id(tree)] = (tree, named)
     if changes and statement.with_changes is not None:
         statement.with_changes.items = items
         return []
@@ -190,10 +194,16 @@ def _register(level: Level, tree: Tree, fields: Sequence[Field]) -> Cte:
     return cte
 
 
-def _searched_table(level: Level, tree: Tree) -> CommonTable:
-    """A recursive table with SEARCH or CYCLE."""
+def _searched_table(level: Level, tree: Tree) -> list[CommonTable]:
+    """As `_recursive_table`, with SEARCH or CYCLE."""
     statement = level.statement
     check_recursion(statement, tree)
+    if tree.ctequery.select_stmt.HasField("with_clause"):
+        # The terms are bound more than once.
+        raise FeatureNotSupported(
+            "WITH inside a recursive query with SEARCH or CYCLE is not supported",
+            position=statement.position(tree.location),
+        )
     before = bind_query(Level(statement, level), tree.ctequery.select_stmt.larg)
     names = _cte_names(level, tree, [field.name for field in before.fields])
     check_names(statement, tree, names)
@@ -216,17 +226,14 @@ def _searched_table(level: Level, tree: Tree) -> CommonTable:
     return found
 
 
-def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None) -> CommonTable:
+def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None) -> list[CommonTable]:
+    """A recursive table, after those of the WITH around its terms: they do not refer to it, both terms read them."""
     statement = level.statement
     select = tree.ctequery.select_stmt
     name = tree.ctename
     check_recursion(statement, tree)
-    if select.HasField("with_clause"):
-        # Its tables are in scope of both terms and stand inside each use.
-        raise FeatureNotSupported(
-            "WITH inside a recursive query is not supported", position=statement.position(tree.location)
-        )
     inner = Level(statement, level)
+    tables = bind_with(inner, select.with_clause) if select.HasField("with_clause") else []
     base = bind_query(Level(statement, inner), select.larg)
     types = [
         SqlType(field.type.oid, field.type.typmod, WIDE) if field.type.oid == NUMERIC and field.type.typmod < 0
@@ -276,9 +283,10 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
     step = cast_columns(statement, built, types)
     cte.recursive = False
     level.ctes[name] = cte
-    return CommonTable(
+    table = CommonTable(
         id=cte.id, name=name, rel=base, step=step, union_all=select.all, materialized=_materialized(tree)
     )
+    return [*tables, table]
 
 
 _NOT_HASHABLE = frozenset({MONEY, BIT, VARBIT})

@@ -266,11 +266,12 @@ class Queries(FromItems):
 
     def _recursive(self, base: ir.Rel, step: Analyzed, tree: Tree) -> str:
         outer, self.taken = self.taken, [*self.taken, set()]
+        inside = self.with_clause(tree)
         left = self._side_in_parentheses(tree.larg, self.query_of(base))
         line = "\0" + " " * self.indent
         right = self._side_in_parentheses(tree.rarg, self.query(step, tree.rarg, visible=False))
         self.taken = outer
-        return f"{left}{line}UNION{' ALL' if tree.all else ''}{line}{right}"
+        return f"{inside}{left}{line}UNION{' ALL' if tree.all else ''}{line}{right}"
 
     # ------------------------------------------------------------ set operations
 
