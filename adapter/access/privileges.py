@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from adapter.access.acls import OF_KIND, builtin_entries, default_entries, entries_of, held, owner_of
 from adapter.access.membership import is_superuser, roles_used_by
-from adapter.access.roles import predefined, role_called
+from adapter.access.roles import predefined, role_called, role_name
 from planner.catalog_data import content as catalog_data
 from planner.errors import InsufficientPrivilege
 from planner.functions.own_routines import own_routines
@@ -20,6 +20,7 @@ from planner.types import derived_oids
 from planner.types.own_relations import OWN_RELATIONS
 from planner.types.system_relations import own_oids
 from planner.types.type_names import element_of
+from storage.catalog.acl import DefaultAcl
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     COMPOSITE,
@@ -237,3 +238,14 @@ def _described_builtin(kind: str, oid: int) -> tuple[str, str]:
     elif kind == "f" and data["prokind"][place] == "a":
         what = "aggregate"
     return what, name
+
+
+_DEFAULTS_OF = {"r": "relations", "S": "sequences", "f": "functions", "T": "types", "n": "schemas"}
+
+
+def described_default(catalog: CatalogSnapshot, default: DefaultAcl) -> str:
+    """Default privileges in PostgreSQL's words."""
+    schema = catalog.get(default.schema)
+    where = f" in schema {schema.name}" if isinstance(schema, Schema) else ""
+    what = f"default privileges on new {_DEFAULTS_OF[default.kind]}"
+    return f"{what} belonging to role {role_name(catalog, default.role)}{where}"

@@ -17,7 +17,7 @@ from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
 from planner.types import derived_oids
 from planner.types.operator_classes import extension_of
-from planner.types.user_types import mentioned, types_used
+from planner.types.user_types import mentioned, relations_mentioned, types_used
 from storage.catalog.access import Policy, RowSecurity
 from storage.catalog.acl import Acl, DefaultAcl
 from storage.catalog.model import (
@@ -115,6 +115,8 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
             yield record.range  # With which it goes, wherever that is.
         case DomainType() | UserRange():
             yield record.schema
+            if isinstance(record, DomainType):
+                yield from relations_mentioned(record.default or "")
             yield from (each for each in types_used(record) if isinstance(catalog.get(each), _TYPES))
         case Function():
             if record.oid not in members:
@@ -124,6 +126,7 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
             yield derived_oids.owner(record.result)
             for text in (record.sql_body or "", *(parameter.default or "" for parameter in record.parameters)):
                 yield from mentioned(text)
+                yield from relations_mentioned(text)
         case SequenceRecord():
             yield record.schema
             if record.owned_by is not None:
@@ -131,8 +134,14 @@ def _needed(catalog: CatalogSnapshot, record: Record, members: set[int]) -> Iter
         case Constraint():
             if record.foreign_relation and record.relation != record.foreign_relation:
                 yield record.foreign_relation
+            yield from (each for each in relations_mentioned(record.expression or "") if each != record.relation)
         case Policy():
             yield from record.depends_on
+            for text in (record.using or "", record.check or ""):
+                yield from (each for each in relations_mentioned(text) if each != record.relation)
+        case Index():
+            for text in (*record.expressions, record.predicate or ""):
+                yield from (each for each in relations_mentioned(text) if each != record.relation)
 
 
 def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:

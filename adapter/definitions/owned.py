@@ -82,18 +82,21 @@ def _goes_with(catalog: CatalogSnapshot, role: Role) -> Iterator[CatalogRecord]:
 
 
 def _dependents(running: Running, role: Role) -> list[str]:
-    """What keeps a role from being dropped, as PostgreSQL lists it: objects here and of all databases."""
+    """What keeps a role from being dropped, older objects first as PostgreSQL lists it: objects here and of all
+    databases."""
     here = own_catalog(running)
-    lines = [f"owner of {_described(running, here, record)}" for record in _owned_by(here, [role])]
-    lines += [line for _, line in sorted(privileges_naming(running, here, role.oid))]
+    lines = [(_age(record), f"owner of {_described(running, here, record)}") for record in _owned_by(here, [role])]
+    lines += [((oid, True), line) for oid, line in privileges_naming(running, here, role.oid)]
     lines += [
-        f"owner of {described_mapping(here, server, mapping)}"
+        ((mapping.oid, True), f"owner of {described_mapping(here, server, mapping)}")
         for server in _servers(here)
         for mapping in server.mappings
         if mapping.role == role.oid
     ]
-    lines += [f"target of {named(running, here, policy)}" for policy in _policies_for(here, [role])]
-    return lines
+    lines += [
+        ((policy.oid, True), f"target of {named(running, here, policy)}") for policy in _policies_for(here, [role])
+    ]
+    return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
 def _elsewhere(running: Running, role: Role, whole: CatalogSnapshot, of_large_objects: Counter[int]) -> Iterator[str]:

@@ -316,6 +316,14 @@ def mentioned(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, found)))
 
 
+_KEPT_RELATION = re.compile(r"'(\d+)'::regclass")
+
+
+def relations_mentioned(text: str) -> tuple[int, ...]:
+    """The oids of the relations that constants of regclass stand for in an expression which the catalog keeps."""
+    return tuple(dict.fromkeys(map(int, _KEPT_RELATION.findall(text))))
+
+
 def value_to_keep(value: object, type: SqlType) -> str | None:
     """A constant of an enum, or of an array of one (of tuples in tuples if it has several dimensions), as an expression
     that the catalog keeps has it, in which it stays what it is when its label changes; None where it is to be written

@@ -9,31 +9,23 @@ from msgspec.structs import replace
 from adapter.access.acls import default_entries
 from adapter.access.granting import without_role
 from adapter.access.membership import roles_used_by
-from adapter.access.privileges import described
-from adapter.access.roles import role_name
+from adapter.access.privileges import described, described_default
 from adapter.definitions.common.catalog_changes import change
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe
 from adapter.execution.statement import Running
 from planner.types import derived_oids
 from storage.catalog.acl import Acl, DefaultAcl
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Database, Relation, Schema
-
-_DEFAULTS_OF = {"r": "relations", "S": "sequences", "f": "functions", "T": "types", "n": "schemas"}
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, CatalogSnapshot, Database, Relation
 
 
 def privileges_naming(running: Running, catalog: CatalogSnapshot, role: int) -> Iterator[tuple[int, str]]:
     """What of a catalog's privileges keeps `role` from being dropped: an oid to sort by, and PostgreSQL's words."""
     for acl in catalog.acls.all():
         if _names(acl, role) and _owner(catalog, acl) != role:
-            yield acl.oid, f"privileges for {_shown(running, catalog, acl)}"
+            yield acl.object_oid, f"privileges for {_shown(running, catalog, acl)}"
     for default in catalog.acls.defaults:
-        where = ""
-        schema = catalog.get(default.schema)
-        if isinstance(schema, Schema):
-            where = f" in schema {schema.name}"
-        what = f"default privileges on new {_DEFAULTS_OF[default.kind]} belonging to role "
-        what += role_name(catalog, default.role) + where
+        what = described_default(catalog, default)
         if default.role == role:
             yield default.oid, f"owner of {what}"
         elif _names(default, role):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from adapter.access.privileges import described_default
 from adapter.system_catalogs.functions.contexts import Entered
 from adapter.system_catalogs.objects.definitions import (
     column_name,
@@ -17,6 +18,7 @@ from adapter.system_catalogs.objects.objects import (
     PG_CLASS,
     PG_CONSTRAINT,
     PG_DATABASE,
+    PG_DEFAULT_ACL,
     PG_EXTENSION,
     PG_FOREIGN_DATA_WRAPPER,
     PG_FOREIGN_SERVER,
@@ -152,6 +154,9 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
         return f"policy {record.name} on {describe_object(context, PG_CLASS, record.relation, 0)}"
     if class_id == PG_FOREIGN_SERVER:
         return f"server {record.name}" if isinstance(record, ForeignServer) else None
+    if class_id == PG_DEFAULT_ACL:
+        default = next((each for each in objects.snapshot.acls.defaults if each.oid == oid), None)
+        return None if default is None else described_default(objects.snapshot, default)
     if class_id == PG_EXTENSION:
         name = PLPGSQL.name if oid == PLPGSQL_OID else record.name if isinstance(record, Extension) else None
         return None if name is None else f"extension {name}"

@@ -58,9 +58,8 @@ def function_definition(
         while f"{mark}$" in row["prosrc"]:
             mark += "x"
         body = f"AS {mark}${row['prosrc']}{mark}$"
-    lines = [
-        f"CREATE OR REPLACE {kind} {schema}.{quote_identifier(row['proname'])}({function_arguments(objects, oid)})"
-    ]
+    arguments = function_arguments(objects, oid, names)
+    lines = [f"CREATE OR REPLACE {kind} {schema}.{quote_identifier(row['proname'])}({arguments})"]
     if kind == "FUNCTION":
         lines.append(f" RETURNS {function_result(objects, oid)}")
     lines.append(f" LANGUAGE {language}")

@@ -23,6 +23,7 @@ from adapter.system_catalogs.objects.builtin import builtin_columns, builtin_rel
 from adapter.system_catalogs.objects.definitions import format_type
 from adapter.system_catalogs.objects.functions import (
     argument_default,
+    expressions_of,
     function_arguments,
     function_result,
     is_hidden,
@@ -141,7 +142,14 @@ def _view_of_name(context: Entered, name: str, pretty: bool) -> str | None:
 def _expression(context: Entered, text: str, relation: int, pretty: bool) -> str:
     """pg_get_expr."""
     names = _names_of_objects(context)
-    return definitions.shown_expression(context.objects, relation, text, pretty=pretty, names=names, path=context.path)
+
+    def shown(part: str) -> str:
+        return definitions.shown_expression(
+            context.objects, relation, part, pretty=pretty, names=names, path=context.path
+        )
+
+    # pg_proc has the defaults of a function together.
+    return shown(text) if relation else ", ".join(map(shown, expressions_of(text)))
 
 
 def _serial_sequence(context: Entered, table: str, column: str) -> str | None:
@@ -351,7 +359,9 @@ UDFS: Mapping[str, Udf] = {
     "tg_get_constraintdef": Udf(
         args=(OID, BOOL),
         result=TEXT,
-        call=lambda c, oid, pretty: definitions.constraint_definition(c.objects, oid, c.path, pretty=pretty),
+        call=lambda c, oid, pretty: definitions.constraint_definition(
+            c.objects, oid, c.path, pretty=pretty, names=_names_of_objects(c)
+        ),
     ),
     "tg_get_expr": Udf(
         args=(TEXT, OID, BOOL),
@@ -362,17 +372,21 @@ UDFS: Mapping[str, Udf] = {
         args=(OID, INT4, BOOL),
         result=TEXT,
         call=lambda c, oid, column, pretty: index_definition(
-            c.objects, oid, column, c.path if pretty else None, pretty=bool(pretty)
+            c.objects, oid, column, c.path if pretty else None, pretty=bool(pretty), names=_names_of_objects(c)
         ),
     ),
     "tg_get_statisticsobjdef": Udf(
-        args=(OID,), result=TEXT, call=lambda c, oid: statistics_definition(c.objects, oid, c.path)
+        args=(OID,),
+        result=TEXT,
+        call=lambda c, oid: statistics_definition(c.objects, oid, c.path, _names_of_objects(c)),
     ),
     "tg_get_statisticsobjdef_columns": Udf(
-        args=(OID,), result=TEXT, call=lambda c, oid: statistics_columns(c.objects, oid)
+        args=(OID,), result=TEXT, call=lambda c, oid: statistics_columns(c.objects, oid, _names_of_objects(c))
     ),
     "tg_get_statisticsobjdef_expressions": Udf(
-        args=(OID,), result="VARCHAR[]", call=lambda c, oid: statistics_expressions(c.objects, oid)
+        args=(OID,),
+        result="VARCHAR[]",
+        call=lambda c, oid: statistics_expressions(c.objects, oid, _names_of_objects(c)),
     ),
     "tg_shown_view": Udf(args=(TEXT, TEXT, TEXT), result=TEXT, call=shown_view),
     "tg_shown_condition": Udf(args=(TEXT, TEXT, TEXT), result=TEXT, call=shown_condition),
@@ -392,11 +406,13 @@ UDFS: Mapping[str, Udf] = {
     "tg_get_function_arguments": Udf(
         args=(OID, BOOL),
         result=TEXT,
-        call=lambda c, oid, identity: function_arguments(c.objects, oid, identity=identity),
+        call=lambda c, oid, identity: function_arguments(c.objects, oid, _names_of_objects(c), identity=identity),
     ),
     "tg_get_function_result": Udf(args=(OID,), result=TEXT, call=lambda c, oid: function_result(c.objects, oid)),
     "tg_get_function_arg_default": Udf(
-        args=(OID, INT4), result=TEXT, call=lambda c, oid, number: argument_default(c.objects, oid, number)
+        args=(OID, INT4),
+        result=TEXT,
+        call=lambda c, oid, number: argument_default(c.objects, oid, number, _names_of_objects(c)),
     ),
     "tg_get_function_sqlbody": Udf(
         args=(OID,), result=TEXT, call=lambda c, oid: function_body(c.objects, oid, c.path, _names_of_objects(c))

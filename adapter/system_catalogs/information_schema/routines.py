@@ -9,16 +9,19 @@ from typing import Any
 from adapter.access.acls import entries_of
 from adapter.execution_context import Row
 from adapter.system_catalogs.information_schema.privileges import shown_grant
-from adapter.system_catalogs.information_schema.tables import YES_NO, object_name
+from adapter.system_catalogs.information_schema.tables import YES_NO, object_name, relation_name
 from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import format_type
 from adapter.system_catalogs.objects.function_rows import user_row
 from adapter.system_catalogs.objects.functions import argument_default
-from adapter.system_catalogs.objects.objects import CatalogObjects
+from adapter.system_catalogs.objects.objects import PG_CLASS, PG_PROC, CatalogObjects
 from adapter.system_catalogs.objects.seers import SEEN_BY, SHOWN_TO, grants, having
+from adapter.system_catalogs.pg_catalog.object_rows import pg_depend
 from planner.catalog_data import content as catalog_data
-from storage.catalog.model import PG_CATALOG_OID
+from storage.catalog.model import PG_CATALOG_OID, Relation
+from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.routines import Function
 
 _MODES = {"i": "IN", "o": "OUT", "b": "INOUT", "v": "IN", "t": "OUT"}
 _TYPES = {"f": "FUNCTION", "p": "PROCEDURE"}
@@ -142,3 +145,82 @@ def routine_privileges(objects: CatalogObjects) -> Content:
                 yield {**common, **shown_grant(grant)}
 
     return Content(rows=list(rows()))
+
+
+# ---------------------------------------------------------------- what routines use
+
+
+def _uses(objects: CatalogObjects, catalog: int) -> Iterator[tuple[Row, int, int]]:
+    """What functions refer to in a catalog, by their standard bodies and the defaults of their parameters: the columns
+    that name the function, the oid of what it uses and the attnum of a column, or 0."""
+    names = {
+        function.oid: {
+            **_specific(objects, row),
+            **object_name(objects, "routine", objects.schema_name_by_oid.get(function.schema), function.name),
+        }
+        for function in objects.functions
+        for row in (user_row(function),)
+    }
+    for row in pg_depend(objects).rows:
+        if row["classid"] == PG_PROC and row["refclassid"] == catalog and row["objid"] in names:
+            yield names[row["objid"]], row["refobjid"], row["refobjsubid"]
+
+
+def routine_table_usage(objects: CatalogObjects) -> Content:
+    """Tables and views that functions use."""
+    rows = {
+        (common["specific_name"], oid): {**common, **relation_name(objects, table), SEEN_BY: frozenset({table.owner})}
+        for common, oid, _ in _uses(objects, PG_CLASS)
+        if isinstance(table := objects.snapshot.get(oid), Relation) and table.kind in ("r", "v", "f", "p")
+    }
+    return Content(rows=list(rows.values()))
+
+
+def routine_column_usage(objects: CatalogObjects) -> Content:
+    """Columns of tables and views that functions use."""
+    return Content(
+        rows=[
+            {
+                **common,
+                **relation_name(objects, table),
+                "column_name": column.name,
+                SEEN_BY: frozenset({table.owner}),
+            }
+            for common, oid, attnum in _uses(objects, PG_CLASS)
+            if isinstance(table := objects.snapshot.get(oid), Relation) and table.kind in ("r", "v", "f", "p")
+            for column in table.live_columns()
+            if column.attnum == attnum
+        ]
+    )
+
+
+def routine_sequence_usage(objects: CatalogObjects) -> Content:
+    """Sequences that functions use."""
+    return Content(
+        rows=[
+            {
+                **common,
+                **object_name(objects, "sequence", objects.schema_name_by_oid.get(used.schema), used.name),
+                SEEN_BY: frozenset({used.owner}),
+            }
+            for common, oid, _ in _uses(objects, PG_CLASS)
+            if isinstance(used := objects.snapshot.get(oid), SequenceRecord)
+        ]
+    )
+
+
+def routine_routine_usage(objects: CatalogObjects) -> Content:
+    """Functions that functions use."""
+    return Content(
+        rows=[
+            {
+                **{name: value for name, value in common.items() if name.startswith("specific_")},
+                **object_name(
+                    objects, "routine", objects.schema_name_by_oid.get(used.schema), f"{used.name}_{used.oid}"
+                ),
+                SEEN_BY: frozenset({used.owner}),
+            }
+            for common, oid, _ in _uses(objects, PG_PROC)
+            if isinstance(used := objects.snapshot.get(oid), Function)
+        ]
+    )

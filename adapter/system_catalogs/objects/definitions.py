@@ -14,7 +14,7 @@ from adapter.system_catalogs.objects.objects import (
 from planner.catalog_data import content as catalog_data
 from planner.definitions import updatability
 from planner.definitions.columns.noted import condition_query
-from planner.definitions.expression_text import NotPrintable
+from planner.definitions.expression_text import NotPrintable, ObjectNames
 from planner.definitions.index_expressions import key_collations, key_texts
 from planner.definitions.row_expressions import generation_expression, value_of
 from planner.definitions.row_expressions import shown_expression as stored_expression_text
@@ -172,18 +172,24 @@ def qualified_relation_name(objects: CatalogObjects, oid: int, path: tuple[int, 
 
 
 def constraint_definition(
-    objects: CatalogObjects, oid: int, path: tuple[int, ...], *, pretty: bool = False
+    objects: CatalogObjects,
+    oid: int,
+    path: tuple[int, ...],
+    *,
+    pretty: bool = False,
+    names: ObjectNames | None = None,
 ) -> str | None:
-    """pg_get_constraintdef: None when there is no such constraint. `pretty` leaves out parentheses."""
+    """pg_get_constraintdef: None when there is no such constraint. `pretty` leaves out parentheses; `names` is what
+    regclass and the like show."""
     constraint = objects.snapshot.get(oid)
     of_domain = objects.domain_checks.get(oid)
     if of_domain is not None:
         check, domain = of_domain
-        text = f"CHECK ({shown_check(objects, check, domain, pretty=pretty)})"
+        text = f"CHECK ({shown_check(objects, check, domain, pretty=pretty, names=names)})"
         return text if check.validated else f"{text} NOT VALID"
     if not isinstance(constraint, Constraint):
         return _builtin_constraint_definition(objects, oid, pretty=pretty)
-    text = _constraint_text(objects, constraint, path, pretty=pretty)
+    text = _constraint_text(objects, constraint, path, names, pretty=pretty)
     if constraint.deferrable:
         text += " DEFERRABLE"
     if constraint.deferred:
@@ -194,7 +200,14 @@ def constraint_definition(
 _ACTIONS = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
 
-def shown_check(objects: CatalogObjects, check: DomainConstraint, domain: DomainType, *, pretty: bool = False) -> str:
+def shown_check(
+    objects: CatalogObjects,
+    check: DomainConstraint,
+    domain: DomainType,
+    *,
+    pretty: bool = False,
+    names: ObjectNames | None = None,
+) -> str:
     """The condition of a domain's check as it is shown."""
     if not pretty and "::reg" not in check.expression:
         return with_names_shown(check.expression)
@@ -203,7 +216,7 @@ def shown_check(objects: CatalogObjects, check: DomainConstraint, domain: Domain
         check.expression,
         bind_context(objects),
         pretty=pretty,
-        objects=partial(name_of_object, objects),
+        objects=names or partial(name_of_object, objects),
     )
 
 
@@ -212,7 +225,9 @@ def name_of_object(objects: CatalogObjects, type_oid: int, oid: int) -> str:
     return qualified_relation_name(objects, oid, None) if type_oid == REGCLASS else str(oid)
 
 
-def _constraint_text(objects: CatalogObjects, constraint: Constraint, path: tuple[int, ...], *, pretty: bool) -> str:
+def _constraint_text(
+    objects: CatalogObjects, constraint: Constraint, path: tuple[int, ...], names: ObjectNames | None, *, pretty: bool
+) -> str:
     columns = column_list(objects, constraint.relation, constraint.columns)
     if constraint.kind in ("p", "u"):
         words = "PRIMARY KEY" if constraint.kind == "p" else "UNIQUE"
@@ -233,17 +248,19 @@ def _constraint_text(objects: CatalogObjects, constraint: Constraint, path: tupl
         chosen = column_list(objects, constraint.relation, constraint.delete_columns)
         return f"{text} ({chosen})" if chosen else text
     if constraint.kind == "x":
-        return _exclusion_text(objects, constraint, pretty=pretty)
-    expression = shown_expression(objects, constraint.relation, constraint.expression or "", pretty=pretty)
+        return _exclusion_text(objects, constraint, names, pretty=pretty)
+    expression = shown_expression(objects, constraint.relation, constraint.expression or "", pretty=pretty, names=names)
     return f"CHECK ({expression})" + (" NO INHERIT" if constraint.no_inherit else "")
 
 
-def _exclusion_text(objects: CatalogObjects, constraint: Constraint, *, pretty: bool) -> str:
+def _exclusion_text(objects: CatalogObjects, constraint: Constraint, names: ObjectNames | None, *, pretty: bool) -> str:
     index = find_index(objects.snapshot, constraint.index or 0)
     relation = objects.snapshot.get(constraint.relation)
     assert index is not None
     assert isinstance(relation, Relation)
-    keys = key_texts(relation, index.columns, index.expressions, bind_context(objects), pretty=pretty)
+    shown = names or partial(name_of_object, objects)
+    context = bind_context(objects)
+    keys = key_texts(relation, index.columns, index.expressions, context, pretty=pretty, objects=shown)
     operators = [builtin_operators()[oid][0] for oid in constraint.exclude_operators]
     elements = [
         f"{key}{option} WITH {operator}"
@@ -253,7 +270,8 @@ def _exclusion_text(objects: CatalogObjects, constraint: Constraint, *, pretty: 
     if index.include:
         text += f" INCLUDE ({column_list(objects, relation.oid, index.include)})"
     if index.predicate is not None:
-        text += f" WHERE ({shown_expression(objects, relation.oid, index.predicate, pretty=pretty)})"
+        predicate = shown_expression(objects, relation.oid, index.predicate, pretty=pretty, names=names)
+        text += f" WHERE ({predicate})"
     return text
 
 
@@ -307,7 +325,7 @@ def shown_expression(
     text: str,
     *,
     pretty: bool = False,
-    names: Callable[[int, int], str] | None = None,
+    names: ObjectNames | None = None,
     path: tuple[int, ...] = (),
 ) -> str:
     """A stored expression over the columns of a relation (0: of none) as it is shown. `names` calls objects by their

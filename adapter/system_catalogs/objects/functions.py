@@ -8,9 +8,11 @@ from typing import Any
 
 from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Content
+from adapter.system_catalogs.objects.definitions import shown_expression
 from adapter.system_catalogs.objects.function_rows import user_row
 from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions_by_name, static_row
 from planner.catalog_data import content as catalog_data
+from planner.definitions.expression_text import ObjectNames
 from planner.syntax.identifiers import quote_identifier
 from planner.types import type_names
 from planner.types.user_types import function_name
@@ -34,21 +36,24 @@ def pg_proc(objects: CatalogObjects) -> Content:
     return Content(columns=builtin_columns("pg_proc"), rows=[user_row(record) for record in objects.functions])
 
 
-def function_arguments(objects: CatalogObjects, oid: int, *, identity: bool = False) -> str | None:
-    """pg_get_function_arguments, or, for `identity`, without defaults as ALTER FUNCTION needs them."""
+def function_arguments(
+    objects: CatalogObjects, oid: int, names: ObjectNames | None = None, *, identity: bool = False
+) -> str | None:
+    """pg_get_function_arguments, or, for `identity`, without defaults as ALTER FUNCTION needs them. `names` is what
+    regclass and the like show."""
     row = function_row(objects, oid)
     if row is None:
         return None
     types = row["proallargtypes"] or row["proargtypes"]
     modes = row["proargmodes"] or ["i"] * len(types)
-    names = row["proargnames"] or [""] * len(types)
-    defaults = _split_defaults(row["proargdefaults"]) if row["proargdefaults"] and not identity else []
+    called = row["proargnames"] or [""] * len(types)
+    defaults = [] if identity else _defaults(objects, oid, row, names)
     inputs = [position for position, mode in enumerate(modes) if mode in "ibv"]
     default_of = dict(zip(inputs[len(inputs) - len(defaults) :], defaults, strict=True))
     ordered_set_split = _direct_arguments(oid) if row["prokind"] == "a" else None
     is_procedure = row["prokind"] == "p"
     parts: list[str] = []
-    for position, (type_oid, mode, name) in enumerate(zip(types, modes, names, strict=True)):
+    for position, (type_oid, mode, name) in enumerate(zip(types, modes, called, strict=True)):
         if mode == "t":
             continue
         prefix = {"o": "OUT ", "b": "INOUT ", "v": "VARIADIC "}.get(mode, "IN " if is_procedure else "")
@@ -63,18 +68,27 @@ def function_arguments(objects: CatalogObjects, oid: int, *, identity: bool = Fa
     return ", ".join(parts)
 
 
-def argument_default(objects: CatalogObjects, oid: int, number: int) -> str | None:
+def argument_default(objects: CatalogObjects, oid: int, number: int, names: ObjectNames | None = None) -> str | None:
     """pg_get_function_arg_default: the default of the parameter with this number, from 1, or None."""
     row = function_row(objects, oid)
-    if row is None or not row["proargdefaults"]:
+    defaults = [] if row is None else _defaults(objects, oid, row, names)
+    if row is None or not defaults:
         return None
     modes = row["proargmodes"] or ["i"] * len(row["proargtypes"])
     if not 1 <= number <= len(modes) or modes[number - 1] not in "ibv":
         return None
     place = sum(mode in "ibv" for mode in modes[:number]) - 1
-    defaults = _split_defaults(row["proargdefaults"])
     first = len(row["proargtypes"]) - len(defaults)
     return defaults[place - first] if place >= first else None
+
+
+def _defaults(objects: CatalogObjects, oid: int, row: Mapping[str, Any], names: ObjectNames | None) -> list[str]:
+    """The defaults of the last parameters of a function, as they are shown."""
+    record = objects.snapshot.get(oid)
+    if isinstance(record, Function):
+        kept = [each.default for each in record.inputs if each.default is not None]
+        return [shown_expression(objects, 0, text, names=names) for text in kept]
+    return expressions_of(row["proargdefaults"]) if row["proargdefaults"] else []
 
 
 @cache
@@ -91,7 +105,7 @@ def _direct_arguments(oid: int) -> int | None:
     return direct if kind != "n" else None
 
 
-def _split_defaults(text: str) -> list[str]:
+def expressions_of(text: str) -> list[str]:
     """The expressions of a list like ``'{}'::jsonb, false``, split at the commas outside quotes and parentheses."""
     parts, depth, quoted, start = [], 0, False, 0
     for position, character in enumerate(text):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from adapter.system_catalogs.objects.definitions import (
     bind_context,
     column_list,
     column_name,
     key_options,
+    name_of_object,
     order_text,
     parameter_text,
     qualified_relation_name,
@@ -16,6 +18,7 @@ from adapter.system_catalogs.objects.definitions import (
 )
 from adapter.system_catalogs.objects.objects import CatalogObjects, static_row
 from planner.catalog_data import content as catalog_data
+from planner.definitions.expression_text import ObjectNames
 from planner.definitions.index_expressions import key_texts
 from planner.syntax.identifiers import quote_identifier
 from planner.types.table_indexes import find_index
@@ -29,15 +32,17 @@ def index_definition(
     path: tuple[int, ...] | None = None,
     *,
     pretty: bool = False,
+    names: ObjectNames | None = None,
 ) -> str | None:
     """pg_get_indexdef: the CREATE INDEX command, or one `column` of it (1-based; '' when out of range). None when there
-    is no such index."""
+    is no such index. `names` is what regclass and the like show."""
     index = find_index(objects.snapshot, oid)
     if index is None:
         return _builtin_index_definition(objects, oid, column, path)
     relation = objects.snapshot.get(index.relation)
     assert isinstance(relation, Relation)
-    keys = list(key_texts(relation, index.columns, index.expressions, bind_context(objects), pretty=pretty))
+    context, shown = bind_context(objects), names or partial(name_of_object, objects)
+    keys = list(key_texts(relation, index.columns, index.expressions, context, pretty=pretty, objects=shown))
     include = [quote_identifier(column_name(objects, relation.oid, attnum) or "???") for attnum in index.include]
     if column:
         return [*keys, *include][column - 1] if 1 <= column <= len(keys) + len(include) else ""
@@ -53,7 +58,7 @@ def index_definition(
     if index.parameters:
         text += f" WITH ({', '.join(map(parameter_text, index.parameters))})"
     if index.predicate is not None:
-        text += f" WHERE {shown_expression(objects, relation.oid, index.predicate, pretty=pretty)}"
+        text += f" WHERE {shown_expression(objects, relation.oid, index.predicate, pretty=pretty, names=names)}"
     return text
 
 

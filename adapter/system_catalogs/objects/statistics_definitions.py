@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adapter.system_catalogs.objects.definitions import bind_context, qualified_relation_name
 from adapter.system_catalogs.objects.objects import CatalogObjects
+from planner.definitions.expression_text import ObjectNames
 from planner.definitions.index_expressions import key_texts
 from planner.definitions.row_expressions import shown_expression
 from planner.syntax.identifiers import quote_identifier
@@ -13,34 +14,37 @@ from storage.catalog.record import ExtendedStatistics
 _KINDS = {"d": "ndistinct", "f": "dependencies", "m": "mcv"}
 
 
-def statistics_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...] | None) -> str | None:
-    """pg_get_statisticsobjdef: the whole command; None when there is no such object."""
+def statistics_definition(
+    objects: CatalogObjects, oid: int, path: tuple[int, ...] | None, names: ObjectNames
+) -> str | None:
+    """pg_get_statisticsobjdef: the whole command; None when there is no such object. `names` is what regclass and the
+    like show."""
     record = objects.snapshot.get(oid)
     if not isinstance(record, ExtendedStatistics):
         return None
     name = f"{quote_identifier(objects.schema_name_by_oid[record.schema])}.{quote_identifier(record.name)}"
     kinds = "" if len(record.kinds) in (0, len(_KINDS)) else f" ({', '.join(_KINDS[each] for each in record.kinds)})"
     table = qualified_relation_name(objects, record.relation, path)
-    return f"CREATE STATISTICS {name}{kinds} ON {statistics_columns(objects, oid)} FROM {table}"
+    return f"CREATE STATISTICS {name}{kinds} ON {statistics_columns(objects, oid, names)} FROM {table}"
 
 
-def statistics_columns(objects: CatalogObjects, oid: int) -> str | None:
+def statistics_columns(objects: CatalogObjects, oid: int, names: ObjectNames) -> str | None:
     """pg_get_statisticsobjdef_columns: what stands behind ON."""
     record = objects.snapshot.get(oid)
     if not isinstance(record, ExtendedStatistics):
         return None
     relation, context = _relation(objects, record), bind_context(objects)
     places = (*record.columns, *(0 for _ in record.expressions))
-    return ", ".join(key_texts(relation, places, record.expressions, context, pretty=True))
+    return ", ".join(key_texts(relation, places, record.expressions, context, pretty=True, objects=names))
 
 
-def statistics_expressions(objects: CatalogObjects, oid: int) -> list[str] | None:
+def statistics_expressions(objects: CatalogObjects, oid: int, names: ObjectNames) -> list[str] | None:
     """pg_get_statisticsobjdef_expressions: the expressions; None when there are none."""
     record = objects.snapshot.get(oid)
     if not isinstance(record, ExtendedStatistics) or not record.expressions:
         return None
     relation, context = _relation(objects, record), bind_context(objects)
-    return [shown_expression(relation, text, context, pretty=False, objects=None) for text in record.expressions]
+    return [shown_expression(relation, text, context, pretty=False, objects=names) for text in record.expressions]
 
 
 def _relation(objects: CatalogObjects, record: ExtendedStatistics) -> Relation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -37,7 +36,7 @@ from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.operator_classes import extension_of
 from planner.types.table_indexes import constraint_of_index
-from planner.types.user_types import is_user_type, mentioned
+from planner.types.user_types import is_user_type, mentioned, relations_mentioned
 from storage.catalog.access import Policy
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, COMPOSITE, OWN_SCHEMA_OID, Relation
 from storage.catalog.outside import LAKE_WRAPPER_OID
@@ -180,13 +179,9 @@ def _depends(objid: tuple[int, int, int], refobjid: tuple[int, int, int], deptyp
     }
 
 
-_RELATION = re.compile(r"(?<=')\d+(?='::regclass)")
-"""The oids of relations in stored expressions."""
-
-
 def _references(objects: CatalogObjects, objid: tuple[int, int, int], text: str) -> Iterator[Row]:
     """What a stored expression names besides columns: relations, types and functions."""
-    for oid in dict.fromkeys(map(int, _RELATION.findall(text))):
+    for oid in relations_mentioned(text):
         yield _depends(objid, (PG_CLASS, oid, 0), "n")
     for oid in mentioned(text):
         catalog = objects.class_of(oid)
@@ -238,11 +233,15 @@ def pg_depend(objects: CatalogObjects) -> Content:
         types = dict.fromkeys([*(p.type_oid for p in function.parameters), function.result])
         rows.extend(_depends(self, (PG_TYPE, oid, 0), "n") for oid in types if is_user_type(oid))
         rows.extend(_uses(objects, self, function))
+        for parameter in function.parameters:
+            rows.extend(_references(objects, self, parameter.default or ""))
     for policy in (each for table in objects.snapshot.policies.by_table.values() for each in table.policies):
         self = (PG_POLICY, policy.oid, 0)
         rows.append(_depends(self, (PG_CLASS, policy.relation, 0), "a"))
         rows.extend(_depends(self, (PG_CLASS, policy.relation, attnum), "n") for attnum in policy.columns)
         rows.extend(each for each in _uses(objects, self, policy) if each["refobjid"] != policy.relation)
+        for text in (policy.using, policy.check):
+            rows.extend(_references(objects, self, text or ""))
     for extension in objects.extensions:
         self = (PG_EXTENSION, extension.oid, 0)
         rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))
@@ -330,6 +329,8 @@ def pg_depend(objects: CatalogObjects) -> Content:
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in index.reads if attnum not in named)
         made = dict.fromkeys(oid for oid in index.operator_classes if extension_of(oid) is not None)
         rows.extend(_depends(self, (PG_OPCLASS, oid, 0), "n") for oid in made)
+        for text in (*index.expressions, index.predicate or ""):
+            rows.extend(_references(objects, self, text))
     return Content(rows=rows)
 
 
