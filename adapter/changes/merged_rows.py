@@ -16,7 +16,7 @@ from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.execution.statement import Running
 from adapter.plans.computed.constant_rows import constant_value
-from adapter.queries.sequences import find_sequence, next_values
+from adapter.queries.acting.sequences import find_sequence, next_values
 from adapter.results import RecordBatch
 from planner.errors import CardinalityViolation
 from planner.ir.bound import BoundMerge, MergePolicies

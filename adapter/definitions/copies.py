@@ -26,7 +26,7 @@ from adapter.definitions.tables import make_table
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import creation_schema, find_relation
 from adapter.execution.statement import Running
-from adapter.queries.sequences import positions_of
+from adapter.queries.acting.sequences import positions_of
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure, too_old
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.locks import tags

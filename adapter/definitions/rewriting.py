@@ -38,9 +38,9 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates
 from adapter.publishing.published_tables import type_held
+from adapter.queries.acting.sequences import next_values
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import prepare_read
-from adapter.queries.sequences import next_values
 from planner.definitions.row_expressions import generation_expression
 from planner.definitions.transforms import ColumnChange, rewritten_rows
 from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidColumnDefinition

@@ -27,7 +27,7 @@ from adapter.execution.relation_names import (
     skip_missing,
 )
 from adapter.execution.statement import Running
-from adapter.queries.sequences import positions_of
+from adapter.queries.acting.sequences import positions_of
 from adapter.results import Notice
 from planner.definitions.object_names import free_name
 from planner.errors import (

@@ -32,13 +32,13 @@ from adapter.procedures.rows import has_functions_to_run, with_rows_of_functions
 from adapter.queries.acting.calls import MAX_ROWS, carry_out_calls
 from adapter.queries.acting.filters import has_acting_filters, with_filters_carried_out, without_acting_filters
 from adapter.queries.acting.select_lists import carry_out_for_rows, is_evaluated_once
+from adapter.queries.acting.session_functions import with_session_values
 from adapter.queries.by_index.index_scan import IndexScans, Run, answer
 from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.one_key import is_found_by_key, over_rows_of_key, rows_of_key
 from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
 from adapter.queries.row_locking import prepare_locking, without_locking
 from adapter.queries.session_facts import facts_for, reads_own_relations
-from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.past.rows import past_rows
@@ -151,7 +151,10 @@ async def prepare_read(
                 running, catalog, inner, templates, params=params, sizes=sizes, at_hand=at_hand, durable=durable
             )
 
-        query, at_hand = await with_filters_carried_out(running, query, at_hand, prepare_part, read_rows)
+        async def read_part(inner: BoundQuery, at_hand: Mapping[int, Any]) -> AsyncIterator[RecordBatch]:
+            return (await prepare_part(inner, at_hand)).stream()
+
+        query, at_hand = await with_filters_carried_out(running, query, at_hand, read_part, read_rows)
         return replace(await prepare_part(query, at_hand), again=again)
     if names:
         # What set_config() sets is what current_setting() behind it reads.

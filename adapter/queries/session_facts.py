@@ -27,6 +27,7 @@ from adapter.execution_context import SessionFacts
 from adapter.materialized.shown import view_rows
 from adapter.materialized.view_lineage import lineage_rows
 from adapter.publishing.service import catalog_rows
+from adapter.queries.acting.sequences import with_last_values
 from adapter.queries.extents.activity_rows import activity_rows
 from adapter.queries.extents.extents import Extents, extents_of
 from adapter.queries.extents.gathered import SHOWN, gathered_by_now, gathered_rows
@@ -34,7 +35,6 @@ from adapter.queries.facts.lock_facts import blocked_elsewhere, lock_rows, wait_
 from adapter.queries.facts.progress_facts import PROGRESS
 from adapter.queries.large_objects.metadata import metadata_rows
 from adapter.queries.large_objects.tables import METADATA
-from adapter.queries.sequences import with_last_values
 from adapter.settings.server_settings import file_rows
 from adapter.statistics.activity import added_up
 from adapter.statistics.statements import merged, merged_info

@@ -9,7 +9,7 @@ from adapter.execution.guards import require_block
 from adapter.execution.portals import Portal
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.plan_cache import Plan
-from adapter.queries.cursor_rows import with_row_ids
+from adapter.queries.acting.cursor_rows import with_row_ids
 from adapter.queries.read import run_query
 from adapter.results import ColumnDescription, Command, RecordBatch
 from adapter.settings.values import number_of

@@ -16,9 +16,9 @@ from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.materialized.freshness import stale_views
 from adapter.materialized.views_read import exact_views_of
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
+from adapter.queries.acting.session_functions import notify
 from adapter.queries.past.evaluated_moments import evaluated_moment, look_up_past
 from adapter.queries.read import run_query
-from adapter.queries.session_functions import notify
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import Command
 from adapter.statements import cursors as cursor_statements

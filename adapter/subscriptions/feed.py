@@ -29,9 +29,9 @@ from adapter.execution.cursors import of_route
 from adapter.execution.statement import Running
 from adapter.materialized.views_read import is_exact
 from adapter.plans.plan_cache import Plan
+from adapter.queries.acting.session_functions import with_session_values
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context, not_populated
-from adapter.queries.session_functions import with_session_values
 from adapter.results import ColumnDescription, RecordBatch
 from adapter.store_errors import too_old
 from adapter.subscriptions.deltas import Deltas, deltas_of

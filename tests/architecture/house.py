@@ -61,6 +61,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "changes.rows",
         "queries.past",
         "queries",
+        "queries.acting",
         "queries.large_objects",
         "queries.by_index",
         "queries.facts",

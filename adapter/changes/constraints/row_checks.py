@@ -28,9 +28,9 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.arrow_conditions import Vector, false_rows
 from adapter.plans.row_text import row_text
+from adapter.queries.acting.session_functions import with_session_values
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context
-from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
 from planner.definitions.row_expressions import RowConditions
 from planner.errors import CheckViolation, NotNullViolation, SqlError

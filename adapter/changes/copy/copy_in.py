@@ -26,8 +26,8 @@ from adapter.changes.rows.laid_out import LaidOutRows
 from adapter.changes.rows.over_rows import computed_rows, over_rows
 from adapter.execution.statement import Running
 from adapter.plans.computed.constant_rows import array_of, constant_value
+from adapter.queries.acting.sequences import find_sequence, next_values
 from adapter.queries.read import prepare_plan
-from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, CopyProgress, RecordBatch
 from planner.definitions.row_expressions import computing_query, filtering_query

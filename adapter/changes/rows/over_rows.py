@@ -13,9 +13,9 @@ from adapter.engines.router import Route
 from adapter.execution.cursors import of_route
 from adapter.execution.statement import Running, given_to
 from adapter.plans.row_programs import computed_columns
+from adapter.queries.acting.session_functions import with_session_values
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context
-from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir

@@ -24,7 +24,7 @@ from adapter.plans.computed.constant_rows import (
     has_length,
 )
 from adapter.plans.computed.row_values import INTEGERS, Given, RowColumns, Value
-from adapter.queries.sequences import find_sequence, next_values
+from adapter.queries.acting.sequences import find_sequence, next_values
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery

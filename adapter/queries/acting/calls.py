@@ -17,7 +17,7 @@ from adapter.plans.computed.constant_rows import constant_value
 from adapter.plans.plan_cache import has_acting_calls
 from adapter.procedures.bodies import call_function
 from adapter.procedures.rows import constant_rows
-from adapter.queries.session_functions import ACTIONS, is_setting, session_value
+from adapter.queries.acting.session_functions import ACTIONS, is_setting, session_value
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.rewrite import transform, walk

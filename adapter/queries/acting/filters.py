@@ -7,9 +7,9 @@ on a query around it, or finds more than `MAX_ROWS` rows.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from adapter.execution.statement import Running
 from adapter.plans.plan_cache import has_acting_calls
 from adapter.plans.row_text import literal_value
 from adapter.queries.acting.calls import MAX_ROWS, ReadRows, value_after_calls
-from adapter.queries.prepared_read import PreparedRead
+from adapter.results import RecordBatch
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -29,8 +29,8 @@ from storage.shards.parts import NO_COLUMNS, written_table
 FIRST_AT_HAND = ir.RETURNING_ROWS - 2000
 """The id of the first `CteScan` of rows for which calls were carried out; lower ones follow."""
 
-Prepare = Callable[[BoundQuery, Mapping[int, Any]], Awaitable[PreparedRead]]
-"""Makes a query ready to run that reads rows at hand."""
+Read = Callable[[BoundQuery, Mapping[int, Any]], Awaitable[AsyncIterator[RecordBatch]]]
+"""Runs a query that reads rows at hand."""
 
 
 def has_acting_filters(rel: ir.Rel) -> bool:
@@ -58,7 +58,7 @@ def without_acting_filters(rel: ir.Rel) -> ir.Rel:
 
 
 async def with_filters_carried_out(
-    running: Running, query: BoundQuery, at_hand: Mapping[int, Any], prepare: Prepare, read_rows: ReadRows
+    running: Running, query: BoundQuery, at_hand: Mapping[int, Any], read: Read, read_rows: ReadRows
 ) -> tuple[BoundQuery, Mapping[int, Any]]:
     """`query` reading at hand the rows for which its acting conditions are true, and all rows at hand."""
     filters: dict[int, ir.Filter] = {}
@@ -78,8 +78,8 @@ async def with_filters_carried_out(
         own = {field.id for part in walk(node) for field in getattr(part, "fields", ())}
         if not own.issuperset(column_ids(node)):
             raise FeatureNotSupported("functions that act on the session are not supported in a correlated subquery")
-        read = await prepare(replace(query, rel=_other_conditions(node)), at_hand)
-        rows[FIRST_AT_HAND - number] = await _true_rows(running, node, read, read_rows)
+        batches = await read(replace(query, rel=_other_conditions(node)), at_hand)
+        rows[FIRST_AT_HAND - number] = await _true_rows(running, node, batches, read_rows)
         scans[key] = ir.CteScan(cte=FIRST_AT_HAND - number, fields=node.fields)
     return replace(query, rel=transform(query.rel, lambda node: scans.get(id(node)))), rows
 
@@ -99,16 +99,17 @@ def _other_conditions(node: ir.Filter) -> ir.Rel:
     return replace(node, condition=condition)
 
 
-async def _true_rows(running: Running, node: ir.Filter, read: PreparedRead, read_rows: ReadRows) -> pa.Table:
-    """The rows of `read` for which the acting conditions of `node` are true once their calls are carried out."""
+async def _true_rows(
+    running: Running, node: ir.Filter, stream: AsyncIterator[RecordBatch], read_rows: ReadRows
+) -> pa.Table:
+    """The rows of `stream` for which the acting conditions of `node` are true once their calls are carried out."""
     acting = _conditions(node, acting=True)
     used = set(column_ids(acting))
     places = [(place, field) for place, field in enumerate(node.fields) if field.id in used]
     names = [f"c{number}" for number in range(1, len(node.fields) + 1)]
     kept: list[pa.Table] = []
     count = 0
-    stream: Any = read.stream()
-    async with aclosing(stream) as batches:
+    async with aclosing(cast(Any, stream)) as batches:
         async for batch in batches:
             count += batch.num_rows
             if count > MAX_ROWS:

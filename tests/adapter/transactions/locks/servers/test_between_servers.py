@@ -86,7 +86,7 @@ class Process:
                 del sessions[session]
 
     async def take(self, owner: Owner, tag: Tag, mode: Mode, patience: Patience, *, wait: bool = True) -> bool:
-        """As `adapter.queries.advisory_locks` does it."""
+        """As `adapter.queries.acting.advisory_locks` does it."""
         with self.servers.asking(owner, tag, mode):
             if wait:
                 await self.locks.lock(owner, tag, mode, patience)

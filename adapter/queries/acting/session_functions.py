@@ -14,10 +14,10 @@ from adapter.access.membership import is_superuser
 from adapter.access.signals import require_signal
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
-from adapter.queries.advisory_locks import ADVISORY_LOCKS
-from adapter.queries.cursor_rows import CURRENT_ROW, current_row
+from adapter.queries.acting.advisory_locks import ADVISORY_LOCKS
+from adapter.queries.acting.cursor_rows import CURRENT_ROW, current_row
+from adapter.queries.acting.sequences import currval, given_last, lastval, nextval, position, setval
 from adapter.queries.large_objects.calls import LARGE_OBJECTS
-from adapter.queries.sequences import currval, given_last, lastval, nextval, position, setval
 from adapter.transactions.past.moments import csn_at, time_of
 from adapter.transactions.snapshots import exported
 from adapter.transactions.transaction import NeedsSnapshot
