@@ -33,8 +33,8 @@ check: setup-dev ## Lint, format check and strict types
 unit: setup-dev ## Only the fast tests, without Spark
 	$(PY) -m pytest tests/planner tests/storage tests/frontend tests/architecture $(ARGS)
 
-slt: setup-dev ## Run our sqllogictest suites on PostgreSQL and on both engines
-	$(PY) -m pytest tests/sqllogictest/test_suites.py $(ARGS)
+slt: setup-dev ## Run our sqllogictest suites on PostgreSQL and on both engines, with those that take long on Spark
+	LONG_TESTS=1 $(PY) -m pytest tests/sqllogictest/test_suites.py $(ARGS)
 
 isolation: setup-dev ## Run PostgreSQL's isolation specs and Hermitage's anomalies on PostgreSQL 15 and us; writes their pages
 	@scripts/postgres-tests.sh

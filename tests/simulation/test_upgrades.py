@@ -14,7 +14,7 @@ from tests.simulation import versions
 from tests.simulation.run import run
 from tests.simulation.test_bites import busy, first_problem
 
-UPGRADES = range(15)
+UPGRADES = range(6)
 
 
 def writes_what_only_new_servers_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ The files under tests/data/sqlite are those of SQLite's public-domain sqllogicte
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.support.server import TidegateServer, run_server
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = sorted((ROOT / "sqllogictest" / "suites").glob("*.slt"))
+ENGINES = ("local", "spark")
 CORPUS = sorted((ROOT / "tests" / "data" / "sqlite").glob("*.test"))
 
 
@@ -49,8 +51,28 @@ def test_suite_on_postgresql(path: Path, postgres: PostgresServer) -> None:
     run(path, postgres, None)
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
-@pytest.mark.parametrize("path", SUITES, ids=name_of)
+LONG_ON_SPARK = frozenset(
+    {
+        "absent_rows", "array_columns", "array_dimension_columns", "array_dimensions", "array_parts",
+        "changes_by_functions", "compared_averages", "composites", "deferred_keys", "distinct_collected",
+        "hstore_rows", "hstore_tables", "index_types", "json_populate_sets", "jsonpath_datetime", "long_numerics",
+        "nan_numerics", "quotients", "row_security", "wide_numerics",
+    }
+)  # fmt: skip
+"""Suites that take Spark 10 to 30 s each, 5 minutes together, and whose rules the differential cases try on it as well:
+`make slt` runs them there."""
+
+
+def suites_of(engine: str) -> list[Path]:
+    """The suites that are run on an engine."""
+    long = bool(os.environ.get("LONG_TESTS"))
+    return [path for path in SUITES if engine != "spark" or long or path.stem not in LONG_ON_SPARK]
+
+
+@pytest.mark.parametrize(
+    ("path", "engine"),
+    [pytest.param(path, engine, id=f"{path.stem}-{engine}") for engine in ENGINES for path in suites_of(engine)],
+)
 def test_suite(path: Path, engine: str, server: TidegateServer) -> None:
     run(path, server, engine)
 
