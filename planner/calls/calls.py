@@ -141,23 +141,26 @@ def _call(level: Level, tree: Tree, args: list[Scalar], arg_names: list[str | No
         value = Literal(value=_OF_UNKNOWN[resolved.signature.oid], type=resolved.type)
     if value is None and kind is Kind.SET_RETURNING:
         result = set_returning(level, resolved, names[-1], location, start_srfs)
-        if statement.written is not None:
-            form = FunctionCall(name=resolved.signature.name, args=tuple(resolved.args), variadic=tree.func_variadic)
-            statement.written_as(result, form)
-        return result
+        return result if statement.written is None else statement.written_as(result, written_call(resolved, tree))
     result = _plain_call(level, resolved, location) if value is None else statement.at(value, location)
-    sql_syntax = tree.funcformat == pb.COERCE_SQL_SYNTAX
+    if statement.written is None:
+        return result
+    form = written_call(resolved, tree, left_out=counted, oid=made)
     special = value is not None or resolved.type.oid == RECORD
-    if statement.written is not None and (special or counted or sql_syntax or tree.func_variadic or made):
-        form = FunctionCall(
-            name=resolved.signature.name,
-            args=tuple(resolved.args[counted:]),
-            variadic=tree.func_variadic,
-            sql_syntax=sql_syntax,
-            oid=made,
-        )
+    if special or counted or form.sql_syntax or form.variadic or made:
         statement.written_as(result, form)
     return result
+
+
+def written_call(resolved: Resolved, tree: Tree, *, left_out: int = 0, oid: int = 0) -> FunctionCall:
+    """How a call is printed, without its first `left_out` arguments; `oid` is that of a function of a user."""
+    return FunctionCall(
+        name=resolved.signature.name,
+        args=tuple(resolved.args[left_out:]),
+        variadic=tree.func_variadic,
+        sql_syntax=tree.funcformat == pb.COERCE_SQL_SYNTAX,
+        oid=oid,
+    )
 
 
 _OF_UNKNOWN = {1619: UNKNOWN, 3162: None}

@@ -127,9 +127,23 @@ def statements_of(body: str, sql_body: str | None) -> tuple[Parsed, ...]:
 
 def standard_statements(create: Parsed) -> tuple[Parsed, ...]:
     """The statements of the body in a CREATE FUNCTION whose body is no string: RETURN is a SELECT."""
-    body = create.tree.sql_body
-    nodes = [body] if body.HasField("return_stmt") else [node for part in body.list.items for node in part.list.items]
+    nodes = _nodes_of(create)
     return tuple(create.part(_as_select(node) if node.HasField("return_stmt") else node) for node in nodes)
+
+
+def returning_statements(create: Parsed) -> tuple[bool, ...]:
+    """Which of `standard_statements` are a RETURN."""
+    return tuple(node.HasField("return_stmt") for node in _nodes_of(create))
+
+
+def returns_of(sql_body: str) -> tuple[bool, ...]:
+    """Which of the statements of a standard body are a RETURN."""
+    return returning_statements(split_and_parse(f"CREATE FUNCTION f() {sql_body}")[0])
+
+
+def _nodes_of(create: Parsed) -> list[Tree]:
+    body = create.tree.sql_body
+    return [body] if body.HasField("return_stmt") else [node for part in body.list.items for node in part.list.items]
 
 
 def _as_select(node: Tree) -> Tree:

@@ -133,20 +133,28 @@ class Printer:
     def _listed(self, nodes: Sequence[Any]) -> str:
         return ", ".join([self.expr(node, implicit=True) for node in nodes])
 
+    def item(self, node: Any, *, implicit: bool) -> str:
+        """`node` as an item of a list in which the name of a row and a star would mean its fields."""
+        form = self.form(node)
+        return self.row_in_list(form) if isinstance(form, w.WholeRow) else self.expr(node, implicit=implicit)
+
+    def _items(self, nodes: Sequence[Any]) -> str:
+        return ", ".join([self.item(node, implicit=True) for node in nodes])
+
     def _is_simple(self, node: Any, parent: Any) -> bool:
         """Whether `node` needs no parentheses below `parent` in the pretty form (isSimpleNode)."""
         node = self.form(node)
         if isinstance(node, _CONVERSIONS):
-            return is_by_function(node) or self._is_simple(node.arg, parent)
+            return is_by_function(node) or self._is_simple(node.arg, node)
         if isinstance(node, ir.BoolOp):
             return self._is_simple_logic(node, parent)
         if isinstance(node, ir.FieldSelect):
             return not isinstance(parent, ir.FieldSelect)
         if _is_operator(node) and _is_operator(parent):
             return self._binds_tighter(node, parent)
-        if _is_operator(node) or isinstance(node, (ir.IsNull, ir.BooleanTest, ir.Distinct)):
-            if isinstance(node, ir.Distinct) and node.negated:
-                return isinstance(parent, ir.BoolOp) and parent.op != "not"
+        if isinstance(node, ir.Distinct) and node.negated:
+            return self._is_simple_negation(parent)
+        if _is_operator(node) or isinstance(node, (ir.IsNull, ir.BooleanTest, ir.Distinct, w.RecordComparison)):
             return separates(parent) or isinstance(parent, ir.BoolOp)
         return not isinstance(node, (ir.QuantifiedArray, w.InArray, ir.InList, ir.Collate, w.RowComparison, *_SUBPLANS))
 
@@ -154,6 +162,10 @@ class Printer:
         if isinstance(parent, ir.BoolOp):
             return parent.op == "or" or (parent.op == "and" and node.op != "or")
         return separates(parent)
+
+    def _is_simple_negation(self, parent: Any) -> bool:
+        """Whether what is printed with NOT before it needs no parentheses below `parent`."""
+        return separates(parent) or (isinstance(parent, ir.BoolOp) and parent.op != "not")
 
     def _binds_tighter(self, node: ir.Call, parent: ir.Call) -> bool:
         """Of + - * / and % alone it is known how they bind."""
@@ -210,8 +222,16 @@ class Printer:
         self.columns.append(None)
         return f"{quote_identifier(node.name)}.*"
 
+    def row_in_list(self, node: w.WholeRow) -> str:
+        """A row where its name and a star alone would mean its fields."""
+        return f"{self._whole_row(node)}::{format_type(node.type)}"
+
     def _item_column(self, node: w.ItemColumn) -> str:
         return quote_identifier(node.name)
+
+    def is_column(self, node: Any) -> bool:
+        """Whether PostgreSQL has a Var for what `node` is printed as."""
+        return isinstance(self.form(node), (ir.ColumnRef, w.ItemColumn, w.WholeRow))
 
     # ------------------------------------------------------------ operators
 
@@ -251,6 +271,10 @@ class Printer:
 
     def _quantified(self, node: ir.QuantifiedArray) -> str:
         arg, array = (self.inside(self._under_domain(side), node, implicit=True) for side in (node.arg, node.array))
+        given = self.form(node.array)
+        if isinstance(given, ir.ScalarSubquery):
+            # Alone it would be what gives the values, one a row.
+            array += f"::{format_type(given.type.declared_oid, given.type.declared_typmod)}"
         return self._enclosed(
             f"{arg} {_named(node.operator.name, node.operator.args[1])} {node.quantifier.upper()} ({array})"
         )
@@ -269,7 +293,7 @@ class Printer:
 
     def _row_comparison(self, node: w.RowComparison) -> str:
         # PostgreSQL has these parentheses in the pretty form as well.
-        return f"(ROW({self._listed(node.left)}) {node.symbol} ROW({self._listed(node.right)}))"
+        return f"(ROW({self._items(node.left)}) {node.symbol} ROW({self._items(node.right)}))"
 
     def _record_comparison(self, node: w.RecordComparison) -> str:
         left, right = (self.inside(side, node, implicit=True) for side in (node.left, node.right))
@@ -292,10 +316,10 @@ class Printer:
         return f"NULLIF({self._listed(node.args)})"
 
     def _row(self, node: ir.RowConstructor) -> str:
-        return f"ROW({self._listed(node.items)})"
+        return f"ROW({self._items(node.items)})"
 
     def _row_cast(self, node: w.RowCast) -> str:
-        return f"ROW({self._listed(node.items)})::{format_type(node.type.declared_oid)}"
+        return f"ROW({self._items(node.items)})::{format_type(node.type.declared_oid)}"
 
     def _array(self, node: ir.ArrayConstructor) -> str:
         text = f"ARRAY[{self._listed(node.items)}]"
@@ -304,7 +328,7 @@ class Printer:
     def _subscript(self, node: ir.Subscript) -> str:
         arg = self.form(node.arg)
         text = self.expr(node.arg, implicit=True)
-        plain = isinstance(arg, (ir.ColumnRef, ir.FieldSelect, ir.Subscript))
+        plain = isinstance(arg, ir.FieldSelect) or self.is_column(arg)
         return (text if plain else f"({text})") + self.subscripts(node)
 
     def subscripts(self, node: ir.Subscript) -> str:
@@ -353,7 +377,9 @@ class Printer:
                 return f"OVERLAY({args[0]} PLACING {args[1]} FROM {args[2]}{length})"
             case "position", 2:
                 return f"POSITION(({args[1]}) IN ({args[0]}))"
-            case "substring", 2 | 3:
+            case "substring", 3 if node.args[1].type.oid == t.TEXT:
+                return f"SUBSTRING({args[0]} SIMILAR {args[1]} ESCAPE {args[2]})"
+            case "substring", 2 | 3 if node.args[1].type.oid != t.TEXT:
                 length = f" FOR {args[2]}" if len(args) == 3 else ""
                 return f"SUBSTRING({args[0]} FROM {args[1]}{length})"
             case (("btrim" | "ltrim" | "rtrim"), 1 | 2):
@@ -363,7 +389,10 @@ class Printer:
             case "normalize", 1 | 2:
                 return f"NORMALIZE({', '.join([args[0], *self._bare_words(node.args[1:])])})"
             case "is_normalized", 1 | 2:
-                return f"({' '.join([args[0], 'IS', *self._bare_words(node.args[1:]), 'NORMALIZED'])})"
+                value = self.inside(node.args[0], node, implicit=False)
+                return f"({' '.join([value, 'IS', *self._bare_words(node.args[1:]), 'NORMALIZED'])})"
+            case "pg_collation_for", 1:
+                return f"COLLATION FOR ({args[0]})"
             case _:
                 return None
 

@@ -269,16 +269,19 @@ def _standard(
         text, used, keys = written_out(statement, with_arguments(record, context))
         texts.append(text)
         depends_on |= used | keys
-    body = standard_body(texts, is_return=create.is_return)
+    body = standard_body(texts, create.returns, is_return=create.is_return)
     return replace(record, sql_body=body, depends_on=tuple(sorted(depends_on)))
 
 
-def standard_body(texts: Sequence[str], *, is_return: bool) -> str:
-    """A standard body as the catalog keeps it, of the texts of its statements; the value of RETURN is that of a
-    SELECT."""
-    if not is_return:
-        return "\n".join(["BEGIN ATOMIC", *(f" {text};" for text in texts), "END"])
-    (written,) = split_and_parse(texts[0])
+def standard_body(texts: Sequence[str], returns: Sequence[bool], *, is_return: bool) -> str:
+    """A standard body as the catalog keeps it, of the texts of its statements, those of them that `returns` says
+    being SELECTs of the value of a RETURN. `is_return`: it is nothing but a RETURN."""
+    kept = [_as_return(text) if returned else text for text, returned in zip(texts, returns, strict=True)]
+    return kept[0] if is_return else "\n".join(["BEGIN ATOMIC", *(f" {text};" for text in kept), "END"])
+
+
+def _as_return(select: str) -> str:
+    (written,) = split_and_parse(select)
     # NOTE: calls of functions are given names, which RETURN has not.
     written.tree.target_list[0].res_target.ClearField("name")
     return f"RETURN {statement_text(written).removeprefix('SELECT ')}"

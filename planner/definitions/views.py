@@ -215,13 +215,18 @@ def statement_text(parsed: Parsed) -> str:
     return query_text(node)
 
 
+NO_COMMON_COLUMN = "NOT false"
+"""The condition that an outer NATURAL join without a column in common is kept with; PostgreSQL shows that it has none.
+"""
+
+
 def _write_out_natural(join: Tree, names: list[str]) -> None:
     """Says the columns of a NATURAL join, which would change with the columns of its sides."""
     join.is_natural = False
     for name in names:
         join.using_clause.add().string.sval = name
     if not names and join.jointype != pb.JOIN_INNER:
-        join.quals.a_const.boolval.boolval = True
+        join.quals.CopyFrom(parse_expression(NO_COMMON_COLUMN)[1])
 
 
 def _keep_fields(tree: Tree, fields: Sequence[tuple[Tree, str]]) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from planner.common_errors import MAX_TARGETS
 from planner.errors import TooManyColumns, UndefinedColumn, UndefinedTable, WrongObjectType
 from planner.expressions.bind import bind
 from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar
+from planner.ir.written import WholeRow
 from planner.resolution.casting import resolve_unknown
 from planner.resolution.records import record_fields
 from planner.resolution.scope import expand_star
-from planner.resolution.statement import Handler, Level
+from planner.resolution.statement import Handler, Level, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
@@ -175,7 +178,7 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
             if isinstance(part, ColumnRef):
                 # It stands by itself now.
                 part = statement.at(ColumnRef(id=part.id, type=part.type), location)
-            return resolve_unknown(statement, part)
+            return _as_field(statement, scalar, resolve_unknown(statement, part), index, fields[index][0])
         field, type = fields[index]
         return statement.at(FieldSelect(arg=scalar, name=field, type=type, index=index), location)
     if scalar.type.oid != RECORD:
@@ -184,6 +187,15 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
     raise UndefinedColumn(
         f'could not identify column "{name}" in record data type', position=statement.position(location)
     )
+
+
+def _as_field(statement: Statement, row: RowConstructor, part: Scalar, index: int, name: str) -> Scalar:
+    """`part`, a field of a row that is written out, remembered as one if anybody prints."""
+    if statement.written is None or isinstance(statement.written.get(id(row), (row, row))[1], WholeRow):
+        return part
+    form = FieldSelect(arg=row, name=name, type=part.type, index=index)
+    # Not the item itself, which is printed inside of the row.
+    return statement.written_as(replace(part), form)
 
 
 def _place(scalar: Scalar, fields: Sequence[tuple[str, SqlType]], name: str) -> int | None:

@@ -80,7 +80,7 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
     args = test.items if isinstance(test, RowConstructor) and tree.testexpr.HasField("row_expr") else (test,)
     _check_width(level, rel, len(args), location)
     is_of_rows = len(args) > 1 or (attributes(test.type.oid) is not None and len(rel.fields) == 1)
-    is_fixed = statement.written is None and not any(is_volatile(arg) for arg in args)
+    is_fixed = not any(is_volatile(arg) for arg in args)
     if len(args) > 1 and symbol in ("<", "<=", ">", ">=") and is_fixed:
         return _ordered_rows(level, tree, symbol, args, rel)
     if is_of_rows and symbol not in ("=", "<>"):
@@ -134,7 +134,8 @@ def _ordered_rows(level: Level, tree: Tree, symbol: str, args: Sequence[Scalar],
         rel=compared,
         type=BOOLEAN,
     )
-    return statement.at(result, location)
+    form = RowOfQuery(symbol=symbol, left=tuple(args), rel=rel, quantifier="ANY" if any_ else "ALL")
+    return statement.at(statement.written_as(result, form), location)
 
 
 def compare_row_with_subquery(level: Level, names: tuple[str, ...], tree: Tree, link: Tree) -> Scalar:

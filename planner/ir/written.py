@@ -71,9 +71,11 @@ class RowCast(Struct, frozen=True, kw_only=True):
 
 
 class WholeRow(Struct, frozen=True, kw_only=True):
-    """The row of a table, by its name. `first` is the id of its first column, where it has one."""
+    """The row of a table, by its name, and of which type it is. `first` is the id of its first column, where it has
+    one."""
 
     name: str
+    type: int
     first: int | None = None
 
 
@@ -103,11 +105,13 @@ class KeyWord(Struct, frozen=True, kw_only=True):
 
 
 class RowOfQuery(Struct, frozen=True, kw_only=True):
-    """``(left) symbol (SELECT ...)``: a row compared with that of a query."""
+    """``(left) symbol (SELECT ...)``: a row compared with that of a query, or, with a `quantifier` before it, with all
+    that it gives."""
 
     symbol: str
     left: tuple[Scalar, ...]
     rel: Rel
+    quantifier: str = ""
 
 
 Form: TypeAlias = (

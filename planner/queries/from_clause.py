@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from planner.calls.calls import written_call
 from planner.calls.json_records import json_records
 from planner.calls.overloads import Resolved, resolve_call, written_arguments
 from planner.calls.samples import check_method, sample_condition
@@ -366,10 +367,11 @@ def _one_function(
             "window functions are not allowed in functions in FROM", position=statement.position(location)
         )
     value = session_value(signature, tuple(resolved.args), resolved.type)
+    form = written_call(resolved, call)
     if value is not None:
-        return names[-1], value
+        return names[-1], statement.written_as(value, form)
     fields = _function_fields(level, resolved, names[-1], definitions, alias, alone, location)
-    return FunctionCall(signature=signature, args=tuple(resolved.args), fields=fields)
+    return statement.written_as(FunctionCall(signature=signature, args=tuple(resolved.args), fields=fields), form)
 
 
 def _argument(level: Level, node: Tree) -> Scalar:

@@ -240,7 +240,8 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
     row = RowConstructor(items=items, names=names, type=type, nullable=nullable, value=presence)
     if item.alias is not None:
         first = item.columns[0].field if item.columns else None
-        level.statement.written_as(row, WholeRow(name=item.alias, first=None if first is None else first.id))
+        form = WholeRow(name=item.alias, type=type.oid, first=None if first is None else first.id)
+        level.statement.written_as(row, form)
     return level.statement.at(row, location)
 
 

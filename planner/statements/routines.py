@@ -60,6 +60,8 @@ class CreateRoutine(Struct, frozen=True, kw_only=True):
     options: RoutineOptions
     replace: bool = False
     statements: tuple[Parsed, ...] | None = None
+    returns: tuple[bool, ...] = ()
+    """Which of these are a RETURN."""
     is_return: bool = False
     """Whether that body is ``RETURN expression``."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.calls.user_functions import standard_statements
+from planner.calls.user_functions import returning_statements, standard_statements
 from planner.errors import FeatureNotSupported, InvalidName, InvalidParameterValue, SqlSyntaxError, UndefinedFunction
 from planner.files.past_calls import past_call
 from planner.files.read_calls import read_option, read_patterns
@@ -51,6 +51,7 @@ def _create_routine(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         options=_options([node.def_elem for node in tree.options], parsed),
         replace=tree.replace,
         statements=standard_statements(parsed) if has_body else None,
+        returns=returning_statements(parsed) if has_body else (),
         is_return=has_body and tree.sql_body.HasField("return_stmt"),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from planner.calls.user_functions import statements_of
+from planner.calls.user_functions import returns_of, statements_of
 from planner.definitions.columns.noted import Noted
 from planner.definitions.columns.renamed import rename_column
 from planner.definitions.routines import standard_body, with_arguments
@@ -66,7 +66,7 @@ def _edited(catalog: CatalogSnapshot, oid: int, edit: Callable[[Function, Parsed
             # It has been broken by something else.
             continue
         if texts != before:
-            body = standard_body(texts, is_return=sql_body.startswith("RETURN "))
+            body = standard_body(texts, returns_of(sql_body), is_return=sql_body.startswith("RETURN "))
             changed.append((function, msgspec.structs.replace(function, sql_body=body)))
     return changed
 

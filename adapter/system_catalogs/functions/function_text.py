@@ -8,7 +8,7 @@ from adapter.settings.values import lookup
 from adapter.system_catalogs.objects import definitions
 from adapter.system_catalogs.objects.functions import function_arguments, function_result, function_row
 from adapter.system_catalogs.objects.objects import CatalogObjects, static_row
-from planner.calls.user_functions import statements_of
+from planner.calls.user_functions import returns_of, statements_of
 from planner.catalog_data import content as catalog_data
 from planner.definitions.expression_text import NotPrintable, ObjectNames
 from planner.definitions.routines import with_arguments
@@ -80,11 +80,14 @@ def function_body(
     context = with_arguments(record, definitions.bind_context(objects))
     shown = definitions.relation_names(objects, path)
     named = names or partial(definitions.name_of_object, objects)
-    is_return = record.sql_body.startswith("RETURN ")
+    is_return, returns = record.sql_body.startswith("RETURN "), returns_of(record.sql_body)
     try:
         # What is kept of the parser's trees is not to be written into.
         bodies = [split_and_parse(statement_text(each))[0] for each in statements_of(record.body, record.sql_body)]
-        texts = [_statement(each, context, shown, named, is_return=is_return) for each in bodies]
+        texts = [
+            _statement(each, context, shown, named, is_return=is_return, returned=returned)
+            for each, returned in zip(bodies, returns, strict=True)
+        ]
     except SqlError:
         # One that cannot be bound any more is shown as it is kept.
         texts = [None]
@@ -96,14 +99,16 @@ def function_body(
 
 
 def _statement(
-    parsed: Parsed, context: BindContext, shown: ShownName, names: ObjectNames, *, is_return: bool
+    parsed: Parsed, context: BindContext, shown: ShownName, names: ObjectNames, *, is_return: bool, returned: bool
 ) -> str | None:
     """A statement of a standard body; None of a RETURN that cannot be laid out."""
     kept = statement_text(parsed)
     try:
-        first, *rest = body_statement_shown(parsed, context, shown, is_return=is_return, objects=names).split("\n")
+        first, *rest = body_statement_shown(
+            parsed, context, shown, is_return=is_return, returned=returned, objects=names
+        ).split("\n")
     except NotPrintable:
-        return None if is_return else with_names_shown(f" {kept}")
+        return None if returned else with_names_shown(f" {kept}")
     return with_names_shown("\n".join([first, *(f" {line}" for line in rest)]))
 
 
@@ -121,7 +126,7 @@ def _setting(setting: str) -> str:
 
 def rule_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...], *, pretty: bool = False) -> str | None:
     """pg_get_ruledef of a view's rule; None when there is no such rule. Its query's relations outside `path` are
-    qualified; `pretty` leaves out parentheses."""
+    qualified; `pretty` leaves out parentheses, and the schema of a view that `path` finds."""
     view = derived_oids.owner_of_rule(oid)
     if view is None:
         data = catalog_data.columns("pg_rewrite")
@@ -132,5 +137,5 @@ def rule_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...], *,
     query = definitions.view_definition(objects, view, path, pretty=pretty)
     if query is None:
         return None
-    name = definitions.qualified_relation_name(objects, view, None)
+    name = definitions.qualified_relation_name(objects, view, path if pretty else None)
     return f'CREATE RULE "_RETURN" AS\n    ON SELECT TO {name} DO INSTEAD {query}'

@@ -341,6 +341,9 @@ def shown_expression(
             )
         except (NotPrintable, SqlError):
             pass
+    for check, domain in objects.domain_checks.values() if not relation_oid else ():
+        if check.expression == text:
+            return shown_check(objects, check, domain, pretty=pretty)
     if not pretty and "::reg" not in text:
         return with_names_shown(text)
     relation = objects.snapshot.get(relation_oid)

@@ -27,10 +27,17 @@ _OVERRIDING = {
 
 
 def body_statement_shown(
-    parsed: Parsed, context: BindContext, shown: ShownName, *, is_return: bool, objects: ObjectNames | None = None
+    parsed: Parsed,
+    context: BindContext,
+    shown: ShownName,
+    *,
+    is_return: bool = False,
+    returned: bool = False,
+    objects: ObjectNames | None = None,
 ) -> str:
-    """The text of a statement in the body of a function, without a semicolon, or of the value that RETURN gives;
-    `context` has the function's arguments, as parameters. Binding writes into `parsed`. Raises NotPrintable."""
+    """The text of a statement in the body of a function, without a semicolon; `returned`: of a RETURN, which was bound
+    as a SELECT. With `is_return` only of the value that it gives, for a body that is nothing else. `context` has the
+    function's arguments, as parameters. Binding writes into `parsed`. Raises NotPrintable."""
     if context.arguments is None:
         raise NotPrintable
     statement = new_statement(parsed, context)
@@ -49,7 +56,9 @@ def body_statement_shown(
     printer.function, printer.parameters = context.arguments.function, context.arguments.names
     if rel is None:
         return with_lines(printer.change_of(parsed.kind, parsed.tree, visible=False))
-    return printer.value_of(rel) if is_return else with_lines(printer.query_of(rel, visible=False))
+    if is_return:
+        return printer.value_of(rel)
+    return with_lines(printer.returned(rel) if returned else printer.query_of(rel, visible=False))
 
 
 class _Changes(Queries):
@@ -167,7 +176,7 @@ class _Changes(Queries):
         targets = iter(query.targets)
         self.levels.append(query.level)
         for item in tree.select_stmt.select_stmt.values_lists[0].list.items:
-            yield "DEFAULT" if item.HasField("set_to_default") else self.expr(next(targets).expr, implicit=False)
+            yield "DEFAULT" if item.HasField("set_to_default") else self.item(next(targets).expr, implicit=False)
         self.levels.pop()
 
     def _column_list(self, given: Sequence[tuple[str, Tree | None]], override: int) -> list[str]:
@@ -177,7 +186,7 @@ class _Changes(Queries):
         return parts + ([_OVERRIDING[override]] if override in _OVERRIDING else [])
 
     def _values_row(self, row: Sequence[ir.Scalar], comma: str) -> str:
-        return comma.join([self.expr(value, implicit=False) for value in row])
+        return comma.join([self.item(value, implicit=False) for value in row])
 
     def _conflict(self, conflict: ChangeNotes, name: str) -> str:
         tree, text = conflict.tree, " ON CONFLICT"

@@ -11,13 +11,16 @@ from planner.definitions.deparse import expression_text
 from planner.definitions.expression_text import NotPrintable, ObjectNames
 from planner.definitions.shown.names import ShownItem
 from planner.definitions.shown.scalars import QueryScalars
+from planner.definitions.views import NO_COMMON_COLUMN
 from planner.ir import nodes as ir
+from planner.ir import written as w
 from planner.ir.rewrite import column_ids
 from planner.resolution.statement import Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
+from planner.types.signature import Kind
 from planner.types.type_names import format_type
 
 _JOIN_WORDS = {pb.JOIN_INNER: "JOIN", pb.JOIN_LEFT: "LEFT JOIN", pb.JOIN_RIGHT: "RIGHT JOIN", pb.JOIN_FULL: "FULL JOIN"}
@@ -148,13 +151,23 @@ class FromItems(QueryScalars):
 
     def _call(self, found: Any) -> str:
         if isinstance(found, ir.FunctionCall):
-            return self.call_in_from(found)
+            return self.expr(found, implicit=True)
         if isinstance(found, UserRows):
             if found.written is None:
                 raise NotPrintable
             return self.expr(found.written, implicit=True)
         _, scalar = found
-        return self.expr(scalar, implicit=True)
+        if self._looks_like_call(scalar):
+            return self.expr(scalar, implicit=True)
+        type = format_type(scalar.type.declared_oid, scalar.type.declared_typmod)
+        return f"CAST({self.expr(scalar, implicit=False)} AS {type})"
+
+    def _looks_like_call(self, scalar: ir.Scalar) -> bool:
+        """Whether the grammar takes what is printed for a call (looks_like_function)."""
+        form = self.form(scalar)
+        if isinstance(form, ir.Call):
+            return form.signature.kind is not Kind.OPERATOR
+        return isinstance(form, (w.FunctionCall, w.KeyWord, w.NullIf, ir.Coalesce, ir.MinMax))
 
     # ------------------------------------------------------------ joins
 
@@ -175,7 +188,7 @@ class FromItems(QueryScalars):
             text += f" USING {self._names(using)}"
             if tree.HasField("join_using_alias"):
                 text += f" AS {quote_identifier(tree.join_using_alias.aliasname)}"
-        elif condition is not None:
+        elif condition is not None and expression_text(tree.quals) != NO_COMMON_COLUMN:
             on = self.expr(condition, implicit=False)
             text += f" ON {on}" if self.pretty else f" ON ({on})"
         elif tree.jointype != pb.JOIN_INNER:

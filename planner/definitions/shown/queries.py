@@ -37,6 +37,7 @@ ShownName: TypeAlias = Callable[[str, str], str]
 _IN_LAYOUT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|\( *\0 *|\( (?=SELECT|VALUES|WITH)| *\0 *| {2,}""")
 """What is quoted, and what lays out a query otherwise."""
 STEP = 8
+UNNAMED = "?column?"
 _LOCKS = {
     pb.LCS_FORKEYSHARE: " FOR KEY SHARE",
     pb.LCS_FORSHARE: " FOR SHARE",
@@ -110,6 +111,10 @@ class Queries(FromItems):
         self.levels.pop()
         # PostgreSQL has a subquery on the same line.
         return _IN_LAYOUT.sub(lambda found: found[1] or ("(" if found[0].startswith("(") else " "), text).strip()
+
+    def returned(self, rel: ir.Rel) -> str:
+        """RETURN, of a query of its value."""
+        return self.query_of(rel, names=[UNNAMED], visible=False).replace(" SELECT", " RETURN", 1)
 
     def query_of(self, rel: ir.Rel, *, names: Sequence[str] = (), visible: bool = True) -> str:
         analyzed, tree = self._noted(rel)
@@ -317,7 +322,7 @@ class Queries(FromItems):
     def _values(self, query: ValuesQuery, names: Sequence[str]) -> str:
         self.indent += STEP
         rows = [
-            f"({','.join([self.expr(item, implicit=False) for item in row])})"
+            f"({','.join([self.item(item, implicit=False) for item in row])})"
             for row in zip(*query.columns, strict=True)
         ]
         values = f"VALUES {', '.join(rows)}"
@@ -364,7 +369,8 @@ class Queries(FromItems):
     def from_clause(self, from_clause: Sequence[Tree], word: str = "FROM") -> str:
         if not from_clause:
             return ""
-        return f"{self.line(2)} {word} {self.wrapped([self.from_item(node) for node in from_clause])}"
+        text = f"{self.line(2)} {word} "
+        return text + self.wrapped([self.from_item(node) for node in from_clause], text)
 
     def where(self, condition: ir.Scalar | None) -> str:
         return "" if condition is None else f"{self.line(1)} WHERE {self.expr(condition, implicit=False)}"
@@ -384,7 +390,7 @@ class Queries(FromItems):
         return text
 
     def target(self, expr: ir.Scalar, name: str, *, visible: bool) -> str:
-        own: str | None = None if visible else "?column?"
+        own: str | None = None if visible else UNNAMED
         form = self.form(expr)
         if isinstance(form, w.WholeRow):
             text, own = self.row_in_list(form), None

@@ -68,7 +68,6 @@ class QueryScalars(Printer):
         return f"{quote_identifier(self.function)}.{shown}" if self.has_items() else shown
 
     def is_column(self, node: Any) -> bool:
-        """Whether PostgreSQL has a Var for what `node` is printed as."""
         form = self.form(node)
         if isinstance(form, ir.ColumnRef):
             return form.id in self.fields
@@ -99,7 +98,6 @@ class QueryScalars(Printer):
         return f"{quote_identifier(node.name if found is None else found[0].name)}.*"
 
     def row_in_list(self, node: w.WholeRow) -> str:
-        """A row as an output column, where its name and a star would mean its fields."""
         found = self.fields.get(node.first) if node.first is not None else None
         item = None if found is None else found[0].item
         if item is not None and item.row_type:
@@ -130,11 +128,10 @@ class QueryScalars(Printer):
                     return self._window_call(level, pending)
             for rows in level.srfs:
                 if any(field.id == id for field in rows.fields):
-                    return self.call_in_from(rows)
+                    return self._rows_of_function(rows)
         raise NotPrintable
 
-    def call_in_from(self, call: ir.FunctionCall) -> str:
-        """A function that gives rows."""
+    def _rows_of_function(self, call: ir.FunctionCall) -> str:
         return f"{quote_identifier(call.signature.name)}({self._listed(call.args)})"
 
     def _aggregate(self, call: ir.AggregateCall) -> str:
@@ -235,7 +232,10 @@ class QueryScalars(Printer):
     # ------------------------------------------------------------ subqueries
 
     def _is_simple(self, node: Any, parent: Any) -> bool:
-        if isinstance(self.form(node), _SUBQUERIES):
+        form = self.form(node)
+        if isinstance(form, ir.Exists) and form.negated:
+            return self._is_simple_negation(parent)
+        if isinstance(form, _SUBQUERIES):
             return separates(parent) or isinstance(parent, ir.BoolOp)
         return super()._is_simple(node, parent)
 
@@ -254,7 +254,7 @@ class QueryScalars(Printer):
         return self._with_query(node.args, node.operators[0].name, word, node.rel)
 
     def _row_of_query(self, node: w.RowOfQuery) -> str:
-        return self._with_query(node.left, node.symbol, "", node.rel)
+        return self._with_query(node.left, node.symbol, node.quantifier, node.rel)
 
     def _with_query(self, args: Sequence[ir.Scalar], symbol: str, quantifier: str, rel: ir.Rel) -> str:
         left = self._listed(args)
@@ -275,6 +275,7 @@ METHODS: Mapping[type, Any] = {
     ir.ScalarSubquery: QueryScalars._scalar_subquery,
     ir.ArraySubquery: QueryScalars._array_subquery,
     ir.QuantifiedSubquery: QueryScalars._quantified_subquery,
+    ir.FunctionCall: QueryScalars._rows_of_function,
     w.RowOfQuery: QueryScalars._row_of_query,
     w.ItemColumn: QueryScalars._item_column,
     w.WholeRow: QueryScalars._whole_row,
