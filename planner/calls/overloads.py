@@ -256,7 +256,8 @@ def _apply(level: Level, chosen: Candidate, args: list[Scalar], location: int) -
     for arg, wanted in zip(args, concrete, strict=True):
         if wanted == ANY:
             if isinstance(arg, Literal):
-                arg = resolve_unknown(statement, arg)
+                # PostgreSQL leaves it a constant of no type.
+                arg = statement.written_as(resolve_unknown(statement, arg), arg)
             bound.append(finish_row(level.statement, arg))
         else:
             target = column_type_of_array(wanted) if element_of(wanted) else column_type(wanted)

@@ -29,6 +29,7 @@ from planner.types.type_names import array_of, format_type
 from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import REG_TYPES, SqlType
 from planner.types.user_types import attributes, function_name, kept_field, shown_operator, value_to_keep
+from planner.values.output_style import output_settings
 from planner.values.text_values import format_text
 
 Written: TypeAlias = Mapping[int, tuple[Any, w.Form]]
@@ -187,7 +188,7 @@ class Printer:
     def _literal(self, node: ir.Literal) -> str:
         if self.objects is not None and node.type.oid in REG_TYPES and isinstance(node.value, int):
             name = self.objects(node.type.oid, node.value).replace("'", "''")
-            return f"'{name}'::{REG_TYPES[node.type.oid]}"
+            return f"'{name}'::{quote_identifier(REG_TYPES[node.type.oid])}"
         return literal_text(node) if self.exact else shown_literal(node)
 
     def _conversion(self, node: ir.Cast | w.Conversion | ir.DomainValue) -> str:
@@ -547,14 +548,14 @@ def literal_text(literal: ir.Literal, *, typed: bool = True) -> str:
         return "true" if literal.value else "false"
     if oid in REG_TYPES:
         # By number: the object may get another name.
-        return f"'{literal.value}'::{REG_TYPES[oid]}" if typed else f"'{literal.value}'"
+        return f"'{literal.value}'::{quote_identifier(REG_TYPES[oid])}" if typed else f"'{literal.value}'"
     value = literal.value
     if isinstance(value, ArrayValue) and set(lower_bounds_of(value.dims)) == {1}:
         value = value.nested()
     kept = value_to_keep(value, literal.type)
     if kept is not None:
         return kept
-    text = format_text(literal.value, literal.type)
+    text = format_text(literal.value, literal.type, output_settings())
     bare = (oid == t.INT4 and text[0] != "-") or (oid == t.NUMERIC and text[0].isdigit() and "." in text)
     if bare and (oid == t.INT4 or typmod < 0):
         return text

@@ -40,6 +40,7 @@ from planner.resolution.operators import (
     note_operator,
     operator_symbol,
 )
+from planner.resolution.scope import is_whole_row
 from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -111,7 +112,10 @@ def _is_distinct(level: Level, left: Scalar, right: Scalar, negated: bool, locat
         )
         if len(parts) == 1:
             return parts[0]
-        return statement.at(BoolOp(op="and" if negated else "or", args=parts, type=BOOLEAN), location)
+        result: Scalar = BoolOp(op="and" if negated else "or", args=parts, type=BOOLEAN)
+        if any(is_whole_row(statement, side) for side in (left, right)):
+            statement.written_as(result, Distinct(left=left, right=right, negated=negated, type=BOOLEAN))
+        return statement.at(result, location)
     signature = find_operator(level, "=", left.type.oid, right.type.oid, location)
     call = build_call(level, signature, [left, right], location)
     result = Distinct(left=call.args[0], right=call.args[1], negated=negated, type=BOOLEAN)

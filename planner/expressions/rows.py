@@ -10,10 +10,9 @@ from planner.common_errors import MAX_TARGETS
 from planner.errors import TooManyColumns, UndefinedColumn, UndefinedTable, WrongObjectType
 from planner.expressions.bind import bind
 from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar
-from planner.ir.written import WholeRow
 from planner.resolution.casting import resolve_unknown
 from planner.resolution.records import record_fields
-from planner.resolution.scope import expand_star
+from planner.resolution.scope import expand_star, is_whole_row
 from planner.resolution.statement import Handler, Level, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -191,7 +190,7 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
 
 def _as_field(statement: Statement, row: RowConstructor, part: Scalar, index: int, name: str) -> Scalar:
     """`part`, a field of a row that is written out, remembered as one if anybody prints."""
-    if statement.written is None or isinstance(statement.written.get(id(row), (row, row))[1], WholeRow):
+    if statement.written is None or is_whole_row(statement, row):
         return part
     form = FieldSelect(arg=row, name=name, type=part.type, index=index)
     # Not the item itself, which is printed inside of the row.

@@ -388,7 +388,8 @@ def compare_rows(level: Level, symbol: str, left: RowConstructor, right: RowCons
         equal = BoolOp(op="and", args=(compare("=", index), result), type=BOOLEAN)
         compared.insert(0, compare(strict, index))
         result = BoolOp(op="or", args=(compared[0], equal), type=BOOLEAN)
-    sides = [call.args for call in compared if isinstance(call, Call)]
+    # Those of rows are no calls.
+    sides = [call.args if isinstance(call, Call) else pair for call, pair in zip(compared, pairs, strict=True)]
     form = RowComparison(symbol=symbol, left=tuple(a for a, _ in sides), right=tuple(b for _, b in sides))
     return statement.written_as(statement.at(result, location), form)
 

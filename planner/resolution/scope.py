@@ -245,6 +245,12 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
     return level.statement.at(row, location)
 
 
+def is_whole_row(statement: Statement, scalar: Scalar) -> bool:
+    """Whether `scalar` is to be printed as a FROM item's row, if anybody prints."""
+    known = None if statement.written is None else statement.written.get(id(scalar))
+    return known is not None and isinstance(known[1], WholeRow)
+
+
 def _presence(level: Level, item: NsItem, location: int) -> Scalar | None:
     """What is NULL where an outer join lacks a row of `item`: the columns of a row that is there may all be NULL too.
     None where the FROM that it is in can have no further column."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 
 from planner.catalog_data.content import keywords
+
+QUOTES_ALL: ContextVar[bool] = ContextVar("quotes_all", default=False)
+"""Whether names are quoted that do not need it."""
 
 _SAFE = re.compile(r"[a-z_][a-z0-9_]*\Z")
 
 
 def quote_identifier(name: str) -> str:
     """`name` as an identifier, in double quotes when it needs them (capitals, blanks, non-unreserved key words)."""
-    if _SAFE.match(name) and keywords().get(name, "U") == "U":
+    if _SAFE.match(name) and keywords().get(name, "U") == "U" and not QUOTES_ALL.get():
         return name
     return '"' + name.replace('"', '""') + '"'
 

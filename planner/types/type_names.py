@@ -88,7 +88,7 @@ _FORMAT = {
 }
 
 
-_WITHOUT_LENGTH = {BPCHAR: "bpchar", BIT: '"bit"'}
+_WITHOUT_LENGTH = {BPCHAR: "bpchar", BIT: "bit"}
 """Types that would have the length 1 if they were written by their other names."""
 
 
@@ -139,7 +139,7 @@ def format_type(oid: int, typmod: int | None = None) -> str:
     if true_array and oid not in (INT2VECTOR, OIDVECTOR):
         return f"{format_type(row.elem, typmod)}[]"
     if oid in _WITHOUT_LENGTH and typmod == -1:
-        return _WITHOUT_LENGTH[oid]
+        return quote_identifier(_WITHOUT_LENGTH[oid])
     name = _FORMAT.get(oid)
     if name is None:
         if is_user_type(oid):

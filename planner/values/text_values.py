@@ -239,7 +239,7 @@ def _uuid(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
 
 def _interval(text: str, type: SqlType, settings: Mapping[str, str]) -> Interval:
     fields = 0x7FFF if type.typmod < 0 else (type.typmod >> 16) & 0x7FFF
-    return parse_interval(text, fields, _setting(settings, "IntervalStyle", "postgres"))
+    return parse_interval(text, fields, interval_style(settings))
 
 
 def _geometry(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
@@ -256,7 +256,13 @@ def date_style(settings: Mapping[str, str]) -> str:
     return _setting(settings, "DateStyle", "ISO, MDY")
 
 
-def _zone(settings: Mapping[str, str]) -> str:
+def interval_style(settings: Mapping[str, str]) -> str:
+    """The IntervalStyle among session settings."""
+    return _setting(settings, "IntervalStyle", "postgres")
+
+
+def time_zone(settings: Mapping[str, str]) -> str:
+    """The TimeZone among session settings."""
     return _setting(settings, "TimeZone", "UTC")
 
 
@@ -279,10 +285,10 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.INTERVAL: _interval,
     t.DATE: lambda text, type, settings: parse_date(text, date_style(settings)),
     t.TIME: lambda text, type, settings: parse_time(text, date_style(settings)),
-    t.TIMETZ: lambda text, type, settings: parse_timetz(text, date_style(settings), _zone(settings)),
+    t.TIMETZ: lambda text, type, settings: parse_timetz(text, date_style(settings), time_zone(settings)),
     t.MONEY: lambda text, type, settings: parse_money(text),
     t.TIMESTAMP: lambda text, type, settings: parse_timestamp(text, date_style(settings)),
-    t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, date_style(settings), _zone(settings)),
+    t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, date_style(settings), time_zone(settings)),
     t.BIT: lambda text, type, settings: parse_bits(text),
     t.VARBIT: lambda text, type, settings: parse_bits(text),
     t.JSON: lambda text, type, settings: check_json(text),
@@ -406,7 +412,7 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     if type.oid == t.DATE and isinstance(value, (date, int)):
         return format_date(days_of(value), date_style(settings))
     if type.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, (datetime, int)):
-        zone = setting_zone(_zone(settings)) if type.oid == t.TIMESTAMPTZ else None
+        zone = setting_zone(time_zone(settings)) if type.oid == t.TIMESTAMPTZ else None
         return format_moment(micros_of(value), date_style(settings), zone)
     if type.oid == t.TIME and isinstance(value, (time, int)):
         return format_time(clock_micros(value))
@@ -421,7 +427,7 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
             return show_ranges(value, ranges, lambda item, of: format_text(item, of, settings), several=several)
         return "\\x" + value.hex()
     if isinstance(value, Interval):
-        return format_interval(value, _setting(settings, "IntervalStyle", "postgres"))
+        return format_interval(value, interval_style(settings))
     if isinstance(value, (tuple, ArrayValue)):
         if type.oid in (t.INT2VECTOR, t.OIDVECTOR):
             return " ".join(str(item) for item in items_of(value))

@@ -62,7 +62,7 @@ def function_definition(
     lines = [f"CREATE OR REPLACE {kind} {schema}.{quote_identifier(row['proname'])}({arguments})"]
     if kind == "FUNCTION":
         lines.append(f" RETURNS {function_result(objects, oid)}")
-    lines.append(f" LANGUAGE {language}")
+    lines.append(f" LANGUAGE {quote_identifier(language)}")
     if attributes:
         lines.append(attributes)
     lines.extend(_setting(setting) for setting in row["proconfig"] or ())

@@ -42,6 +42,7 @@ from planner.syntax.identifiers import quote_identifier
 from planner.types.type_scope import types_of
 from planner.types.types import REG_TYPES
 from planner.types.user_types import type_in
+from planner.values.output_style import written_for
 from storage.catalog.model import PG_CATALOG_OID, Relation
 from storage.catalog.record import ExtendedStatistics
 from storage.catalog.routines import Function
@@ -500,7 +501,7 @@ def _with_context(udf: Udf) -> Callable[..., Any]:
             return None
         context = current(token)
         try:
-            with types_of(context.objects.snapshot, context.search_path):
+            with types_of(context.objects.snapshot, context.search_path), written_for(context.settings):
                 return udf.call(context, *args)
         except SqlError as error:
             context.error = error

@@ -30,6 +30,7 @@ from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import REGCLASS
 from planner.types.user_types import with_names_shown
+from planner.values.output_style import is_as_kept
 from storage.catalog.model import (
     Column,
     Constraint,
@@ -209,7 +210,7 @@ def shown_check(
     names: ObjectNames | None = None,
 ) -> str:
     """The condition of a domain's check as it is shown."""
-    if not pretty and "::reg" not in check.expression:
+    if not pretty and _is_shown_as_kept(check.expression):
         return with_names_shown(check.expression)
     return stored_expression_text(
         value_of(domain),
@@ -218,6 +219,11 @@ def shown_check(
         pretty=pretty,
         objects=names or partial(name_of_object, objects),
     )
+
+
+def _is_shown_as_kept(text: str) -> bool:
+    """Whether a stored expression, with all of its parentheses, is shown as it is but for names of types."""
+    return "::reg" not in text and is_as_kept()
 
 
 def name_of_object(objects: CatalogObjects, type_oid: int, oid: int) -> str:
@@ -266,7 +272,7 @@ def _exclusion_text(objects: CatalogObjects, constraint: Constraint, names: Obje
         f"{key}{option} WITH {operator}"
         for key, option, operator in zip(keys, key_options(objects, relation, index), operators, strict=True)
     ]
-    text = f"EXCLUDE USING {index.method} ({', '.join(elements)})"
+    text = f"EXCLUDE USING {quote_identifier(index.method)} ({', '.join(elements)})"
     if index.include:
         text += f" INCLUDE ({column_list(objects, relation.oid, index.include)})"
     if index.predicate is not None:
@@ -344,7 +350,7 @@ def shown_expression(
     for check, domain in objects.domain_checks.values() if not relation_oid else ():
         if check.expression == text:
             return shown_check(objects, check, domain, pretty=pretty)
-    if not pretty and "::reg" not in text:
+    if not pretty and _is_shown_as_kept(text):
         return with_names_shown(text)
     relation = objects.snapshot.get(relation_oid)
     if relation_oid and not isinstance(relation, Relation):

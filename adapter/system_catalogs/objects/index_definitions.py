@@ -48,7 +48,7 @@ def index_definition(
         return [*keys, *include][column - 1] if 1 <= column <= len(keys) + len(include) else ""
     text = (
         f"CREATE {'UNIQUE ' if index.unique else ''}INDEX {quote_identifier(index.name)}"
-        f" ON {qualified_relation_name(objects, relation.oid, path)} USING {index.method}"
+        f" ON {qualified_relation_name(objects, relation.oid, path)} USING {quote_identifier(index.method)}"
         f" ({', '.join(map(str.__add__, keys, key_options(objects, relation, index)))})"
     )
     if include:
@@ -77,7 +77,7 @@ def _builtin_index_definition(
     ]
     return (
         f"CREATE {'UNIQUE ' if unique else ''}INDEX {quote_identifier(index.name)}"
-        f" ON {qualified_relation_name(objects, table, path)} USING btree ({', '.join(items)})"
+        f" ON {qualified_relation_name(objects, table, path)} USING {quote_identifier('btree')} ({', '.join(items)})"
     )
 
 

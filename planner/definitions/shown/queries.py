@@ -150,10 +150,10 @@ class Queries(FromItems):
             text, tail = self._select(body, tree, names, visible=visible), body
             order = self._order(body)
         elif isinstance(body, ValuesQuery):
-            text, tail = self._values(body, names), body.tail
-            if tail.order:
-                raise NotPrintable
-            order = []
+            name = quote_identifier(self.new_name("*VALUES*"))
+            text, tail = self._values(body, names, name), body.tail
+            columns = [f"{name}.{quote_identifier(column)}" for column in body.names]
+            order = [f"{columns[index]}{self.direction(*how)}" for index, *how in tail.order]
         else:
             assert isinstance(body, SetQuery)
             self.set_operations += 1
@@ -319,7 +319,7 @@ class Queries(FromItems):
 
     # ------------------------------------------------------------ VALUES
 
-    def _values(self, query: ValuesQuery, names: Sequence[str]) -> str:
+    def _values(self, query: ValuesQuery, names: Sequence[str], table: str) -> str:
         self.indent += STEP
         rows = [
             f"({','.join([self.item(item, implicit=False) for item in row])})"
@@ -329,11 +329,10 @@ class Queries(FromItems):
         if not names or list(names) == query.names:
             return f" {values}"
         targets = [
-            f'"*VALUES*".{own}' + ("" if own == name else f" AS {quote_identifier(name)}")
+            f"{table}.{quote_identifier(own)}" + ("" if own == name else f" AS {quote_identifier(name)}")
             for own, name in zip(query.names, names, strict=True)
         ]
-        items = f'({values}) "*VALUES*"({", ".join(query.names)})'
-        return f" SELECT {self.wrapped(targets)}{self.line(2)} FROM {items}"
+        return f" SELECT {self.wrapped(targets, ' SELECT ')}{self.line(2)} FROM ({values}) {table}"
 
     # ------------------------------------------------------------ SELECT
 
@@ -351,7 +350,8 @@ class Queries(FromItems):
             for place, target in enumerate(visible_targets)
         ]
         if targets:
-            text += f" {self.wrapped(targets, text)}"
+            text += " "
+            text += self.wrapped(targets, text)
         text += self.from_clause(tree.from_clause) + self.where(query.where)
         if tree.group_clause:
             groups = [self._group(query, node) for node in tree.group_clause]
@@ -370,20 +370,21 @@ class Queries(FromItems):
         if not from_clause:
             return ""
         text = f"{self.line(2)} {word} "
-        return text + self.wrapped([self.from_item(node) for node in from_clause], text)
+        return text + self.wrapped([self.from_item(node) for node in from_clause], text, apart=False)
 
     def where(self, condition: ir.Scalar | None) -> str:
         return "" if condition is None else f"{self.line(1)} WHERE {self.expr(condition, implicit=False)}"
 
-    def wrapped(self, items: Sequence[str], before: str = "") -> str:
-        """Items of a list, each on a line of its own, or as many on one as `wrap` allows."""
+    def wrapped(self, items: Sequence[str], before: str = "", *, apart: bool = True) -> str:
+        """Items of a list, each on a line of its own, or as many on one as `wrap` allows, after `before`; `apart`: one
+        of several lines is the last of its line."""
         text, multiline = "", False
         for place, item in enumerate(items):
             begins_line = item.startswith("\0")
             if place:
                 text += ", "
                 line = len((before + text).rsplit("\0", 1)[-1])
-                if self.wrap >= 0 and not begins_line and (line + len(item) > self.wrap or multiline):
+                if self.wrap >= 0 and not begins_line and (line + len(item) > self.wrap or (apart and multiline)):
                     text += self.line(4)
             text += item
             multiline = "\0" in item[1:]
