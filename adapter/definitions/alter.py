@@ -415,6 +415,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     keys = declared_keys(running, changed, action.constraints)
     columns = tuple(with_not_null(changed.columns, action.constraints))
     changed = with_constraints(msgspec.structs.replace(changed, columns=columns), keys)
+    views = await add_columns_in_queries(running, relation, [column.name])
     if rewritten:
         catalog = own_catalog(running)
         change(running, added=[*added, *keys])
@@ -432,7 +433,6 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     assert isinstance(current, Relation)
     checks = await add_checks(running, current, [d for d in action.constraints if d.kind == "c"])
     rules.checks.extend(check.oid for check in checks)
-    views = await add_columns_in_queries(running, relation, [column.name])
     if views:
         change(running, removed=[old for old, _ in views], added=[new for _, new in views])
 

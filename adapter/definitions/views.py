@@ -11,7 +11,6 @@ other sessions go on meanwhile. The table is locked, and what a statement sees o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,22 +18,20 @@ import msgspec
 from adapter.definitions.common.catalog_changes import without_column
 from adapter.definitions.policies.upkeep import (
     naming_column,
-    with_column_dropped,
-    with_columns_added,
+    with_queries_edited,
     with_relation_moved,
     with_schema_renamed,
 )
 from adapter.definitions.policies.upkeep import with_column_renamed as policies_with_column_renamed
-from adapter.definitions.routines.bodies import binds, rewritten_bodies, with_column_renamed
+from adapter.definitions.routines.bodies import Edit, binds, rewritten_bodies
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.columns.noted import Noted
-from planner.definitions.columns.renamed import list_added, rename_column
+from planner.definitions.columns.renamed import drop_listed, list_added, rename_column
 from planner.definitions.renaming import each_reference, edited_query
-from planner.definitions.views import statement_text
 from planner.errors import InternalError, SqlError
 from planner.resolution.statement import BindContext
-from planner.syntax.parse import split_and_parse
+from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.type_scope import types_of
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Schema
 from storage.catalog.record import Record
@@ -48,7 +45,7 @@ async def rename_relation_in_queries(running: Running, relation: Relation, chang
     """The views over `relation`, functions that use it and policies (old, new) once it has the name and schema of
     `changed`."""
     catalog = own_catalog(running)
-    schema = catalog.get(changed.schema)
+    schema, context = catalog.get(changed.schema), running.session.bind_context(catalog)
     if not isinstance(schema, Schema):
         raise InternalError("a relation without schema")
     meant = _meaning(catalog, relation)
@@ -61,7 +58,7 @@ async def rename_relation_in_queries(running: Running, relation: Relation, chang
             reference.relname = changed.name
 
     def edited() -> Edited:
-        views = _edited(catalog, relation, partial(each_reference, edit=rename))
+        views = _edited(context, relation, lambda query, _: each_reference(query.tree, rename))
         return [*views, *with_relation_moved(catalog, relation, changed)]
 
     return await running.services.plans.aside(edited)
@@ -77,56 +74,51 @@ async def rename_column_in_queries(
 
 
 def _with_column_renamed(context: BindContext, relation: Relation, changed: Relation, old: str, new: str) -> Edited:
-    edited: Edited = [*with_column_renamed(context, relation, old, new)]
-    for view in _over(context.catalog, relation):
-        (parsed,) = split_and_parse(view.definition or "")
-        rename_column(parsed, context, relation, old, new)
-        edited.append((view, msgspec.structs.replace(view, definition=statement_text(parsed))))
-    return [*edited, *policies_with_column_renamed(context, relation, changed, old, new)]
+    def rename(query: Parsed, context: BindContext) -> None:
+        rename_column(query, context, relation, old, new)
+
+    policies = policies_with_column_renamed(context, relation, changed, old, new)
+    return [*_edited(context, relation, rename), *policies]
 
 
 async def add_columns_in_queries(running: Running, relation: Relation, added: Sequence[str]) -> Edited:
     """The views over `relation`, functions that use it and policies (old, new) which join it USING columns called as
-    some that it gets. They call these by names of their own, as PostgreSQL does, so that the joins go by the columns
-    that they went by."""
-    catalog = own_catalog(running)
-    names = [column.name for column in relation.live_columns()]
-    listed = partial(list_added, meant=_meaning(catalog, relation), names=names, added=added)
+    some that it gets, or in joins with a name. They call these by names of their own, as PostgreSQL does, so that the
+    joins go by the columns that they went by and have those that they had."""
 
-    def edited() -> Edited:
-        return [*with_columns_added(catalog, relation, added), *_edited(catalog, relation, listed)]
+    def add(query: Parsed, context: BindContext) -> None:
+        list_added(query, context, relation, added)
 
-    return await running.services.plans.aside(edited)
+    context = running.session.bind_context(own_catalog(running))
+    return await running.services.plans.aside(_with_queries_edited, context, relation, add)
 
 
 async def drop_column_in_queries(running: Running, relation: Relation, column: Column) -> Edited:
     """The views over `relation`, functions that use it and policies (old, new) whose lists of names have the column
     that it will have no longer."""
-    return await running.services.plans.aside(_with_column_dropped, own_catalog(running), relation, column)
+
+    def drop(query: Parsed, context: BindContext) -> None:
+        drop_listed(query, context, relation, column.attnum)
+
+    context = running.session.bind_context(own_catalog(running))
+    return await running.services.plans.aside(_with_queries_edited, context, relation, drop)
 
 
-def _with_column_dropped(catalog: CatalogSnapshot, relation: Relation, column: Column) -> Edited:
-    position = [each.attnum for each in relation.live_columns()].index(column.attnum)
-    meant = _meaning(catalog, relation)
-
-    def drop(reference: Any) -> None:
-        if meant(reference) and len(reference.alias.colnames) > position:
-            del reference.alias.colnames[position]
-
-    policies = with_column_dropped(catalog, relation, position)
-    return [*policies, *_edited(catalog, relation, partial(each_reference, edit=drop))]
+def _with_queries_edited(context: BindContext, relation: Relation, edit: Edit) -> Edited:
+    return [*with_queries_edited(context, relation, edit), *_edited(context, relation, edit)]
 
 
 async def rename_schema_in_queries(running: Running, schema: Schema, name: str) -> Edited:
     """The views, functions and policies (old, new) that use a relation of `schema` once that is called `name`."""
     catalog = own_catalog(running)
+    context = running.session.bind_context(catalog)
 
     def move(reference: Any) -> None:
         if reference.schemaname == schema.name:
             reference.schemaname = name
 
     def edited() -> Edited:
-        views = _edited(catalog, None, partial(each_reference, edit=move))
+        views = _edited(context, None, lambda query, _: each_reference(query.tree, move))
         return [*views, *with_schema_renamed(catalog, schema, name)]
 
     return await running.services.plans.aside(edited)
@@ -150,12 +142,13 @@ def _over(catalog: CatalogSnapshot, relation: Relation | None) -> Iterator[Relat
             yield view
 
 
-def _edited(catalog: CatalogSnapshot, relation: Relation | None, edit: Callable[[Any], None]) -> Edited:
-    """The views over `relation` and the functions that use it, or all of them, that are others with the trees of their
-    statements passed through `edit`."""
-    changed: Edited = [*rewritten_bodies(catalog, 0 if relation is None else relation.oid, edit)]
-    for view in _over(catalog, relation):
-        if (definition := edited_query(view.definition or "", edit)) != view.definition:
+def _edited(context: BindContext, relation: Relation | None, edit: Edit) -> Edited:
+    """The views over `relation` and the functions that use it, or all of them, that are others with their statements
+    passed through `edit`."""
+    changed: Edited = [*rewritten_bodies(context, 0 if relation is None else relation.oid, edit)]
+    for view in _over(context.catalog, relation):
+        definition = edited_query(view.definition or "", lambda query: edit(query, context))
+        if definition != view.definition:
             changed.append((view, msgspec.structs.replace(view, definition=definition)))
     return changed
 

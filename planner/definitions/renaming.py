@@ -8,7 +8,7 @@ from typing import Any
 from planner.definitions.deparse import expression_text, query_text
 from planner.queries.stored_expressions import parse_expression
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import split_and_parse, subtrees
+from planner.syntax.parse import Parsed, split_and_parse, subtrees
 
 
 def with_column_renamed(text: str, old: str, new: str) -> str:
@@ -26,14 +26,14 @@ def with_column_renamed(text: str, old: str, new: str) -> str:
     return expression_text(node) if changed else text
 
 
-def edited_query(definition: str, edit: Callable[[Any], None]) -> str:
-    """The query with its tree passed through `edit`; the very text when that changes nothing."""
+def edited_query(definition: str, edit: Callable[[Parsed], None]) -> str:
+    """The query passed through `edit`, which writes into its tree; the very text when that changes nothing."""
     (parsed,) = split_and_parse(definition)
     node = pb.Node()
-    tree = getattr(node, parsed.kind)
-    tree.CopyFrom(parsed.tree)
-    edit(tree)
-    return definition if tree == parsed.tree else query_text(node)
+    getattr(node, parsed.kind).CopyFrom(parsed.tree)
+    copy = parsed.part(node)
+    edit(copy)
+    return definition if copy.tree == parsed.tree else query_text(node)
 
 
 def each_reference(tree: Any, edit: Callable[[Any], None]) -> None:

@@ -6,14 +6,15 @@ by the table's. What subqueries read is kept true as in views (`adapter.definiti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
+from adapter.definitions.routines.bodies import Edit
 from planner.definitions.columns.noted import Noted, condition_query
-from planner.definitions.columns.renamed import list_added, rename_column
+from planner.definitions.columns.renamed import rename_column
 from planner.definitions.deparse import expression_text
 from planner.definitions.renaming import each_reference
 from planner.definitions.row_expressions import has_subquery, policy_expression
@@ -42,7 +43,7 @@ def with_relation_moved(catalog: CatalogSnapshot, relation: Relation, changed: R
                 reference.alias.aliasname = reference.relname
             reference.schemaname, reference.relname = after.name, changed.name
 
-    found = _edited(catalog, _reading(catalog, relation.oid), partial(each_reference, edit=move))
+    found = _edited(catalog, _reading(catalog, relation.oid), lambda query: each_reference(query.tree, move))
     own = [(old, new) for old, new in found if old.relation == relation.oid]
     rest = [(old, new) for old, new in found if old.relation != relation.oid]
     known = {old.oid: new for old, new in own}
@@ -60,7 +61,7 @@ def with_schema_renamed(catalog: CatalogSnapshot, schema: Schema, name: str) -> 
         if reference.schemaname == schema.name:
             reference.schemaname = name
 
-    return _edited(catalog, _all(catalog), partial(each_reference, edit=move))
+    return _edited(catalog, _all(catalog), lambda query: each_reference(query.tree, move))
 
 
 def with_column_renamed(context: BindContext, relation: Relation, changed: Relation, old: str, new: str) -> Changed:
@@ -80,24 +81,9 @@ def with_column_renamed(context: BindContext, relation: Relation, changed: Relat
     return [(before, after) for before, after in found if before != after]
 
 
-def with_columns_added(catalog: CatalogSnapshot, relation: Relation, added: Sequence[str]) -> Changed:
-    """The policies whose subqueries join `relation` by columns called as some that it gets
-    (`adapter.definitions.views.add_columns_in_queries`)."""
-    names = [column.name for column in relation.live_columns()]
-    listed = partial(list_added, meant=_meaning(catalog, relation), names=names, added=added)
-    return _edited(catalog, _reading(catalog, relation.oid), listed)
-
-
-def with_column_dropped(catalog: CatalogSnapshot, relation: Relation, position: int) -> Changed:
-    """The policies whose subqueries have a list of names for the columns of `relation`, of which the one at `position`
-    goes."""
-    meant = _meaning(catalog, relation)
-
-    def drop(reference: Any) -> None:
-        if meant(reference) and len(reference.alias.colnames) > position:
-            del reference.alias.colnames[position]
-
-    return _edited(catalog, _reading(catalog, relation.oid), partial(each_reference, edit=drop))
+def with_queries_edited(context: BindContext, relation: Relation, edit: Edit) -> Changed:
+    """The policies whose subqueries read `relation`, or that are its own, and that `edit` alters."""
+    return _edited(context.catalog, _reading(context.catalog, relation.oid), lambda query: edit(query, context))
 
 
 def naming_column(before: BindContext, after: BindContext, relation: Relation, attnum: int) -> list[Policy]:
@@ -128,15 +114,15 @@ def _with_texts(policy: Policy, edit: Callable[[str], str]) -> Policy:
 
 
 def _edited(
-    catalog: CatalogSnapshot, policies: Iterator[Policy] | list[Policy], edit: Callable[[Any], None]
+    catalog: CatalogSnapshot, policies: Iterator[Policy] | list[Policy], edit: Callable[[Parsed], None]
 ) -> Changed:
-    """The policies that are others with the trees of their conditions, if they have subqueries, passed through
+    """The policies that are others with the queries of their conditions, if they have subqueries, passed through
     `edit`."""
 
     def edited(policy: Policy, text: str) -> str:
         if "SELECT" not in text.upper():
             return text
-        return _edited_text(catalog, policy, text, lambda query: edit(query.tree))
+        return _edited_text(catalog, policy, text, edit)
 
     found = [(policy, _with_texts(policy, partial(edited, policy))) for policy in policies]
     return [(old, new) for old, new in found if old != new]
@@ -158,14 +144,6 @@ def _binds(context: BindContext, policy: Policy) -> bool:
     except SqlError:
         return False
     return True
-
-
-def _meaning(catalog: CatalogSnapshot, relation: Relation) -> Callable[[Any], bool]:
-    """Whether a reference is to `relation`."""
-    schema = catalog.get(relation.schema)
-    assert isinstance(schema, Schema)
-    name = schema.name
-    return lambda reference: (reference.schemaname, reference.relname) == (name, relation.name)
 
 
 def _renamed(text: str, relation: Relation, old: str, new: str) -> str:

@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeAlias
 
 import msgspec
 
 from planner.calls.user_functions import returns_of, statements_of
 from planner.definitions.columns.noted import Noted
-from planner.definitions.columns.renamed import rename_column
 from planner.definitions.routines import standard_body, with_arguments
 from planner.definitions.views import statement_text
 from planner.errors import SqlError
 from planner.resolution.statement import BindContext
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.type_scope import types_of
-from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.model import CatalogSnapshot
 from storage.catalog.routines import Function
+
+Edit: TypeAlias = Callable[[Parsed, BindContext], None]
+"""Writes into the tree of a stored statement, which means in this context what it does."""
 
 Changed = list[tuple[Function, Function]]
 """Functions before and after."""
 
 
-def rewritten_bodies(catalog: CatalogSnapshot, oid: int, edit: Callable[[Any], None]) -> Changed:
-    """The functions whose standard bodies use the relation `oid`, or whatever they use where it is 0, with the tree of
-    each statement passed through `edit`; those that it alters."""
-    return _edited(catalog, oid, lambda _, parsed: edit(parsed.tree))
-
-
-def with_column_renamed(context: BindContext, relation: Relation, old: str, new: str) -> Changed:
-    """The functions whose standard bodies name the column `old` of `relation`, once it is called `new`."""
-
-    def rename(function: Function, parsed: Parsed) -> None:
-        rename_column(parsed, with_arguments(function, context), relation, old, new)
-
-    return _edited(context.catalog, relation.oid, rename)
+def rewritten_bodies(context: BindContext, oid: int, edit: Edit) -> Changed:
+    """The functions whose standard bodies use the relation `oid`, or whatever they use where it is 0, with each
+    statement passed through `edit`; those that it alters."""
+    changed: Changed = []
+    for function in _using(context.catalog, oid):
+        sql_body, own = function.sql_body or "", with_arguments(function, context)
+        before = [statement_text(each) for each in statements_of(function.body, sql_body)]
+        try:
+            texts = [_with_edit(text, own, edit) for text in before]
+        except SqlError:
+            # It has been broken by something else.
+            continue
+        if texts != before:
+            body = standard_body(texts, returns_of(sql_body), is_return=sql_body.startswith("RETURN "))
+            changed.append((function, msgspec.structs.replace(function, sql_body=body)))
+    return changed
 
 
 def binds(function: Function, context: BindContext) -> bool:
@@ -55,23 +60,7 @@ def _using(catalog: CatalogSnapshot, oid: int) -> Iterator[Function]:
             yield function
 
 
-def _edited(catalog: CatalogSnapshot, oid: int, edit: Callable[[Function, Parsed], None]) -> Changed:
-    changed: Changed = []
-    for function in _using(catalog, oid):
-        sql_body = function.sql_body or ""
-        before = [statement_text(each) for each in statements_of(function.body, sql_body)]
-        try:
-            texts = [_with_edit(text, function, edit) for text in before]
-        except SqlError:
-            # It has been broken by something else.
-            continue
-        if texts != before:
-            body = standard_body(texts, returns_of(sql_body), is_return=sql_body.startswith("RETURN "))
-            changed.append((function, msgspec.structs.replace(function, sql_body=body)))
-    return changed
-
-
-def _with_edit(text: str, function: Function, edit: Callable[[Function, Parsed], None]) -> str:
+def _with_edit(text: str, context: BindContext, edit: Edit) -> str:
     (parsed,) = split_and_parse(text)
-    edit(function, parsed)
+    edit(parsed, context)
     return statement_text(parsed)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count
 
+from planner.definitions.columns.named_joins import ColumnNames, NamedJoins
 from planner.definitions.columns.noted import Noted
+from planner.errors import SqlError
 from planner.queries.column_names import column_name
 from planner.queries.relations import schema_name
 from planner.resolution.statement import BindContext
@@ -32,14 +34,26 @@ def rename_column(parsed: Parsed, context: BindContext, relation: Relation, old:
     ]
     joined = _joined(parsed.tree)
     in_from: dict[int, str] = {}
+    references: set[int] = set()
     for reference, item in noted.relations_in_from():
         if item.relation_oid == relation.oid:
             _, by = joined.get(id(reference), (reference, set[str]()))
             in_from[id(item)] = _name_in_from(reference, by, names, old, new)
+            references.add(id(reference))
+
+    def renamed(reference: Tree, called: Sequence[str]) -> list[ColumnNames]:
+        now = list(called)
+        if id(reference) in references:
+            listed, place = strings(reference.alias.colnames), names.index(old)
+            now[place] = listed[place] if place < len(listed) else new
+        return list(zip(called, now, strict=True))
+
+    in_joins = NamedJoins(noted, renamed).renamed
     for tree, item in noted.definition.named:
         last = tree.fields[len(tree.fields) - 1].string
         if item.relation_oid == relation.oid and last.sval == old:
             last.sval = in_from.get(id(item), new)
+        last.sval = in_joins.get(id(item), {}).get(last.sval, last.sval)
     named = (schema_name(context, relation.schema), relation.name)
     for change in subtrees(parsed.tree):
         if change.DESCRIPTOR.name in _TARGETS and named == (change.relation.schemaname, change.relation.relname):
@@ -51,13 +65,64 @@ def rename_column(parsed: Parsed, context: BindContext, relation: Relation, old:
             target.name = name
 
 
-def list_added(statement: Tree, meant: Callable[[Tree], bool], names: Sequence[str], added: Sequence[str]) -> None:
-    """Writes into the tree of a stored statement that what joins the `meant` relations, whose columns are `names`, by
-    columns called as some of those `added` goes by the columns that it went by: the new ones have other names there."""
-    for reference, joined in list(_joined(statement).values()):
+def list_added(parsed: Parsed, context: BindContext, relation: Relation, added: Sequence[str]) -> None:
+    """Writes into the tree of a stored statement, bound in the catalog before, that what joins `relation` by columns
+    called as some of those `added` goes by the columns that it went by: the new ones have other names there. The
+    columns of joins with a name are those that they were."""
+    names = [column.name for column in relation.live_columns()]
+    meant = _meaning(context, relation)
+    noted = _bound_for_named_joins(parsed, context, meant, listed=False)
+    for reference, joined in list(_joined(parsed.tree).values()):
         if meant(reference) and not joined.isdisjoint(added):
             taken = (*names, *added)
             _list_names(reference, [*names, *(_unlike(each, taken) if each in joined else each for each in added)])
+
+    def with_added(reference: Tree, called: Sequence[str]) -> list[ColumnNames]:
+        kept: list[ColumnNames] = [(name, name) for name in called]
+        return [*kept, *((None, name) for name in added)] if meant(reference) else kept
+
+    if noted is not None:
+        NamedJoins(noted, with_added)
+
+
+def drop_listed(parsed: Parsed, context: BindContext, relation: Relation, attnum: int) -> None:
+    """Writes into the tree of a stored statement, bound in the catalog before, that the lists of names which have the
+    column of `relation` have it no longer."""
+    place = [column.attnum for column in relation.live_columns()].index(attnum)
+    meant = _meaning(context, relation)
+    noted = _bound_for_named_joins(parsed, context, meant, listed=True)
+    for reference in subtrees(parsed.tree):
+        if reference.DESCRIPTOR.name == "RangeVar" and meant(reference) and len(reference.alias.colnames) > place:
+            del reference.alias.colnames[place]
+
+    def without(reference: Tree, called: Sequence[str]) -> list[ColumnNames]:
+        gone = meant(reference)
+        return [(name, None if gone and index == place else name) for index, name in enumerate(called)]
+
+    if noted is not None:
+        NamedJoins(noted, without)
+
+
+def _meaning(context: BindContext, relation: Relation) -> Callable[[Tree], bool]:
+    """Whether a reference is to `relation`."""
+    named = (schema_name(context, relation.schema), relation.name)
+    return lambda reference: (reference.schemaname, reference.relname) == named
+
+
+def _bound_for_named_joins(
+    parsed: Parsed, context: BindContext, meant: Callable[[Tree], bool], *, listed: bool
+) -> Noted | None:
+    """A stored statement, bound if it has a join with a name (and, if `listed`, a list of names) over a relation that
+    is `meant`, which few have; None also of one that means nothing any more."""
+    for join in subtrees(parsed.tree):
+        if join.DESCRIPTOR.name != "JoinExpr" or not join.HasField("alias") or (listed and not join.alias.colnames):
+            continue
+        if any(meant(reference) for reference in _relations_under(join)):
+            try:
+                return Noted(parsed, context)
+            except SqlError:
+                return None
+    return None
 
 
 def _unlike(name: str, taken: Collection[str]) -> str:
