@@ -111,6 +111,8 @@ def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int], set
         tree.fields.add().string.sval = name
     for join, names_in_common in notes.natural:
         _write_out_natural(join, names_in_common)
+    for join, item in changes.merged.values():
+        join.join_using_alias.aliasname = item.alias
     if notes.fields:
         _keep_fields(copy.tree, notes.fields)
     _write_out_stars(notes)

@@ -43,6 +43,7 @@ from planner.ir.nodes import (
 )
 from planner.ir.rewrite import column_ids, transform
 from planner.queries.column_names import column_name
+from planner.queries.in_from.merged import merged_alias
 from planner.queries.in_from.rows_from import side_by_side, with_attributes
 from planner.queries.in_from.values_in_from import value_in_from
 from planner.queries.relations import apply_column_aliases, bind_range_var
@@ -506,8 +507,11 @@ def _join_items(
     level: Level, tree: Tree, items: list[NsItem], columns: list[NsColumn], merged: list[NsColumn]
 ) -> list[NsItem]:
     using_alias = None
-    if tree.HasField("join_using_alias"):
-        using_alias = NsItem(alias=tree.join_using_alias.aliasname, columns=merged, cols_visible=False)
+    alias_of_merged = merged_alias(level, tree, merged)
+    if alias_of_merged is not None:
+        using_alias = NsItem(alias=alias_of_merged, columns=merged, cols_visible=False)
+        if level.statement.notes is not None:
+            level.statement.notes.merged[id(tree)] = (tree, using_alias)
     if tree.HasField("alias"):
         alias = tree.alias
         names = [column.name for column in columns]

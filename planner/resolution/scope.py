@@ -102,8 +102,7 @@ def _noted(level: Level, item: NsItem, column: NsColumn, scalar: Scalar) -> Scal
 
 def column_qualifier(level: Level, name: str) -> str | None:
     """What could qualify an unqualified column: the alias of the item that offers it; of a merged column of JOIN USING,
-    of the side whose column it is. None for one that is made of both sides' or by a cast, and for names that are not
-    found."""
+    of the side whose column it is, or of the join's merged columns. None for names that are not found."""
     for current in levels(level):
         for item in current.namespace:
             if item.cols_visible and name in item.by_name and not (item.lateral_only and not current.lateral_active):
@@ -116,11 +115,7 @@ def qualifier_of(level: Level, item: NsItem, column: NsColumn) -> str | None:
     if item.alias is not None:
         return item.alias
     for other in level.namespace:
-        if (
-            other.alias is not None
-            and other.rel_visible
-            and any(own.expr is column.expr and isinstance(own.expr, ColumnRef) for own in other.columns)
-        ):
+        if other.alias is not None and other.rel_visible and any(own.expr is column.expr for own in other.columns):
             return other.alias
     return None
 

@@ -318,6 +318,7 @@ class QueryNotes(Struct):
     """By their trees: the items of FROM, joins only where they have a name."""
     joins: dict[int, tuple[Tree, Scalar | None, Sequence[str]]] = field(default_factory=dict)
     """By their trees: the condition of each join, and the columns that USING or NATURAL merge."""
+    merged: dict[int, tuple[Tree, NsItem]] = field(default_factory=dict)  # By joins: what qualifies merged columns.
     functions: dict[int, tuple[Tree, Sequence[Any]]] = field(default_factory=dict)
     """By their trees (RangeFunction): what was called."""
     searched: dict[int, SearchedTable] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from planner.definitions.views import NO_COMMON_COLUMN
 from planner.ir import nodes as ir
 from planner.ir import written as w
 from planner.ir.rewrite import column_ids
+from planner.queries.in_from.merged import MERGED
 from planner.resolution.statement import Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
@@ -185,8 +186,8 @@ class FromItems(QueryScalars):
             right = f"({right})"
         text = f"{left}{line} {word} {right}"
         if using:
-            text += f" USING {self._names(using)}"
-            if tree.HasField("join_using_alias"):
+            text += f" USING {self._names(self.using.get(id(tree), using))}"
+            if tree.HasField("join_using_alias") and not tree.join_using_alias.aliasname.startswith(MERGED):
                 text += f" AS {quote_identifier(tree.join_using_alias.aliasname)}"
         elif condition is not None and expression_text(tree.quals) != NO_COMMON_COLUMN:
             on = self.expr(condition, implicit=False)

@@ -8,12 +8,12 @@ what stands before them loses its blanks when the whole is put together.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from planner.definitions.expression_text import NotPrintable, ObjectNames, with_lines
 from planner.definitions.shown.from_items import FromItems
-from planner.definitions.shown.names import ShownItem, items_of, unique_name
+from planner.definitions.shown.names import ShownItem, items_of, unique_name, using_names
 from planner.ir import nodes as ir
 from planner.ir import written as w
 from planner.ir.bound import WithStep
@@ -188,8 +188,13 @@ class Queries(FromItems):
         return "\0" + " " * (max(self.indent - STEP, 0) + further)
 
     def name_items(self, from_clause: Sequence[Tree]) -> None:
-        for _, item in items_of(from_clause, self.notes):
-            self.call_item(item, self.new_name(item.alias or ""))
+        found = using_names(from_clause, self.notes)
+        of_joins, of_fields, taken = found if found is not None else ({}, {}, set[str]())
+        self.using.update(of_joins)
+        for tree, item in items_of(from_clause, self.notes):
+            # Those of a join with a name are nobody else's.
+            apart = set[str]() if tree.DESCRIPTOR.name == "JoinExpr" else taken
+            self.call_item(item, self.new_name(item.alias or ""), of_fields, apart)
 
     def new_name(self, wanted: str) -> str:
         """What an item of the query is called that is `wanted` to have that name."""
@@ -197,8 +202,10 @@ class Queries(FromItems):
         self.taken[-1].add(name)
         return name
 
-    def call_item(self, item: NsItem, name: str) -> None:
-        shown = self.shown[id(item)] = ShownItem(item, name)
+    def call_item(
+        self, item: NsItem, name: str, merged: Mapping[int, str] | None = None, taken: Collection[str] = ()
+    ) -> None:
+        shown = self.shown[id(item)] = ShownItem(item, name, merged, taken)
         for place, column in enumerate(item.columns):
             if column.field is not None:
                 self.fields[column.field.id] = (shown, place)

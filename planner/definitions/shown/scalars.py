@@ -41,6 +41,8 @@ class QueryScalars(Printer):
         """The columns of items of FROM by their fields: the item, and which of its columns."""
         self.shown: dict[int, ShownItem] = {}
         """The items of FROM by their identity."""
+        self.using: dict[int, list[str]] = {}
+        """What columns that USING merges are called, by the identity of their joins, where that had to be changed."""
         self.parameters: Sequence[str] = ()
         """What the arguments of the function are called whose body is printed; empty where one has no name."""
         self.function = ""
@@ -79,7 +81,7 @@ class QueryScalars(Printer):
         if isinstance(form, ir.ColumnRef):
             shown, place = self.fields[form.id]
             return shown.columns[place]
-        return form.name if isinstance(form, w.ItemColumn) else None
+        return self._merged_name(form) if isinstance(form, w.ItemColumn) else None
 
     def _column(self, node: ir.ColumnRef) -> str:
         found = self.fields.get(node.id)
@@ -90,8 +92,15 @@ class QueryScalars(Printer):
         return self._computed(node.id)
 
     def _item_column(self, node: w.ItemColumn) -> str:
-        shown, name = self.shown.get(id(node.item)), quote_identifier(node.name)
+        shown, name = self.shown.get(id(node.item)), quote_identifier(self._merged_name(node))
         return name if shown is None or not self.qualified else f"{quote_identifier(shown.name)}.{name}"
+
+    def _merged_name(self, node: w.ItemColumn) -> str:
+        for tree, item in self.notes.merged.values():
+            names = self.using.get(id(tree))
+            if item is node.item and names is not None:
+                return names[[column.name for column in item.columns].index(node.name)]
+        return node.name
 
     def _whole_row(self, node: w.WholeRow) -> str:
         found = self.fields.get(node.first) if node.first is not None else None
