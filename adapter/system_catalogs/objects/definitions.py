@@ -349,7 +349,7 @@ def shown_expression(
             pass
     for check, domain in objects.domain_checks.values() if not relation_oid else ():
         if check.expression == text:
-            return shown_check(objects, check, domain, pretty=pretty)
+            return shown_check(objects, check, domain, pretty=pretty, names=names)
     if not pretty and _is_shown_as_kept(text):
         return with_names_shown(text)
     relation = objects.snapshot.get(relation_oid)
