@@ -47,6 +47,7 @@ def is_evaluated_once(rel: ir.Rel) -> bool:
 async def carry_out_for_rows(running: Running, query: BoundQuery, read_rows: ReadRows) -> BoundQuery:
     """`query` with its acting calls carried out for each row, over constant rows."""
     query = replace(query, rel=transform(transform(query.rel, _as_list), _with_list_below))
+    query = replace(query, rel=await _with_arguments(running, query.rel, read_rows))
     while (found := _list_inside(query.rel)) is not None:
         templates = Templates(found, _first_free_id(query.rel))
 
@@ -115,6 +116,16 @@ async def _carried_out(
     return expression_rows(fields, made)
 
 
+async def _with_arguments(running: Running, rel: ir.Rel, read_rows: ReadRows) -> ir.Rel:
+    """`rel` with the calls in arguments of functions in FROM, `generate_series(1, nextval('s'))`, carried out."""
+    calls = [
+        node for node in walk(rel)
+        if isinstance(node, ir.FunctionCall) and has_acting_calls(node.args) and not [*column_ids(node.args)]
+    ]  # fmt: skip
+    made = {id(call): replace(call, args=await carry_out_calls(running, call.args, read_rows)) for call in calls}
+    return transform(rel, lambda node: made.get(id(node)))
+
+
 # ---------------------------------------------------------------- inside a query
 
 
@@ -137,16 +148,29 @@ def _as_list(node: Any) -> Any:
 
 
 def _with_list_below(node: Any) -> Any:
-    """An aggregation whose calls have acting arguments, over a select list that has these arguments."""
-    if not isinstance(node, ir.Aggregate) or not has_acting_calls((node.calls, node.keys)):
-        return None
+    """An aggregation, or a list over windows, whose calls have acting arguments, over a select list that has these."""
+    if isinstance(node, ir.Aggregate) and has_acting_calls((node.calls, node.keys)):
+        below, calls, keys = _arguments_below(node)
+        return replace(node, input=below, calls=calls, keys=keys)
+    if isinstance(node, ir.Project) and isinstance(node.input, ir.Window) and has_acting_calls(node.input.calls):
+        windows = node.input
+        below, calls, _ = _arguments_below(windows)
+        fields = (*below.fields, *windows.fields[len(windows.input.fields) :])
+        return replace(node, input=replace(windows, input=below, calls=calls, fields=fields))
+    return None
+
+
+def _arguments_below(
+    node: ir.Aggregate | ir.Window,
+) -> tuple[ir.Project, tuple[Any, ...], tuple[ir.Scalar, ...]]:
+    """The select list that goes below `node`, and the calls and keys over it."""
     below = transform(node.input, _with_list_below)
     exprs: list[ir.Scalar] = [ir.ColumnRef(id=field.id, type=field.type) for field in below.fields]
     fields = [*below.fields]
     above = _first_free_id(node)
 
     def column(expr: Any, where: ir.Scalar | None = None) -> Any:
-        if isinstance(expr, (ir.AggregateCall, ir.SortKey)) or not has_acting_calls(expr):
+        if isinstance(expr, _NO_VALUES) or not has_acting_calls(expr):
             return None
         exprs.append(expr if where is None else ir.Case(whens=((where, expr),), otherwise=None, type=expr.type))
         fields.append(ir.Field(id=above + len(fields), name="called", type=expr.type))
@@ -157,10 +181,11 @@ def _with_list_below(node: Any) -> Any:
         # The arguments are evaluated of the rows that FILTER takes.
         where = None if call.filter is None or has_acting_calls(call.filter) else call.filter
         calls.append(transform(call, partial(column, where=where)))
-    keys = transform(node.keys, column)
-    return replace(
-        node, input=ir.Project(input=below, exprs=tuple(exprs), fields=tuple(fields)), calls=tuple(calls), keys=keys
-    )
+    keys = transform(node.keys, column) if isinstance(node, ir.Aggregate) else ()
+    return ir.Project(input=below, exprs=tuple(exprs), fields=tuple(fields)), tuple(calls), keys
+
+
+_NO_VALUES = (ir.AggregateCall, ir.WindowCall, ir.SortKey, ir.Frame, ir.FrameBound)
 
 
 def _list_inside(rel: ir.Rel) -> ir.Project | None:
