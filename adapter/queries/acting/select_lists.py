@@ -2,9 +2,9 @@
 `SELECT setval('s', max(id)) FROM t`, `SELECT set_config(name, ...) FROM pg_settings WHERE ...`.
 
 The calls stand in the outermost select list, or in that of a query inside which needs nothing of the one around it;
-those in the arguments of aggregates get a select list of their own. The rows below a list are read first, with the
-calls' arguments as further columns; then the calls are carried out row by row, in the order of the rows, and the query
-becomes one over constant rows. 0A000 where a call stands elsewhere, or for more than `MAX_ROWS` rows.
+those in the arguments of aggregates and windows get a select list of their own. What the calls of a list need is read
+first (`read_before`); then they are carried out row by row, in the order of the rows, and the query becomes one over
+constant rows. 0A000 where a call stands elsewhere, or for more than `calls.MAX_ROWS` rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from planner.resolution.session_values import acts
 
 
 def _unsupported() -> FeatureNotSupported:
-    return FeatureNotSupported("functions that act on the session are only supported in the outermost select list")
+    return FeatureNotSupported(
+        "functions that act on the session are not supported in the conditions of joins, and in queries in FROM or WHERE "
+        "that depend on the query around them"
+    )
 
 
 def is_evaluated_once(rel: ir.Rel) -> bool:
