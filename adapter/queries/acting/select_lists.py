@@ -29,8 +29,8 @@ from planner.resolution.session_values import acts
 
 def _unsupported() -> FeatureNotSupported:
     return FeatureNotSupported(
-        "functions that act on the session are not supported in the conditions of joins, and in queries in FROM or WHERE "
-        "that depend on the query around them"
+        "functions that act on the session are not supported in the conditions of joins, and in queries in FROM or "
+        "WHERE that depend on the query around them"
     )
 
 
