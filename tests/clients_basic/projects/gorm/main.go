@@ -84,6 +84,8 @@ var models = []any{&Author{}, &Profile{}, &Tag{}, &Book{}}
 func describe(db *gorm.DB, table string) {
 	columns, err := db.Migrator().ColumnTypes(table)
 	check(err)
+	// It reads them in no order.
+	sort.Slice(columns, func(a, b int) bool { return columns[a].Name() < columns[b].Name() })
 	for _, column := range columns {
 		nullable, _ := column.Nullable()
 		value, has := column.DefaultValue()

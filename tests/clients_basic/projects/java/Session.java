@@ -164,6 +164,8 @@ class Session {
                 data.getImportedKeys(null, "public", "kept"), data.getIndexInfo(null, "public", "kept", false, false), data.getSchemas())) {
                 int columns = Math.min(rows.getMetaData().getColumnCount(), 24);
                 while (rows.next()) {
+                    // The server's own schema, which PostgreSQL has none like.
+                    if ("tidegate".equals(rows.getString(1))) continue;
                     List<String> texts = new ArrayList<>();
                     for (int at = 2; at <= columns; at++) if (!"PAGES".equalsIgnoreCase(rows.getMetaData().getColumnName(at))) texts.add(rows.getString(at));
                     if (!String.valueOf(texts).contains("pg_t")) show(rows.getString(1) == null ? "" : rows.getMetaData().getColumnName(1), texts);

@@ -56,7 +56,7 @@ async function synchronize() {
   const runner = source.createQueryRunner();
   const table = await runner.getTable("book");
   console.log(table.columns.map((c) => [c.name, c.type, c.length, c.isNullable, c.default].join(" ")).join("\n"));
-  console.log(table.indices.map((i) => i.columnNames.join()).sort(), table.checks.map((c) => c.expression));
+  console.log(table.indices.map((i) => [...i.columnNames].sort().join()).sort(), table.checks.map((c) => c.expression));
   console.log(table.foreignKeys.map((k) => [k.columnNames, k.referencedTableName, k.onDelete].join(" ")));
   await runner.release();
   await source.destroy();
