@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from adapter.execution.statement import Running
 from adapter.plans.computed.constant_rows import constant_value
+from adapter.plans.plan_cache import has_acting_calls
 from adapter.procedures.bodies import run_body
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
@@ -34,17 +35,21 @@ def has_functions_to_run(rel: object) -> bool:
 async def with_rows_of_functions(
     running: Running, query: BoundQuery, carry_out: CarryOut, read_rows: ReadRows
 ) -> BoundQuery:
-    """`query` with the rows of such functions in their places. 0A000 for arguments that depend on rows."""
+    """`query` with the rows of such functions in their places, but of those whose arguments depend on rows."""
     scans: dict[int, ir.FunctionScan] = {}
 
     def note(node: Any) -> Any:
-        if isinstance(node, ir.FunctionScan) and has_functions_to_run(node):
+        if isinstance(node, ir.FunctionScan) and has_functions_to_run(node) and not _depends_on_rows(node):
             scans[id(node)] = node
             return node
         return None
 
     transform(query.rel, note)
-    rows = {key: await _rows_of(running, scan, carry_out, read_rows) for key, scan in scans.items()}
+
+    async def read(rel: ir.Rel) -> Sequence[Sequence[Any]]:
+        return await read_rows(with_tables(query.rel, rel))
+
+    rows = {key: await _rows_of(running, scan, carry_out, read) for key, scan in scans.items()}
     return replace(query, rel=transform(query.rel, lambda node: rows.get(id(node))))
 
 
@@ -55,7 +60,7 @@ async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut,
         carried_out = await carry_out(running, arg, read_rows)
         known, value = constant_value(carried_out, running.params)
         if not known:
-            value = await _computed(call, carried_out, read_rows)
+            value = await _computed(carried_out, read_rows)
         args.append(value)
     types = [field.type for field in scan.fields]
     if call.signature.strict and any(arg is None for arg in args):
@@ -70,13 +75,16 @@ async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut,
     return constant_rows(scan.fields, found)
 
 
-async def _computed(call: ir.FunctionCall, arg: ir.Scalar, read_rows: ReadRows) -> Any:
+def _depends_on_rows(node: ir.FunctionScan) -> bool:
+    """Whether an argument is of the rows of a query around it."""
+    args = tuple(arg for call in node.functions for arg in call.args)
+    inner = {field.id for part in walk(args) for field in getattr(part, "fields", ())}
+    return not inner.issuperset(column_ids(args))
+
+
+async def _computed(arg: ir.Scalar, read_rows: ReadRows) -> Any:
     """The value of an argument that takes a query."""
     inner = {field.id for node in walk(arg) for field in getattr(node, "fields", ())}
-    if not inner.issuperset(column_ids(arg)):
-        raise FeatureNotSupported(
-            f"arguments of function {call.signature.name} in FROM that depend on rows are not supported"
-        )
     fields = (ir.Field(id=max(inner, default=0) + 1, name="argument", type=arg.type),)
     ((value,),) = await read_rows(ir.Project(input=ir.OneRow(), exprs=(arg,), fields=fields))
     return value
@@ -105,3 +113,31 @@ def expression_rows(fields: tuple[ir.Field, ...], rows: Sequence[tuple[ir.Scalar
     nulls = tuple(ir.Literal(value=None, type=field.type) for field in fields)
     zero = ir.Literal(value=0, type=SqlType(INT8))
     return ir.Limit(input=ir.Values(rows=(nulls,), fields=fields), count=zero, offset=None, ties=False, fields=fields)
+
+
+def with_tables(rel: ir.Rel, inner: ir.Rel, found: ir.Rel | None = None) -> ir.Rel:
+    """`inner`, a part of `rel` that is read beforehand (for `found`, if that is said), with the common tables of `rel`
+    that it needs. 0A000 where one of them acts itself."""
+    known = {part.id: part for part in walk(rel) if isinstance(part, ir.CommonTable)}
+    own = {part.id for part in walk(inner) if isinstance(part, ir.CommonTable)}
+    needed: dict[int, ir.CommonTable] = {}
+
+    def need(node: object) -> None:
+        for part in walk(node):
+            if isinstance(part, ir.CteScan) and part.cte in known.keys() - own - needed.keys():
+                table = known[part.cte]
+                if has_acting_calls(table) or (found is not None and any(each is found for each in walk(table))):
+                    raise unsupported_place()
+                need(table)
+                needed[table.id] = table
+
+    need(inner)
+    return ir.With(tables=tuple(needed.values()), body=inner, fields=inner.fields) if needed else inner
+
+
+def unsupported_place() -> FeatureNotSupported:
+    """0A000 for a call that stands where it cannot be carried out."""
+    return FeatureNotSupported(
+        "functions that act on the session are not supported in the conditions of joins, and in queries in WHERE that "
+        "depend on the query around them"
+    )

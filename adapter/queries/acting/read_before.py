@@ -64,7 +64,7 @@ class Templates:
         fixed = {
             id(node.rel)
             for node in walk(tuple(self.exprs))
-            if isinstance(node, SUBQUERIES) and not _outer_columns(node.rel)
+            if isinstance(node, SUBQUERIES) and not outer_columns(node.rel)
         }
         known: dict[int, Sequence[Sequence[Any]]] = {}
 
@@ -110,7 +110,7 @@ class Templates:
         expr = _of_each_row(node)
         if expr is not None:
             return transform(expr, self._rewriter(guard))
-        outer = _outer_columns(node)
+        outer = outer_columns(node)
 
         def column(part: Any) -> Any:
             return self._column(part, "column") if isinstance(part, ir.ColumnRef) and part.id in outer else None
@@ -186,7 +186,7 @@ def _where_not(condition: ir.Scalar, guard: Guard) -> Guard:
     return guarded
 
 
-def _outer_columns(node: Any) -> frozenset[int]:
+def outer_columns(node: Any) -> frozenset[int]:
     """The ids of the columns of a query around `node` that it refers to."""
     own = {field.id for part in walk(node) for field in getattr(part, "fields", ())}
     return frozenset(column_ids(node)) - own

@@ -9,7 +9,7 @@ constant rows. 0A000 where a call stands elsewhere, or for more than `calls.MAX_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,21 +17,13 @@ from msgspec.structs import replace
 
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import has_acting_calls
-from adapter.procedures.rows import expression_rows
+from adapter.procedures.rows import constant_rows, expression_rows, unsupported_place, with_tables
 from adapter.queries.acting.calls import ReadRows, carry_out_calls, require_few
-from adapter.queries.acting.read_before import Templates
-from planner.errors import FeatureNotSupported
+from adapter.queries.acting.read_before import Templates, outer_columns
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import column_ids, transform, walk
 from planner.resolution.session_values import acts
-
-
-def _unsupported() -> FeatureNotSupported:
-    return FeatureNotSupported(
-        "functions that act on the session are not supported in the conditions of joins, and in queries in FROM or "
-        "WHERE that depend on the query around them"
-    )
 
 
 def is_evaluated_once(rel: ir.Rel) -> bool:
@@ -51,14 +43,17 @@ async def carry_out_for_rows(running: Running, query: BoundQuery, read_rows: Rea
     """`query` with its acting calls carried out for each row, over constant rows."""
     query = replace(query, rel=transform(transform(query.rel, _as_list), _with_list_below))
     query = replace(query, rel=await _with_arguments(running, query.rel, read_rows))
-    while (found := _list_inside(query.rel)) is not None:
-        templates = Templates(found, _first_free_id(query.rel))
+    while (found := _lateral_inside(query.rel) or _list_inside(query.rel)) is not None:
 
-        async def read_inside(inner: ir.Rel, rel: ir.Rel = query.rel, found: ir.Project = found) -> Any:
-            return await read_rows(_with_tables(rel, found, inner))
+        async def read_inside(inner: ir.Rel, rel: ir.Rel = query.rel, found: ir.Rel = found) -> Any:
+            return await read_rows(with_tables(rel, inner, found))
 
-        rows = await read_inside(templates.inner)
-        made = await _carried_out(running, found.fields, templates, rows, read_inside)
+        if isinstance(found, ir.Join):
+            made = await _of_each_row(found, read_inside)
+        else:
+            templates = Templates(found, _first_free_id(query.rel))
+            rows = await read_inside(templates.inner)
+            made = await _carried_out(running, found.fields, templates, rows, read_inside)
         query = replace(query, rel=transform(query.rel, partial(_replaced, found, made)))
     return await _outermost(running, query, read_rows) if has_acting_calls(query.rel) else query
 
@@ -72,7 +67,7 @@ async def _outermost(running: Running, query: BoundQuery, read_rows: ReadRows) -
         above.append(rel)
         rel = rel.input
     if not isinstance(rel, ir.Project) or has_acting_calls((rel.input, *map(_own, above))):
-        raise _unsupported()
+        raise unsupported_place()
     templates = Templates(rel, _first_free_id(query.rel))
     below: ir.Rel = templates.inner
     while above:
@@ -136,7 +131,9 @@ def _as_list(node: Any) -> Any:
     """What is evaluated as a select list without FROM is: a function in FROM that acts, `SELECT * FROM pg_sleep(1)`,
     and a row of VALUES; and the columns of `t, LATERAL (SELECT nextval('s') + t.x)` as one list over t."""
     match node:
-        case ir.FunctionScan(functions=(call,), ordinality=None, fields=(field,)) if acts(call.signature):
+        case ir.FunctionScan(functions=(call,), ordinality=None, fields=(field,)) if (
+            acts(call.signature) and not call.signature.acts
+        ):
             expr = ir.Call(signature=call.signature, args=call.args, type=field.type)
             return ir.Project(input=ir.OneRow(), exprs=(expr,), fields=node.fields)
         case ir.Values(rows=(row,)) if has_acting_calls(row):
@@ -210,26 +207,47 @@ def _list_inside(rel: ir.Rel) -> ir.Project | None:
     return None
 
 
-def _with_tables(rel: ir.Rel, found: ir.Project, inner: ir.Rel) -> ir.Rel:
-    """`inner`, which reads what the select list `found` in `rel` is made of, with the common tables that it needs."""
-    known = {part.id: part for part in walk(rel) if isinstance(part, ir.CommonTable)}
-    own = {part.id for part in walk(inner) if isinstance(part, ir.CommonTable)}
-    needed: dict[int, ir.CommonTable] = {}
-
-    def need(node: object) -> None:
-        for part in walk(node):
-            if isinstance(part, ir.CteScan) and part.cte in known.keys() - own - needed.keys():
-                table = known[part.cte]
-                if has_acting_calls(table) or any(each is found for each in walk(table)):
-                    raise _unsupported()
-                need(table)
-                needed[table.id] = table
-
-    need(inner)
-    return ir.With(tables=tuple(needed.values()), body=inner, fields=inner.fields) if needed else inner
+def _lateral_inside(rel: ir.Rel) -> ir.Join | None:
+    """The first join whose right side acts and depends on the rows of its left one, if the join needs nothing of the
+    query around it."""
+    for node in walk(rel):
+        if not isinstance(node, ir.Join) or not node.lateral or node.kind not in ("cross", "inner", "left"):
+            continue
+        if not has_acting_calls(node.right) or has_acting_calls((node.left, node.condition or ())):
+            continue
+        needed = outer_columns(node.right)
+        if needed and needed <= {field.id for field in node.left.fields} and not outer_columns(node):
+            return node
+    return None
 
 
-def _replaced(found: ir.Project, made: ir.Rel, node: Any) -> Any:
+async def _of_each_row(join: ir.Join, read_rows: ReadRows) -> ir.Rel:
+    """The rows of a lateral join, its right side read for one row of the left one after the other."""
+    rows: list[Sequence[Any]] = []
+    left = await read_rows(join.left)
+    require_few(left)
+    for row in left:
+        literals = {
+            field.id: ir.Literal(value=value, type=field.type)
+            for field, value in zip(join.left.fields, row, strict=True)
+        }
+        right = join.right
+        if join.condition is not None:
+            right = ir.Filter(input=right, condition=join.condition, fields=right.fields)
+        right = transform(right, partial(_known, literals))
+        found = await read_rows(right)
+        if not found and join.kind == "left":
+            found = [(None,) * len(join.right.fields)]
+        rows += [(*row, *each) for each in found]
+        require_few(rows)
+    return constant_rows(join.fields, rows)
+
+
+def _known(literals: Mapping[int, ir.Literal], node: Any) -> Any:
+    return literals.get(node.id) if isinstance(node, ir.ColumnRef) else None
+
+
+def _replaced(found: ir.Rel, made: ir.Rel, node: Any) -> Any:
     return made if node is found else None
 
 
