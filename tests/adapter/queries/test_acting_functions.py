@@ -58,7 +58,7 @@ async def test_in_where_it_is_called_for_each_row(client: Client) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT * FROM generate_series(1, 3) g CROSS JOIN LATERAL (SELECT nextval('numbers') + g AS n) l",
+        "SELECT a FROM generate_series(1, 3) a LEFT JOIN generate_series(1, 3) b ON a = b AND nextval('numbers') > 1",
         "SELECT g FROM generate_series(1, 3) g WHERE g IN (SELECT nextval('numbers') FROM generate_series(1, g))",
     ],
 )
@@ -66,6 +66,22 @@ async def test_elsewhere_it_is_refused(client: Client, query: str) -> None:
     await client.tag("CREATE SEQUENCE numbers")
     assert (await client.error(query)).sqlstate == "0A000"
     assert await client.value("SELECT nextval('numbers')") == 1
+
+
+async def test_lateral_queries_call_for_each_row(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    query = "SELECT * FROM generate_series(1, 3) g CROSS JOIN LATERAL (SELECT nextval('numbers') + g AS n) l"
+    assert await client.rows(query) == [(1, 2), (2, 4), (3, 6)]
+    query = "SELECT * FROM generate_series(1, 2) g, LATERAL (SELECT nextval('numbers') FROM generate_series(1, g)) l"
+    assert await client.rows(query) == [(1, 4), (2, 5), (2, 6)]
+
+
+async def test_branches_that_are_not_taken_call_nothing(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    query = "SELECT CASE WHEN g = 2 THEN setval('numbers', 100 / (g - 1)) END FROM generate_series(1, 3) g"
+    assert await client.rows(query) == [(None,), (100,), (None,)]
+    assert await client.rows("SELECT coalesce(g, nextval('numbers')) FROM generate_series(1, 2) g") == [(1,), (2,)]
+    assert await client.value("SELECT nextval('numbers')") == 101
 
 
 async def test_a_sequence_is_a_table_of_one_row(client: Client) -> None:
