@@ -21,10 +21,10 @@ Rows = list[tuple[Any, ...]]
 
 
 def rows(reader: RestCatalog, table: str) -> Rows | None:
-    """What the external catalog shows of a table; None when it has none."""
+    """What the external catalog shows of a table; None when it has none, or has not heard yet that it was dropped."""
     try:
         found = reader.load_table(table).scan().to_arrow()
-    except (NoSuchTableError, NoSuchNamespaceError, ServerError):
+    except (NoSuchTableError, NoSuchNamespaceError, ServerError, FileNotFoundError):
         return None
     return sorted(tuple(row.values()) for row in found.to_pylist())
 
