@@ -66,7 +66,7 @@ _SIMPLE = {
     "pg_relation_size(regclass)": "tg_relation_size({token}, {0})",
     "pg_relation_size(regclass,text)": "tg_relation_size({token}, {0})",
     "pg_table_size(regclass)": "tg_relation_size({token}, {0})",
-    "pg_total_relation_size(regclass)": "tg_relation_size({token}, {0}) + tg_indexes_size({token}, {0})",
+    "pg_total_relation_size(regclass)": "(tg_relation_size({token}, {0}) + tg_indexes_size({token}, {0}))",
     "pg_indexes_size(regclass)": "tg_indexes_size({token}, {0})",
     "pg_database_size(name)": "tg_database_size({token}, 'n' || {0})",
     "pg_listening_channels()": "tg_listening_channels({token})",
