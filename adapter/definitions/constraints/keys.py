@@ -16,6 +16,7 @@ from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from planner.catalog_data.content import casts as builtin_casts
 from planner.common_errors import MAX_INDEX_COLUMNS, existing_relation, missing_key_column, too_many_index_columns
+from planner.definitions.index_expressions import distinct_names
 from planner.definitions.object_names import free_name
 from planner.errors import (
     DatatypeMismatch,
@@ -141,7 +142,7 @@ def _unique_key(
     taken = taken_names(catalog, relation, known)
     if definition.name is not None:
         taken.check_constraint(definition.name)
-    middle = None if definition.kind == "p" else "_".join((*definition.columns, *definition.include))
+    middle = None if definition.kind == "p" else "_".join(distinct_names([*definition.columns, *definition.include]))
     return Constraint(
         oid=new_oid(running, relation.oid),
         name=definition.name or free_name(relation.name, middle, _LABELS[definition.kind], taken.__contains__),
