@@ -71,6 +71,8 @@ class Dialect(TimeZones):
     much (`planner.ir.barriers`)."""
     subqueries_as_sort_keys: ClassVar[bool]
     """Correlated subqueries in ORDER BY."""
+    windows_as_sort_keys: ClassVar[bool]
+    """Window functions in ORDER BY that are not among the output columns."""
     outputs_in_sort_keys: ClassVar[bool]
     """ORDER BY of an expression over output columns, where the query is grouped or DISTINCT."""
     grouping_in_having: ClassVar[bool]

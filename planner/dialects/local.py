@@ -48,6 +48,7 @@ class LocalDialect(Dialect):
     subqueries_among_groups = True
     barrier = None
     subqueries_as_sort_keys = True
+    windows_as_sort_keys = True
     outputs_in_sort_keys = True
     grouping_in_having = True
     lambdas_in_having = False

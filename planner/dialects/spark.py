@@ -53,6 +53,7 @@ class SparkDialect(Dialect):
     subqueries_among_groups = False
     barrier = "rand() >= 0"
     subqueries_as_sort_keys = False
+    windows_as_sort_keys = False
     outputs_in_sort_keys = False
     grouping_in_having = False
     lambdas_in_having = True

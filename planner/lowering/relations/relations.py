@@ -258,6 +258,8 @@ class Relations:
                 # One that became a column has to stay one.
                 if output.subquery and not dialect.subqueries_as_sort_keys:
                     return False
+                if select.windowed and output.alias is None and not dialect.windows_as_sort_keys:
+                    return False
                 if closed and not dialect.outputs_in_sort_keys and not self.scalars.orders_as_is(key.type):
                     return False
             elif isinstance(key, ir.ScalarSubquery) and key in self._computed_keys:
