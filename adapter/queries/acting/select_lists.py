@@ -9,6 +9,7 @@ constant rows. 0A000 where a call stands elsewhere, or for more than `calls.MAX_
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -24,6 +25,9 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import column_ids, transform, walk
 from planner.resolution.session_values import acts
+
+ROWS_AT_ONCE = 64
+"""Rows that are worked on before others have their turn."""
 
 
 def is_evaluated_once(rel: ir.Rel) -> bool:
@@ -110,7 +114,13 @@ async def _carried_out(
     """The rows of a select list of `fields`, which `templates` make of the `rows` that were read for them."""
     require_few(rows)
     read_once = templates.reading_once(read_rows)
-    made = [await carry_out_calls(running, templates.filled(row), read_once) for row in rows]
+    made: list[tuple[ir.Scalar, ...]] = []
+    for number, row in enumerate(rows):
+        if number % ROWS_AT_ONCE == 0:
+            # Rows of which nothing is carried out wait for nothing.
+            await asyncio.sleep(0)
+            running.scope.check()
+        made.append(await carry_out_calls(running, templates.filled(row), read_once))
     return expression_rows(fields, made)
 
 
