@@ -107,9 +107,11 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
         raise InvalidTableDefinition(
             "only temporary relations may be created in temporary schemas", position=statement.name.position
         )
-    _check_on_commit(schema, statement.on_commit)
     if statement.if_not_exists and exists_already(running, catalog, schema, statement.name, skip=True):
         return None
+    if statement.at_fault is not None:
+        raise statement.at_fault
+    _check_on_commit(schema, statement.on_commit)
     likes = [(like, find_like_source(running, catalog, like.table)) for like in statement.likes]
     exists_already(running, catalog, schema, statement.name, skip=False)
     table_oid = new_oid(running, schema.oid)

@@ -26,6 +26,7 @@ from planner.ir.nodes import (
     Project,
     ProjectSet,
     Rel,
+    Scalar,
     Scan,
     SetOperation,
     Sort,
@@ -35,6 +36,7 @@ from planner.ir.nodes import (
 from planner.ir.past_rows import PAST_ROWS
 from planner.ir.rewrite import walk
 from planner.ir.row_marks import LockStrength, LockWait, RowMark
+from planner.queries.outer_joins import below_projection, nullable_sides
 from planner.queries.relations import is_invoked
 from planner.resolution.row_security import lockable
 from planner.resolution.statement import Level, NsItem, Statement
@@ -140,10 +142,14 @@ class RowLocking:
         for found in views:
             self._lock_below(found)
 
-    def exposed(self, source: Rel) -> tuple[Rel, tuple[RowMark, ...]]:
-        """`source`, the FROM clause, with the ids of rows as further columns, and what is locked by them."""
+    def exposed(self, source: Rel, where: Scalar | None) -> tuple[Rel, tuple[RowMark, ...]]:
+        """`source`, the FROM clause, with the ids of rows as further columns, and what is locked by them. `where` is
+        true of the rows that are locked."""
         exposing = _Exposing(self._level.statement, self._locks)
-        rel = exposing.expose(source, None, nullable=False)
+        rel = exposing.expose(source, None, nullable=False, above=() if where is None else (where,))
+        if exposing.nullable is not None:
+            # What cannot be locked at all is an error before it (PostgreSQL finds this one when it plans).
+            raise FeatureNotSupported(f"{exposing.nullable} cannot be applied to the nullable side of an outer join")
         if self._views:
             locked = {mark.relation_oid for mark in exposing.marks if mark.strength is not None}
             invoked = any(is_invoked(view) for view in self._views)
@@ -158,34 +164,57 @@ class _Exposing:
         self._statement = statement
         self._locks = locks
         self.marks: list[RowMark] = []
+        self.nullable: str | None = None
+        """The first clause that locks rows which an outer join may lack."""
 
-    def expose(self, rel: Rel, lock: _Lock | None, *, nullable: bool) -> Rel:
+    def expose(self, rel: Rel, lock: _Lock | None, *, nullable: bool, above: tuple[Scalar, ...] = ()) -> Rel:
         """`rel` with the ids of its rows at the end of its columns. `lock` is what is asked for all of it, `nullable`
-        whether an outer join may lack it."""
+        whether an outer join may lack it in rows of which the conditions `above` are true."""
         lock = self._locks.get(id(rel), lock)
         match rel:
             case Scan() if rel.relation_oid > PAST_ROWS:
                 return self._scan(rel, lock, nullable)
-            case Filter() | Sort() | Limit():
+            case Filter():
+                below = self.expose(rel.input, lock, nullable=nullable, above=(*above, rel.condition))
+                return replace(rel, input=below, fields=below.fields)
+            case Sort() | Limit():
+                if isinstance(rel, Limit):
+                    self._check_side(lock, nullable)
                 below = self.expose(rel.input, lock, nullable=nullable)
                 return replace(rel, input=below, fields=below.fields)
             case Project():
-                return self._project(rel, lock, nullable)
+                return self._project(rel, lock, nullable, above)
             case With():
+                self._check_side(lock, nullable)
                 body = self.expose(rel.body, lock, nullable=nullable)
                 return replace(rel, body=body, fields=body.fields)
             case Join():
-                left = self.expose(rel.left, lock, nullable=nullable or rel.kind in ("right", "full"))
-                right = self.expose(rel.right, lock, nullable=nullable or rel.kind in ("left", "full"))
-                return replace(rel, left=left, right=right, fields=left.fields + right.fields)
+                return self._join(rel, lock, nullable, above)
             case _:
                 if lock is not None:
                     _refuse(rel, lock.clause)
                 return rel
 
+    def _join(self, rel: Join, lock: _Lock | None, nullable: bool, above: tuple[Scalar, ...]) -> Join:
+        lacks_left, lacks_right = nullable_sides(rel, above)
+        # The side that may be lacked has the rows of which the join's condition is true; the other one may have more.
+        own = () if rel.condition is None else (rel.condition,)
+        on_left, on_right = {
+            (False, False): ((*above, *own), (*above, *own)),
+            (False, True): (above, own),
+            (True, False): (own, above),
+            (True, True): ((), ()),
+        }[lacks_left, lacks_right]
+        left = self.expose(rel.left, lock, nullable=nullable or lacks_left, above=on_left)
+        right = self.expose(rel.right, lock, nullable=nullable or lacks_right, above=on_right)
+        return replace(rel, left=left, right=right, fields=left.fields + right.fields)
+
+    def _check_side(self, lock: _Lock | None, nullable: bool) -> None:
+        if lock is not None and nullable and self.nullable is None:
+            self.nullable = lock.clause
+
     def _scan(self, rel: Scan, lock: _Lock | None, nullable: bool) -> Rel:
-        if lock is not None and nullable:
-            raise FeatureNotSupported(f"{lock.clause} cannot be applied to the nullable side of an outer join")
+        self._check_side(lock, nullable)
         known = next((field for field in rel.fields if field.id == rel.row_id), None)
         field = known or self._statement.new_field("_row_id", SqlType(INT8))
         mark = RowMark(relation_oid=rel.relation_oid, row_id=field.id, field=field.id)
@@ -193,13 +222,13 @@ class _Exposing:
         scan = rel if known is not None else replace(rel, fields=(*rel.fields, field), row_id=field.id)
         return scan if lock is None else lockable(self._statement, scan)
 
-    def _project(self, rel: Project, lock: _Lock | None, nullable: bool) -> Project:
+    def _project(self, rel: Project, lock: _Lock | None, nullable: bool, above: tuple[Scalar, ...]) -> Project:
         if lock is not None and isinstance(rel.input, Filter) and isinstance(rel.input.input, Aggregate):
             if not _groups(rel.input.input):
                 raise FeatureNotSupported(f"{lock.clause} is not allowed with HAVING clause")
             _refuse(rel.input.input, lock.clause)
         first = len(self.marks)
-        below = self.expose(rel.input, lock, nullable=nullable)
+        below = self.expose(rel.input, lock, nullable=nullable, above=below_projection(above, rel))
         project = replace(rel, input=below)
         project, self.marks[first:] = passed_through(self._statement, project, self.marks[first:])
         return project

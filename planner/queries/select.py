@@ -370,7 +370,7 @@ class SelectQuery:
         """The relational nodes of this SELECT."""
         level = self.level
         statement = level.statement
-        rel, marks = (self.source, ()) if self.locking is None else self.locking.exposed(self.source)
+        rel, marks = (self.source, ()) if self.locking is None else self.locking.exposed(self.source, self.where)
         if self.where is not None:
             rel = Filter(input=rel, condition=self.where, fields=rel.fields)
         exprs = [finish_row(level.statement, target.expr) for target in self.targets]

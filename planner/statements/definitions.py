@@ -9,6 +9,7 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
+from planner.errors import SqlError
 from planner.statements.routines import RoutineName
 from planner.syntax.parse import Parsed
 from planner.syntax.qualified_names import QualifiedName
@@ -157,6 +158,8 @@ class CreateTable(Struct, frozen=True, kw_only=True):
     options: tuple[tuple[str, str], ...] = ()
     of_type: int = 0
     """The oid of the composite type that it is OF."""
+    at_fault: SqlError | None = None
+    """What is wrong with the columns and constraints of CREATE TABLE IF NOT EXISTS: raised where there is no table."""
 
 
 class CreateTableAs(Struct, frozen=True, kw_only=True):

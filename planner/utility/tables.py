@@ -17,6 +17,7 @@ from planner.errors import (
     InvalidParameterValue,
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
+    SqlError,
     SqlSyntaxError,
     UndefinedColumn,
     UndefinedObject,
@@ -66,6 +67,22 @@ def check_place(method: str, tablespace: str) -> None:
 
 
 def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    if not tree.if_not_exists:
+        return _table_written(parsed, tree)
+    try:
+        return _table_written(parsed, tree)
+    except SqlError as error:
+        # Where there is the table already, nothing else of it is looked at (PostgreSQL, transformCreateStmt).
+        return st.CreateTable(
+            name=qualified_name(tree.relation, parsed),
+            columns=(),
+            if_not_exists=True,
+            temporary=tree.relation.relpersistence == "t",
+            at_fault=error,
+        )
+
+
+def _table_written(parsed: Parsed, tree: Tree) -> st.CreateTable:
     check_place(tree.access_method, tree.tablespacename)
     if tree.HasField("partspec") or tree.HasField("partbound"):
         raise FeatureNotSupported("partitioned tables are not supported")
