@@ -22,6 +22,7 @@ from adapter.lake.copy_codec import CopyCodec
 from adapter.lake.foreign_files import ForeignFiles
 from adapter.lake.scratch import LakeScratch
 from adapter.plans.computed.constant_rows import ConstantRows
+from adapter.plans.computed.python_constants import PythonConstants
 from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
 from adapter.publishing.service import Publishing
@@ -96,6 +97,7 @@ class Services:
         self.plans = PlanCache()
         self.templates = Templates(self.plans)
         self.constant_rows = ConstantRows()
+        self.python_constants = PythonConstants()
         place = self.colleagues.place
         self.controllers = Controllers(env, 0 if place is None else place.memory.own)
         between = None if place is None else BetweenWorkers.at(place, self.colleagues)

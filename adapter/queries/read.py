@@ -46,7 +46,13 @@ from adapter.transactions.pending import UNREAD
 from adapter.transactions.snapshots import NO_TABLES, ResolvedTables, resolve
 from adapter.transactions.transaction import NeedsSnapshot
 from planner.common_errors import Held, NotHeld
-from planner.errors import FeatureNotSupported, InsufficientPrivilege, InternalError, ObjectNotInPrerequisiteState
+from planner.errors import (
+    DataException,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InternalError,
+    ObjectNotInPrerequisiteState,
+)
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
@@ -236,10 +242,13 @@ async def prepare_read(
     route = running.engines.choose_engine(query, inputs, params, session.values.flat)
     engine, other = route.engine, route.other
     session.engine_used = engine.name
+    written = query
+    if engine.name == "spark":
+        query = await _with_python_constants(running, query, context)
     stream = partial(engine.execute, query, resolved.inputs, params, context, extra=at_hand)
     if other is not None:
-        elsewhere = partial(other.execute, query, resolved.inputs, params, context, extra=at_hand)
-        stream = partial(of_either, stream, elsewhere, partial(other.unsupported, query))
+        elsewhere = partial(other.execute, written, resolved.inputs, params, context, extra=at_hand)
+        stream = partial(of_either, stream, elsewhere, partial(other.unsupported, written))
     if files:
         stream = partial(checked, stream, tuple(files.values()), running.services.file_threads)
     return PreparedRead(
@@ -340,6 +349,27 @@ async def work_out_constants(running: Running, plan: Plan) -> None:
             async for _ in batches:
                 pass
     folded.are_fine = True
+
+
+async def _with_python_constants(running: Running, query: BoundQuery, context: ExecutionContext) -> BoundQuery:
+    """`query` with the values of the constants that Spark would call Python for, worked out here."""
+    parts = running.services.python_constants.of(query, context.settings)
+    if parts.done is not None:
+        return parts.done
+    asked, local = parts.asked(), running.engines.local
+    if local.unsupported(asked) is not None:
+        return parts.leave()
+    types = [field.type for field in asked.rel.fields]
+    stream: Any = local.execute(asked, {}, (), with_token(context, "python-constants"))
+    try:
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                if batch.num_rows:
+                    return parts.put([literal_value(batch.column(n), 0, type_) for n, type_ in enumerate(types)])
+    except (DataException, FeatureNotSupported):
+        # The one at fault may never be come to; Spark says so if it is.
+        return parts.leave()
+    raise InternalError("constants have no row")
 
 
 async def _with_operands(running: Running, plan: Plan, operands: Operands) -> tuple[ir.Literal, ...] | None:

@@ -49,6 +49,13 @@ def computes_immutably(node: object) -> bool:
     return True
 
 
+def computes_stably(node: object) -> bool:
+    """Whether one part of an expression makes the same of the same parts as long as a statement runs."""
+    if isinstance(node, ir.Call):
+        return node.signature.volatility is not Volatility.VOLATILE
+    return not isinstance(node, ir.SessionValue)
+
+
 def _converts_immutably(source: int, target: int) -> bool:
     match pathway(source, target, Context.EXPLICIT):
         case "function":

@@ -48,6 +48,9 @@ class Dialect(TimeZones):
     """What a SELECT without FROM reads instead, where that saves work."""
     late_constant: ClassVar[str | None]
     """A template: a constant condition that is evaluated when rows come to it. None: all are."""
+    python_in_all_joins: ClassVar[bool]
+    """Functions in Python of both sides in conditions of outer joins, EXISTS and IN; the other way is to aggregate the
+    rows that match."""
     subqueries_in_on: ClassVar[bool]
     """Subqueries in the condition of an outer join that depend on its rows."""
     lateral_lists: ClassVar[bool]

@@ -37,6 +37,7 @@ class LocalDialect(Dialect):
     computed_rows = True
     row_source = None
     late_constant = "CASE WHEN random() >= 0 THEN {0} END"
+    python_in_all_joins = True
     subqueries_in_on = True
     lateral_lists = True
     recursive_union = True

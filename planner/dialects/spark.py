@@ -42,6 +42,7 @@ class SparkDialect(Dialect):
     computed_rows = False
     row_source = "VALUES (0)"  # Spark evaluates a projection of listed rows while it plans; without FROM it runs a job.
     late_constant = None
+    python_in_all_joins = False
     subqueries_in_on = False
     lateral_lists = False
     recursive_union = False

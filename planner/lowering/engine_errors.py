@@ -260,6 +260,13 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         return errors.InvalidRegularExpression("invalid regular expression")
     if condition == "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT":
         return EngineRefuses("an argument that is not constant is not supported here on the spark engine")
+    # A function in Python in a condition of a join that needs both sides, or a query that depends on another one twice.
+    if name == "UNSUPPORTED_CALL" and "PythonUDF" in message:
+        return EngineRefuses("this use of a function is not supported on the spark engine")
+    if name == "INTERNAL_ERROR" and "requires attributes from more than one child" in message:
+        return EngineRefuses("this use of a function is not supported on the spark engine")
+    if name == "INTERNAL_ERROR" and "Unable to rewrite domain join" in message:
+        return EngineRefuses("this subquery is not supported on the spark engine")
     # Spark looks for the columns of a subquery in the query next to it only, and finds others nowhere.
     if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED", "UNRESOLVED_COLUMN")):
         what = "this use of a function" if "PYTHON_UDF" in message else "this subquery"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from planner.dialects.engine_name import EngineName
-from planner.errors import InternalError
+from planner.errors import FeatureNotSupported, InternalError
 from planner.functions.forms.form import SessionSettings
 from planner.ir import nodes as ir
 from planner.lowering.common_tables import hoisted
@@ -73,3 +73,18 @@ def lower(
     return LoweredQuery(
         sql, rel.fields, frozenset(ctx.relations), constants, frozenset(ctx.inlined), tuple(ctx.long_values)
     )
+
+
+def calls_python(expr: ir.Scalar, engine: EngineName) -> bool:
+    """Whether `engine` would call a function in Python for `expr`, which has no columns, that looks into nothing else
+    than its arguments and the session's settings. False where the engine refuses `expr`."""
+    ctx = Context(engine, frozenset(), None, SessionSettings(token=_TOKEN))
+    try:
+        lowered = new_scalars(ctx).lower(expr)
+    except FeatureNotSupported:
+        return False
+    return lowered.python and _TOKEN not in lowered.sql
+
+
+_TOKEN = "\0token\0"
+"""What functions that look into the catalog are called with. No value of a text has a NUL."""

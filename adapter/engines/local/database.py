@@ -28,10 +28,13 @@ log = structlog.get_logger(__name__)
 Error = duckdb.Error
 """What the engine raises."""
 
+_REWRITING = ("delim_join_as_cte", "enable_optimizer")
+"""Settings of the engine without which a statement has the same rows, slower; those first that cost least."""
+
 OptimizerErrors = (duckdb.InternalException, duckdb.SerializationException)
-"""How the engine's optimizer fails on what runs without it. DuckDB 2.0 loses columns of some subqueries that refer to
-the queries around them twice over, as it pushes conditions and pulls common tables about, and cannot copy a common
-table that names a column twice in a call."""
+"""How the engine's rewriting fails on what runs without it. DuckDB 2.0 loses columns of some subqueries that refer to
+the queries around them twice over, as it pushes conditions and pulls common tables about, finds what it puts in their
+place cyclic, and cannot copy a common table that names a column twice in a call."""
 
 Connection: TypeAlias = Any
 """duckdb.DuckDBPyConnection."""
@@ -107,16 +110,23 @@ class Cursor:
 
     def stream(self, sql: str, batch_rows: int, values: Sequence[str | bytes] = ()) -> Any:
         """Runs a query, with the `values` of its parameters, and returns a reader of record batches; blocks until the
-        first rows are there. What the engine's optimizer fails on is run as it is written."""
-        try:
-            name = None if values else self._plan(sql)
-            return self._submit(sql if name is None else f"EXECUTE {name}", batch_rows, values)
-        except OptimizerErrors as error:
-            # No row has been given yet.
-            log.warning("the engine's optimizer failed; running without it", error=str(error)[:MAX_ERROR_CHARS])
-            self._is_plain = True
-            self.connection.execute("SET SESSION enable_optimizer = false")
-            return self._submit(sql, batch_rows, values)
+        first rows are there. What the engine's rewriting of queries fails on is run with less and less of it."""
+        text = sql
+        for setting in (*_REWRITING, None):
+            try:
+                if not self._is_plain and not values:
+                    name = self._plan(sql)
+                    text = sql if name is None else f"EXECUTE {name}"
+                return self._submit(text, batch_rows, values)
+            except OptimizerErrors as error:
+                # No row has been given yet.
+                if setting is None:
+                    raise
+                reason = str(error)[:MAX_ERROR_CHARS]
+                log.warning("the engine's rewriting failed; running without it", rewriting=setting, error=reason)
+                text, self._is_plain = sql, True
+                self.connection.execute(f"SET SESSION {setting} = false")
+        raise AssertionError("the last attempt returns or raises")
 
     def interrupt(self) -> None:
         """Interrupts what runs; from any thread."""
@@ -207,7 +217,7 @@ class LocalDatabase:
         self._root.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
         self._root.execute("SET GLOBAL enable_external_access = false")
         # A cursor may do without the optimizer; no statement of a client can say so.
-        self._root.execute("SET GLOBAL allowed_configs = ['enable_optimizer']")
+        self._root.execute(f"SET GLOBAL allowed_configs = {list(_REWRITING)}")
         self._root.execute("SET GLOBAL lock_configuration = true")
 
     def acquire(self) -> Cursor:

@@ -14,7 +14,7 @@ from typing import Any
 
 from adapter.plans.computed.constant_rows import NeedsEngine
 from adapter.plans.computed.row_values import constant_of
-from planner.definitions.mutability import computes_immutably
+from planner.definitions.mutability import computes_immutably, computes_stably
 from planner.errors import SqlError
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundStatement, BoundUpdate
@@ -53,6 +53,15 @@ def folded_constants(statement: BoundStatement) -> FoldedConstants | None:
     fields = tuple(ir.Field(id=_FIRST_FIELD + number, name="c", type=_INT4) for number in range(len(parts)))
     exprs = tuple(_is_there(part) for part in parts)
     return FoldedConstants(BoundQuery(rel=ir.Project(input=ir.OneRow(), exprs=exprs, fields=fields)))
+
+
+def constant_parts(query: BoundQuery) -> list[tuple[ir.Scalar, ir.Scalar]]:
+    """The parts of `query` that have one value while it runs and are come to, whether they might fail or not: each as
+    it stands there, and as an expression by itself. What makes one row is made anyway and has none."""
+    found = _Folding(params=False, stable=True)
+    if not _is_one_row(query.rel):
+        found.query(query.rel)
+    return found.constants
 
 
 def folds_parameters(statement: BoundStatement) -> bool:
@@ -108,11 +117,15 @@ class _Is(Enum):
 
 class _Folding:
     """Goes through a query from its top, with the columns that are asked for so far. With `params`, parameters count
-    as constants."""
+    as constants, with `stable` what depends on the session's settings and the catalog."""
 
-    def __init__(self, *, params: bool) -> None:
+    def __init__(self, *, params: bool, stable: bool = False) -> None:
         self.parts: list[ir.Scalar] = []
+        """Those that might fail."""
+        self.constants: list[tuple[ir.Scalar, ir.Scalar]] = []
+        """All: as they stand in the query, and by themselves."""
         self._params = params
+        self._computes = computes_stably if stable else computes_immutably
         self._asked: set[int] = set()
         self._lets: dict[int, ir.Scalar | None] = {}
         self._tables: dict[int, ir.CommonTable] = {}
@@ -176,8 +189,7 @@ class _Folding:
     def _whole(self, exprs: Iterable[Any]) -> None:
         """Notes the constant parts of expressions."""
         for expr in exprs:
-            if self._visit(expr) is _Is.CONSTANT:
-                self._note(expr)
+            self._note(expr, self._visit(expr))
 
     def _visit(self, expr: Any) -> _Is:
         """What `expr` is. The constant parts of one that is variable are noted."""
@@ -198,7 +210,7 @@ class _Folding:
                     return self._visit(expr.body)
                 body = self._visit(expr.body)
                 if body is _Is.VARIABLE:
-                    self._note(expr.value)
+                    self._note(expr.value, known)
                 return body if body is _Is.VARIABLE else _Is.CONSTANT
             case ir.Case():
                 return self._case(expr)
@@ -223,13 +235,16 @@ class _Folding:
         """What an expression is of which all parts are always computed."""
         parts = tuple(children(expr))
         known = [self._visit(part) for part in parts]
-        if _Is.VARIABLE in known or not _is_folded(expr):
+        if _Is.VARIABLE in known or not self._is_folded(expr):
             for part, what in zip(parts, known, strict=True):
-                if what is _Is.CONSTANT:
-                    self._note(part)
+                self._note(part, what)
             return _Is.VARIABLE
         fails = isinstance(expr, ir.Call) if self._params else _may_fail(expr)
         return _Is.CONSTANT if fails or _Is.CONSTANT in known else _Is.LITERAL
+
+    def _is_folded(self, expr: Any) -> bool:
+        """Whether an expression over constants is one: not a row, which stays what it is, nor what is no expression."""
+        return hasattr(expr, "type") and not isinstance(expr, ir.RowConstructor) and self._computes(expr)
 
     def _case(self, expr: ir.Case) -> _Is:
         """A constant condition that is false takes its branch away, one that is true the rest."""
@@ -265,8 +280,7 @@ class _Folding:
     def _together(self, parts: Sequence[tuple[ir.Scalar, _Is]]) -> _Is:
         """What it is that has these parts: those that are to be worked out are noted one by one."""
         for part, known in parts:
-            if known is _Is.CONSTANT:
-                self._note(part)
+            self._note(part, known)
         return _Is.VARIABLE if any(known is _Is.VARIABLE for _, known in parts) else _Is.LITERAL
 
     def _value(self, expr: ir.Scalar) -> tuple[bool, object]:
@@ -288,19 +302,17 @@ class _Folding:
 
         return transform(expr, value)
 
-    def _note(self, expr: ir.Scalar) -> None:
+    def _note(self, expr: ir.Scalar, known: _Is) -> None:
         """`expr` is to be worked out, if an engine is needed for it: not where columns stand in a branch of it that is
         never come to."""
+        if known is _Is.VARIABLE or isinstance(expr, ir.Literal):
+            return
         part = self._closed(expr)
         if any(isinstance(node, _OF_ROWS) or type(node) in RELATIONS for node in walk(part)):
             return
-        if part not in self.parts and not self._value(part)[0]:
+        self.constants.append((expr, part))
+        if known is _Is.CONSTANT and part not in self.parts and not self._value(part)[0]:
             self.parts.append(part)
-
-
-def _is_folded(expr: Any) -> bool:
-    """Whether an expression over constants is one: not a row, which stays what it is, nor what is no expression."""
-    return hasattr(expr, "type") and not isinstance(expr, ir.RowConstructor) and computes_immutably(expr)
 
 
 def _may_fail(expr: Any) -> bool:

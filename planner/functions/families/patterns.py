@@ -86,9 +86,9 @@ def _similar(site: CallSite) -> str | None:
     escape = site.constants[1] if len(site.constants) > 1 else "\\"
     if isinstance(pattern, str) and isinstance(escape, str):
         return literal(site, similar_to_regex(pattern, escape))
-    if site.engine == "local":
-        return "tg_similar_to_escape({0}, {1})" if len(site.constants) > 1 else "tg_similar_to_escape({0}, '\\')"
-    return None
+    if len(site.constants) > 1:
+        return "tg_similar_to_escape({0}, {1})" if site.engine == "local" else None
+    return site.dialect.python("tg_similar_to_escape", "{0}", literal(site, "\\"))
 
 
 def _replace(site: CallSite) -> str | None:

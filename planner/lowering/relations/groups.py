@@ -36,6 +36,9 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         rel = _with_subqueries_below(rel, ctx.new_id)
     enclosing, start = dict(ctx.scans), ctx.aliases
     select = relations.build(rel.input)
+    if select.source is None and select.set_operation is None and not is_correlated(rel):
+        # Spark's tasks fail on a query of one row without FROM in an argument of a function in Python.
+        select.source = None if ctx.dialect.row_source is None else Fragment(ctx.dialect.row_source)
     expressions = (
         *rel.keys,
         *(arg for call in rel.calls for arg in (*call.args, *(key.expr for key in call.order_by))),
@@ -63,6 +66,17 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
             for index, (key, field) in enumerate(zip(rel.keys, rel.fields, strict=False))
         ]
     compared = [scalars.same(value, key.type) for value, key in zip(keys, rel.keys, strict=True)]
+    if rel.grouping_sets is not None and compared != keys:
+        # Spark finds an expression of grouping() only where the query is not part of another one.
+        fields = rel.fields[: len(keys)]
+        ids = [
+            field.id if same is key else ctx.new_id() for field, key, same in zip(fields, keys, compared, strict=True)
+        ]
+        own = {field.id: key for field, key in zip(fields, keys, strict=True)}
+        select.columns = {**select.columns, **dict(zip(ids, compared, strict=True)), **own}
+        select = relations.wrap(select)
+        keys = [select.columns[field.id] for field in fields]
+        compared = [select.columns[id] for id in ids]
     columns: dict[int, Fragment] = {}
     for field, value, same in zip(rel.fields, keys, compared, strict=False):
         # Equal values may be written differently: any one of the group stands for it.

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from planner.ir import nodes as ir
-from planner.ir.rewrite import transform, walk
-from planner.lowering.fragments.fragment import Fragment, listed, made
+from planner.ir.rewrite import is_volatile, transform, walk
+from planner.lowering.fragments.context import Context
+from planner.lowering.fragments.fragment import Fragment, column, listed, made
+from planner.lowering.python_conditions import depends_in_python, is_of_both
 from planner.lowering.relations.foreign import give_back, take_foreign
 from planner.lowering.relations.functions_in_from import lateral_lists
 from planner.lowering.relations.protocols import RelationLowering
-from planner.lowering.relations.select import Select
+from planner.lowering.relations.select import Select, derived
+from planner.lowering.scalars.scalars import Scalars
 from planner.types.signature import Kind
+from planner.types.types import BOOL, SqlType
+
+_OUTER = frozenset({"left", "right", "full"})
 
 
 def join(relations: RelationLowering, rel: ir.Join) -> Select:
     """A join of two FROM items."""
     ctx, scalars = relations.ctx, relations.scalars
+    if not ctx.dialect.python_in_all_joins and rel.kind in _OUTER and _matches_in_python(scalars, rel):
+        return relations.build(_in_two(rel, ctx)) if rel.kind == "full" else _with_collected_rows(relations, rel)
     start = ctx.aliases
     left = relations.build(rel.left)
     condition = rel.condition
-    if not ctx.dialect.subqueries_in_on and rel.kind in ("left", "right", "full"):
+    if not ctx.dialect.subqueries_in_on and rel.kind in _OUTER:
         left, condition = _computed_first(relations, left, rel.left, condition)
     foreign = take_foreign(left, start, ctx.new_id()) if rel.kind in ("right", "full") else None
     if not ctx.dialect.lateral_lists and rel.lateral and isinstance(rel.right, ir.FunctionScan) and _expands(rel):
@@ -35,7 +45,7 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     if rel.lateral:
         right_source, right_where = _lateral_side(right), list[Fragment]()
     else:
-        if not ctx.dialect.subqueries_in_on and rel.kind in ("left", "right", "full"):
+        if not ctx.dialect.subqueries_in_on and rel.kind in _OUTER:
             right, condition = _computed_first(relations, right, rel.right, condition)
         foreign = take_foreign(right, start, ctx.new_id()) if rel.kind in ("left", "full") else None
         right_source, right_where = _side(right, keep_where=rel.kind in ("cross", "inner"))
@@ -54,6 +64,55 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     on = listed(conditions, " AND ") if conditions else "TRUE"
     select.source = made(f"{left_source} {word} {right_source} ON {on}", left_source, right_source, *conditions)
     return select
+
+
+def _matches_in_python(scalars: Scalars, rel: ir.Join) -> bool:
+    """Whether a function in Python says which rows of both sides match."""
+    if rel.condition is not None and is_of_both(scalars, rel.condition, {field.id for field in rel.left.fields}):
+        return True
+    below = rel.right
+    while isinstance(below, ir.Project | ir.Sort) or (isinstance(below, ir.Filter) and rel.lateral):
+        if isinstance(below, ir.Filter) and depends_in_python(scalars, below):
+            return True
+        below = below.input
+    return False
+
+
+def _in_two(rel: ir.Join, ctx: Context) -> ir.Rel:
+    """A full join as a left one, and the rows of the right side that match none. 0A000 where reading the sides twice
+    would give other rows."""
+    if rel.condition is None or is_volatile(rel.left) or is_volatile(rel.right):
+        raise ctx.unsupported("this FULL JOIN")
+    matching = ir.Filter(input=rel.left, condition=rel.condition, fields=rel.left.fields)
+    no_match = ir.Exists(rel=matching, negated=True, type=SqlType(BOOL))
+    alone = ir.Filter(input=rel.right, condition=no_match, fields=rel.right.fields)
+    exprs: tuple[ir.Scalar, ...] = (
+        *(ir.Literal(value=None, type=field.type) for field in rel.left.fields),
+        *(ir.ColumnRef(id=field.id, type=field.type) for field in rel.right.fields),
+    )
+    fields = tuple([replace(field, id=ctx.new_id()) for field in rel.fields])
+    rest = ir.Project(input=alone, exprs=exprs, fields=fields)
+    return ir.SetOperation(op="union", all=True, left=replace(rel, kind="left"), right=rest, fields=rel.fields)
+
+
+def _with_collected_rows(relations: RelationLowering, rel: ir.Join) -> Select:
+    """A left or right join as each row of one side with the list of those that match it, which is then expanded."""
+    ctx, scalars = relations.ctx, relations.scalars
+    outer, inner = (rel.left, rel.right) if rel.kind == "left" else (rel.right, rel.left)
+    select = relations.wrap(relations.build(outer))
+    matching = inner if rel.condition is None else ir.Filter(input=inner, condition=rel.condition, fields=inner.fields)
+    rows, listed_rows, joined = ctx.alias(), ctx.alias(), ctx.alias()
+    found = scalars.relations.subquery(matching)
+    members = ctx.dialect.struct([(f"c{field.id}", f"{rows}.c{field.id}") for field in inner.fields] or [("n", "1")])
+    collected = made(f"(SELECT collect_list({members}) FROM ({found}) AS {rows})", found)
+    outputs = [(fragment, f"c{id}") for id, fragment in select.columns.items()]
+    beside = derived(select.render([*outputs, (collected, "m")]), listed_rows)
+    names = [f"{listed_rows}.c{id} AS c{id}" for id in select.columns]
+    expanded = made(f"SELECT {', '.join([*names, f'explode_outer({listed_rows}.m) AS z'])} FROM {beside}", beside)
+    columns = {id: column(joined, f"c{id}") for id in select.columns}
+    columns |= {field.id: column(joined, f"z.c{field.id}") for field in inner.fields}
+    ctx.columns.update(columns)
+    return Select(ctx, columns, derived(expanded, joined))
 
 
 def _computed_first(

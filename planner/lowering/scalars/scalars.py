@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from planner.dialects.comparison_keys import AS_IT_IS, equality_key, order_key, row_order_key
+from planner.errors import FeatureNotSupported
 from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
+from planner.ir.rewrite import column_ids
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.decided import folded
-from planner.lowering.fragments.fragment import Fragment, OrderKey, made
+from planner.lowering.fragments.fragment import Fragment, OrderKey, column, made
 from planner.lowering.fragments.templates import calls_python, fill
 from planner.lowering.scalars.comparison_runs import as_lists
 from planner.types import types
@@ -62,6 +64,16 @@ class Scalars:
         if isinstance(expr, ir.BoolOp) and expr.op == "and":
             return [fragment for arg in as_lists("and", expr.args) for fragment in self.conjuncts(arg)]
         return [self.condition(expr)]
+
+    def calls_python(self, expr: ir.Scalar) -> bool:
+        """Whether the SQL of `expr`, which has no subqueries, calls a function in Python. Nothing is noted of it."""
+        ctx = self.ctx
+        columns = {id: column("t", f"c{id}") for id in column_ids(expr)}
+        trial = Context(ctx.engine, frozenset(), ctx.params, ctx.settings, columns=columns, held=dict(ctx.held))
+        try:
+            return Scalars(trial, self._handlers, self._conditions).lower(expr).python
+        except FeatureNotSupported:
+            return False
 
     def typed(self, expr: ir.Scalar, type: SqlType) -> Fragment:
         """The expression's SQL in the physical type of `type`, which differs from its own at most in numeric shape."""

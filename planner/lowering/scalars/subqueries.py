@@ -11,6 +11,7 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import is_correlated
 from planner.lowering.fragments.decided import folded
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
+from planner.lowering.python_conditions import depends_in_python
 from planner.lowering.scalars.arrays import joined_arrays
 from planner.lowering.scalars.logic import BOOLEAN
 from planner.lowering.scalars.routines import call
@@ -27,6 +28,11 @@ def _inside(scalars: Scalars, rel: ir.Rel) -> Fragment:
 def _scalar(scalars: Scalars, expr: ir.ScalarSubquery) -> Fragment:
     inner = _inside(scalars, expr.rel)
     value = made(f"({inner})", inner)
+    if isinstance(expr.rel, ir.Project | ir.Filter) and _counts(scalars, expr.rel):
+        alias, dialect = scalars.ctx.alias(), scalars.ctx.dialect
+        fault = dialect.raise_sql("21000", "more than one row returned by a subquery used as an expression")
+        first = f"first({alias}.c{expr.rel.fields[0].id})"
+        value = made(f"(SELECT CASE WHEN count(*) > 1 THEN {fault} ELSE {first} END FROM ({inner}) AS {alias})", inner)
     if scalars.ctx.repeated is not None:
         scalars.ctx.repeated.lowered.append((expr, value))
     return value
@@ -34,7 +40,15 @@ def _scalar(scalars: Scalars, expr: ir.ScalarSubquery) -> Fragment:
 
 def _exists(scalars: Scalars, expr: ir.Exists) -> Fragment:
     inner = _inside(scalars, expr.rel)
+    if _counts(scalars, expr.rel):
+        alias = scalars.ctx.alias()
+        return made(f"((SELECT count(*) FROM ({inner}) AS {alias}) {'=' if expr.negated else '>'} 0)", inner)
     return made(f"({'NOT ' if expr.negated else ''}EXISTS ({inner}))", inner)
+
+
+def _counts(scalars: Scalars, rel: ir.Rel) -> bool:
+    """Whether the engine tells whether `rel` has a row by counting them only."""
+    return not scalars.ctx.dialect.python_in_all_joins and depends_in_python(scalars, rel)
 
 
 # ---------------------------------------------------------------- comparisons with each row
@@ -120,15 +134,17 @@ def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> 
         return _counted(scalars, expr, source, alias, exact=exact)
     parts = [*args, *columns, source]
     left = args[0].sql if len(args) == 1 else f"({listed(args)})"
-    membership = (expr.quantifier == "any" and all(name == "=" for name in names)) or (
-        expr.quantifier == "all" and all(name == "<>" for name in names)
+    counts = _counts(scalars, expr.rel)
+    membership = not counts and (
+        (expr.quantifier == "any" and all(name == "=" for name in names))
+        or (expr.quantifier == "all" and all(name == "<>" for name in names))
     )
     if membership and (dialect.quantified_subqueries or not exact):
         word = "IN" if expr.quantifier == "any" else "NOT IN"
         return made(f"({left} {word} (SELECT {listed(columns)} FROM {source}))", *parts)
     if dialect.quantified_subqueries and len(args) == 1 and names[0] in COMPARISONS:
         return made(f"({left} {names[0]} {expr.quantifier.upper()} (SELECT {columns[0]} FROM {source}))", *parts)
-    return _counted(scalars, expr, source, alias)
+    return _counted(scalars, expr, source, alias, counts=counts)
 
 
 def _loses_false(expr: ir.QuantifiedSubquery, inner: Fragment, args: list[Fragment]) -> bool:
@@ -140,10 +156,11 @@ def _loses_false(expr: ir.QuantifiedSubquery, inner: Fragment, args: list[Fragme
 
 
 def _counted(
-    scalars: Scalars, expr: ir.QuantifiedSubquery, source: Fragment, alias: str, *, exact: bool = True
-) -> Fragment:
+    scalars: Scalars, expr: ir.QuantifiedSubquery, source: Fragment, alias: str, *,
+    exact: bool = True, counts: bool = False,
+) -> Fragment:  # fmt: skip
     """The three-valued answer from whether a row decides it and whether one leaves it unknown; unless `exact` only
-    whether it is true."""
+    whether it is true. `counts`: the engine tells whether there is a row by counting them only."""
     tests = [
         call(
             scalars, operator, [scalars.lower(arg), column(alias, f"c{field.id}")], [arg.type, field.type], BOOLEAN
@@ -154,16 +171,23 @@ def _counted(
     row_joiner = " OR " if len(tests) > 1 and all(operator.name == "<>" for operator in expr.operators) else " AND "
     test = f"({listed(tests, row_joiner)})"
     decisive, other = ("TRUE", "FALSE") if any_ else ("FALSE", "TRUE")
+    if not scalars.ctx.dialect.python_in_all_joins and any(test.python for test in tests):
+        counts = True
+
+    def is_there(condition: str) -> str:
+        if counts:
+            return f"((SELECT count(*) FROM {source} WHERE {condition}) > 0)"
+        return f"EXISTS (SELECT 1 FROM {source} WHERE {condition})"
+
     if any_ and not exact:
-        sql = f"EXISTS (SELECT 1 FROM {source} WHERE {test})"
+        sql = is_there(test)
     elif scalars.ctx.dialect.quantified_subqueries:
         sql = (
             f"(SELECT CASE WHEN coalesce(bool_or({test} IS {decisive}), FALSE) THEN {decisive} "
             f"WHEN coalesce(bool_or({test} IS NULL), FALSE) THEN NULL ELSE {other} END FROM {source})"
         )
     else:
-        found = f"EXISTS (SELECT 1 FROM {source} WHERE {'' if any_ else 'NOT '}{test})"
-        unknown = f"EXISTS (SELECT 1 FROM {source} WHERE {test} IS NULL)"
+        found, unknown = is_there(f"{'' if any_ else 'NOT '}{test}"), is_there(f"{test} IS NULL")
         sql = f"CASE WHEN {found} THEN {decisive} WHEN {unknown} THEN NULL ELSE {other} END"
     return made(sql, source, *tests)
 
