@@ -36,7 +36,7 @@ from planner.ir.nodes import (
 from planner.ir.past_rows import PAST_ROWS
 from planner.ir.rewrite import walk
 from planner.ir.row_marks import LockStrength, LockWait, RowMark
-from planner.queries.outer_joins import below_projection, nullable_sides
+from planner.queries.in_from.outer_joins import below_projection, nullable_sides
 from planner.queries.relations import is_invoked
 from planner.resolution.row_security import lockable
 from planner.resolution.statement import Level, NsItem, Statement

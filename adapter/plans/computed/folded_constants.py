@@ -123,8 +123,9 @@ class _Folding:
         self.parts: list[ir.Scalar] = []
         """Those that might fail."""
         self.constants: list[tuple[ir.Scalar, ir.Scalar]] = []
-        """All: as they stand in the query, and by themselves."""
+        """With `stable` all: as they stand in the query, and by themselves."""
         self._params = params
+        self._stable = stable
         self._computes = computes_stably if stable else computes_immutably
         self._asked: set[int] = set()
         self._lets: dict[int, ir.Scalar | None] = {}
@@ -305,13 +306,15 @@ class _Folding:
     def _note(self, expr: ir.Scalar, known: _Is) -> None:
         """`expr` is to be worked out, if an engine is needed for it: not where columns stand in a branch of it that is
         never come to."""
-        if known is _Is.VARIABLE or isinstance(expr, ir.Literal):
+        if isinstance(expr, ir.Literal) or not (known is _Is.CONSTANT or (known is _Is.LITERAL and self._stable)):
             return
         part = self._closed(expr)
         if any(isinstance(node, _OF_ROWS) or type(node) in RELATIONS for node in walk(part)):
             return
-        self.constants.append((expr, part))
-        if known is _Is.CONSTANT and part not in self.parts and not self._value(part)[0]:
+        if self._stable:
+            self.constants.append((expr, part))
+            return
+        if part not in self.parts and not self._value(part)[0]:
             self.parts.append(part)
 
 

@@ -16,7 +16,6 @@ from adapter.plans.computed.folded_constants import MAX_PARTS, constant_parts
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform
-from planner.lowering.lower import calls_python
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
 
@@ -53,6 +52,9 @@ class _Parts:
         self.query = query
         self.settings = settings
         self.done: BoundQuery | None = None
+        # A server that only the local engine's simple statements are sent to never loads the lowering.
+        from planner.lowering.lower import calls_python
+
         found = [(expr, part) for expr, part in constant_parts(query) if calls_python(part, "spark")][:MAX_PARTS]
         # NOTE: known by identity, for constants that are equal need not be the same (0.0 and -0.0).
         self._exprs = [expr for expr, _ in found]

@@ -8,7 +8,7 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import is_volatile, transform, walk
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
-from planner.lowering.python_conditions import depends_in_python, is_of_both
+from planner.lowering.fragments.python_conditions import depends_in_python, is_of_both
 from planner.lowering.relations.foreign import give_back, take_foreign
 from planner.lowering.relations.functions_in_from import lateral_lists
 from planner.lowering.relations.protocols import RelationLowering
@@ -68,11 +68,13 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
 
 def _matches_in_python(scalars: Scalars, rel: ir.Join) -> bool:
     """Whether a function in Python says which rows of both sides match."""
-    if rel.condition is not None and is_of_both(scalars, rel.condition, {field.id for field in rel.left.fields}):
+    if rel.condition is not None and is_of_both(
+        scalars.calls_python, rel.condition, {field.id for field in rel.left.fields}
+    ):
         return True
     below = rel.right
     while isinstance(below, ir.Project | ir.Sort) or (isinstance(below, ir.Filter) and rel.lateral):
-        if isinstance(below, ir.Filter) and depends_in_python(scalars, below):
+        if isinstance(below, ir.Filter) and depends_in_python(scalars.calls_python, below):
             return True
         below = below.input
     return False

@@ -11,7 +11,7 @@ from planner.ir import nodes as ir
 from planner.ir.rewrite import is_correlated
 from planner.lowering.fragments.decided import folded
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
-from planner.lowering.python_conditions import depends_in_python
+from planner.lowering.fragments.python_conditions import depends_in_python
 from planner.lowering.scalars.arrays import joined_arrays
 from planner.lowering.scalars.logic import BOOLEAN
 from planner.lowering.scalars.routines import call
@@ -48,7 +48,7 @@ def _exists(scalars: Scalars, expr: ir.Exists) -> Fragment:
 
 def _counts(scalars: Scalars, rel: ir.Rel) -> bool:
     """Whether the engine tells whether `rel` has a row by counting them only."""
-    return not scalars.ctx.dialect.python_in_all_joins and depends_in_python(scalars, rel)
+    return not scalars.ctx.dialect.python_in_all_joins and depends_in_python(scalars.calls_python, rel)
 
 
 # ---------------------------------------------------------------- comparisons with each row

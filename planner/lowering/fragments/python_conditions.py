@@ -4,21 +4,24 @@ rows that match, so these are said as aggregates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
+from typing import TypeAlias
 
 from planner.ir import nodes as ir
 from planner.ir.rewrite import RELATIONS, column_ids, transform, walk
-from planner.lowering.scalars.scalars import Scalars
+
+CallsPython: TypeAlias = Callable[[ir.Scalar], bool]
+"""Whether an expression without subqueries calls such a function."""
 
 _SUBQUERIES = (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery)
 
 
-def is_of_both(scalars: Scalars, condition: ir.Scalar, own: Set[int]) -> bool:
+def is_of_both(calls_python: CallsPython, condition: ir.Scalar, own: Set[int]) -> bool:
     """Whether `condition` calls such a function with columns among `own` and others."""
-    return any(_mixes(scalars, part, own) for part in _conjuncts(condition))
+    return any(_mixes(calls_python, part, own) for part in _conjuncts(condition))
 
 
-def depends_in_python(scalars: Scalars, rel: ir.Rel) -> bool:
+def depends_in_python(calls_python: CallsPython, rel: ir.Rel) -> bool:
     """Whether a condition inside of `rel` calls such a function with columns of `rel` and of a query around it."""
     own = {field.id for part in walk(rel) if type(part) in RELATIONS for field in part.fields}
     if own.issuperset(column_ids(rel)):
@@ -26,7 +29,7 @@ def depends_in_python(scalars: Scalars, rel: ir.Rel) -> bool:
     conditions = (
         part.condition for part in walk(rel) if isinstance(part, ir.Filter | ir.Join) and part.condition is not None
     )
-    return any(is_of_both(scalars, condition, own) for condition in conditions)
+    return any(is_of_both(calls_python, condition, own) for condition in conditions)
 
 
 def _conjuncts(condition: ir.Scalar) -> Iterator[ir.Scalar]:
@@ -37,7 +40,7 @@ def _conjuncts(condition: ir.Scalar) -> Iterator[ir.Scalar]:
         yield condition
 
 
-def _mixes(scalars: Scalars, condition: ir.Scalar, own: Set[int]) -> bool:
+def _mixes(calls_python: CallsPython, condition: ir.Scalar, own: Set[int]) -> bool:
     ids = set(column_ids(condition))
     if ids <= own or ids.isdisjoint(own) or any(isinstance(part, _SUBQUERIES) for part in walk(condition)):
         return False
@@ -50,4 +53,4 @@ def _mixes(scalars: Scalars, condition: ir.Scalar, own: Set[int]) -> bool:
             return None
         return ir.ColumnRef(id=min(used), type=type_)
 
-    return scalars.calls_python(transform(condition, one_sided))
+    return calls_python(transform(condition, one_sided))
