@@ -296,7 +296,8 @@ class Change:
         if by_row.count(None) < len(by_row) or self._policies is not None or not self.target.names:
             return False
         if isinstance(self._statement, BoundInsert):
-            return True
+            # Generated columns of rows that are written out are computed from these.
+            return self._statement.computed is None or self._statement.complete is not None
         portals = self._running.session.portals
         return changes_unseen(self.target) and not (portals.by_name and portals.on_rows_of(self.target.relation.oid))
 

@@ -265,7 +265,9 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         return EngineRefuses("this use of a function is not supported on the spark engine")
     if name == "INTERNAL_ERROR" and "requires attributes from more than one child" in message:
         return EngineRefuses("this use of a function is not supported on the spark engine")
-    if name == "INTERNAL_ERROR" and "Unable to rewrite domain join" in message:
+    if name == "INTERNAL_ERROR" and (
+        "rewrite domain join" in message or "Cannot evaluate expression: outer(" in message
+    ):
         return EngineRefuses("this subquery is not supported on the spark engine")
     # Spark looks for the columns of a subquery in the query next to it only, and finds others nowhere.
     if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED", "UNRESOLVED_COLUMN")):
