@@ -16,6 +16,8 @@ from planner.ir.rewrite import RELATIONS, walk
 
 _DEFINES = {ir.CommonTable: "table", ir.Let: "value", ir.ForEach: "value", ir.DomainValue: "value"}
 _REFERS = {ir.ColumnRef: ("column", "id"), ir.LetValue: ("value", "id"), ir.CteScan: ("table", "cte")}
+_MAKES = {ir.FunctionScan: ("ordinality",), ir.Scan: ("row_id",)}
+"""Numbers of columns beside `fields`, where there are such columns."""
 
 
 def is_alike(left: ir.Scalar, right: ir.Scalar) -> bool:
@@ -51,6 +53,12 @@ def _same(left: Any, right: Any, numbers: dict[tuple[str, int], int]) -> bool:
         number = getattr(left, own)
         if numbers.get((kind, number), number) != getattr(right, own):
             return False
+    for name in _MAKES.get(type(left), ()):
+        if (getattr(left, name) is None) != (getattr(right, name) is None):
+            return False
+    skipped = (own, *_MAKES.get(type(left), ()))
     return all(
-        _same(getattr(left, name), getattr(right, name), numbers) for name in left.__struct_fields__ if name != own
+        _same(getattr(left, name), getattr(right, name), numbers)
+        for name in left.__struct_fields__
+        if name not in skipped
     )

@@ -36,6 +36,9 @@ OptimizerErrors = (duckdb.InternalException, duckdb.SerializationException)
 the queries around them twice over, as it pushes conditions and pulls common tables about, finds what it puts in their
 place cyclic, and cannot copy a common table that names a column twice in a call."""
 
+_UNBOUND = "BindBuiltinScalarFunction did not return"
+"""What the engine says, as if it were the statement's fault, where it folds a function in the rewriting."""
+
 Connection: TypeAlias = Any
 """duckdb.DuckDBPyConnection."""
 
@@ -118,9 +121,9 @@ class Cursor:
                     name = self._plan(sql)
                     text = sql if name is None else f"EXECUTE {name}"
                 return self._submit(text, batch_rows, values)
-            except OptimizerErrors as error:
+            except (*OptimizerErrors, duckdb.InvalidInputException) as error:
                 # No row has been given yet.
-                if setting is None:
+                if setting is None or (isinstance(error, duckdb.InvalidInputException) and _UNBOUND not in str(error)):
                     raise
                 reason = str(error)[:MAX_ERROR_CHARS]
                 log.warning("the engine's rewriting failed; running without it", rewriting=setting, error=reason)
