@@ -411,7 +411,6 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     changes, not_default = assignments(level, target, tree, old)
     if tree.HasField("where_clause"):
         rel = Filter(input=rel, condition=_condition(level, target, scan, tree), fields=rel.fields)
-    _no_aggregates(level)
     row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
     if tree.from_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
@@ -449,11 +448,6 @@ def _condition(level: Level, target: ChangeTarget, scan: Scan, tree: Tree) -> Sc
     name = f"cursor_row:{target.relation.oid}:{tree.where_clause.current_of_expr.cursor_name}"
     current = SessionValue(name=name, type=row_id.type)
     return Distinct(left=row_id, right=current, negated=True, type=BOOLEAN)
-
-
-def _no_aggregates(level: Level) -> None:
-    if level.aggregates or level.windows or level.srfs:
-        raise FeatureNotSupported("aggregates, window functions and set-returning functions are not allowed in UPDATE")
 
 
 def _read(
@@ -552,7 +546,9 @@ def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scala
             )
         return values
     if source.HasField("sub_link"):
+        outer, level.clause = level.clause, "UPDATE"
         rel = bind_query(Level(statement, level), source.sub_link.subselect.select_stmt)
+        level.clause = outer
         if len(rel.fields) != reference.ncolumns:
             raise SqlSyntaxError(
                 "number of columns does not match number of values",
