@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import is_correlated, is_volatile, outermost_relations
+from planner.ir.rewrite import column_ids, is_correlated, is_volatile, outermost_relations
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
@@ -31,9 +31,12 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         return relations.build(_with_totals_of_nothing(rel, ctx.new_id))
     if many:
         return relations.build(by_set_number(rel, ctx.new_id))
-    asks = not ctx.dialect.aggregated_subqueries and _asks_any(rel.calls)
+    inside = frozenset(field.id for field in rel.input.fields)
+    asks = not ctx.dialect.aggregated_subqueries and _asks_any(rel.calls, inside)
     if asks:
-        rel = _with_subqueries_below(rel, ctx.new_id)
+        rel = _with_columns_below(rel, ctx.new_id, inside)
+    elif not ctx.dialect.aggregated_subqueries and isinstance(rel.input, ir.Project):
+        asks = _asks_any(rel.input.exprs, frozenset(field.id for field in rel.input.input.fields))
     enclosing, start = dict(ctx.scans), ctx.aliases
     select = relations.build(rel.input)
     if select.source is None and select.set_operation is None and not is_correlated(rel):
@@ -182,14 +185,14 @@ def _with_columns(
     return relations.wrap(select), changed
 
 
-def _asks_any(expr: object) -> bool:
-    """Whether there is a subquery in it."""
-    return next(outermost_relations(expr), None) is not None
+def _asks_any(expr: object, own: frozenset[int]) -> bool:
+    """Whether there is a subquery in it, or a column that is not among `own`, but of a query around it."""
+    return next(outermost_relations(expr), None) is not None or not own.issuperset(column_ids(expr))
 
 
-def _with_subqueries_below(rel: ir.Aggregate, new_id: Callable[[], int]) -> ir.Aggregate:
-    """What aggregates ask subqueries for as columns of their input, for an engine whose aggregates ask none: conditions
-    first, for an argument is computed of those rows alone that they let through."""
+def _with_columns_below(rel: ir.Aggregate, new_id: Callable[[], int], own: frozenset[int]) -> ir.Aggregate:
+    """What aggregates ask subqueries or rows outside for as columns of their input, for an engine whose aggregates ask
+    none: conditions first, for an argument is computed of those rows alone that they let through."""
     columns: list[tuple[ir.Scalar, ir.Field]] = []
 
     def column(expr: ir.Scalar) -> ir.Scalar:
@@ -205,14 +208,14 @@ def _with_subqueries_below(rel: ir.Aggregate, new_id: Callable[[], int]) -> ir.A
         return ir.Project(input=input, exprs=(*kept, *exprs), fields=(*input.fields, *fields))
 
     calls = [
-        replace(call, filter=column(call.filter)) if call.filter is not None and _asks_any(call.filter) else call
+        replace(call, filter=column(call.filter)) if call.filter is not None and _asks_any(call.filter, own) else call
         for call in rel.calls
     ]
     input = below(rel.input) if columns else rel.input
     columns.clear()
 
     def of_counted(call: ir.AggregateCall, expr: ir.Scalar) -> ir.Scalar:
-        return column(where_counted(call.filter, expr)) if _asks_any(expr) else expr
+        return column(where_counted(call.filter, expr)) if _asks_any(expr, own) else expr
 
     calls = [
         replace(
