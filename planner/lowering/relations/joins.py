@@ -56,7 +56,8 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     ctx.columns.update(columns)
     conditions = [] if condition is None else scalars.conjuncts(condition)
     select = Select(ctx, columns, joined=True, where=[*left_where, *right_where])
-    if rel.kind in ("cross", "inner") and (rel.lateral or not conditions):
+    asks = not ctx.dialect.subqueries_in_on and any(condition.subquery for condition in conditions)
+    if rel.kind in ("cross", "inner") and (rel.lateral or asks or not conditions):
         select.source = made(f"{left_source} CROSS JOIN {right_source}", left_source, right_source)
         select.where += conditions
         return select
