@@ -2,7 +2,8 @@
 pg_collation_for.
 
 NOTE: PostgreSQL says 42P22 when it comes to compare, here a statement is refused when it is planned. Only statements
-that name a collation, or read a column that has one of its own, can have a conflict: others are not looked at.
+that name a collation, read a column that has one of its own or are recursive can have a conflict; others are not looked
+at.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ _StatementT = TypeVar("_StatementT", bound=BoundStatement)
 def with_collations(bound: _StatementT, text: str, catalog: CatalogSnapshot) -> _StatementT:
     """The statement with what pg_collation_for says. Raises 42P21 and 42P22 for conflicts, 42804."""
     query = _query_of(bound)
-    names = "collat" in text.lower()
-    if query is None or not (names or any(_has_own(catalog.get(oid)) for oid in query.relations)):
+    lowered = text.lower()
+    names = "collat" in lowered
+    if query is None or not (
+        names or "recursive" in lowered or any(_has_own(catalog.get(oid)) for oid in query.relations)
+    ):
         return bound
     collations = Collations(query.rel, catalog.get)
     nodes = list(walk(query.rel))
@@ -99,6 +103,8 @@ def _check(collations: Collations, node: object) -> None:
         case ir.SetOperation() if not (node.op == "union" and node.all):
             for a, b in zip(node.left.fields, node.right.fields, strict=True):
                 _refuse_conflict(collations.merged(a.id, b.id))
+        case ir.CommonTable(step=ir.Project() | ir.SetOperation() | ir.With() as step):
+            _check_terms(collations, node, step)
         case ir.Deduplicate():
             keys = node.on or [ir.ColumnRef(id=field.id, type=field.type) for field in node.input.fields]
             _check_keys(collations, keys)
@@ -119,6 +125,20 @@ def _check(collations: Collations, node: object) -> None:
             collations.derived(node)
         case _:
             pass
+
+
+def _check_terms(collations: Collations, table: ir.CommonTable, step: ir.Rel) -> None:
+    """The terms of a recursive query have together the collation of the first one (analyzeCTE)."""
+    for number, (own, other) in enumerate(zip(table.rel.fields, step.fields, strict=True), 1):
+        if not key_collation(own.type.declared_oid):
+            continue
+        together, alone = collations.merged(own.id, other.id).oid, collations.merged(own.id).oid
+        if together and together != alone:
+            raise CollationMismatch(
+                f'recursive query "{table.name}" column {number} has collation "{collation_name(alone)}" in '
+                f'non-recursive term but collation "{collation_name(together)}" overall',
+                hint="Use the COLLATE clause to set the collation of the non-recursive term.",
+            )
 
 
 def _check_compared(collations: Collations, values: tuple[ir.Scalar, ...], use: str = "string comparison") -> None:

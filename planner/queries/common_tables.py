@@ -27,6 +27,7 @@ from planner.resolution.operators import is_made_of
 from planner.resolution.query import (
     analyze_query,
     bind_query,
+    built,
     cast_columns,
     coerce_column,
     column_position,
@@ -234,7 +235,10 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
     check_recursion(statement, tree)
     inner = Level(statement, level)
     tables = bind_with(inner, select.with_clause) if select.HasField("with_clause") else []
-    base = bind_query(Level(statement, inner), select.larg)
+    analyzed = analyze_query(Level(statement, inner), select.larg)
+    # Constants of no type are text in this term, and what the other one has in the whole.
+    is_open = [type.oid == UNKNOWN for type in analyzed.types]
+    base = built(inner, analyzed, select.larg)
     types = [
         SqlType(field.type.oid, field.type.typmod, WIDE) if field.type.oid == NUMERIC and field.type.typmod < 0
         else computed_type(field.type)
@@ -257,7 +261,7 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
             "each UNION query must have the same number of columns", position=first_position(step_query)
         )
     for index, (mine, other) in enumerate(zip(types, step_query.types, strict=True)):
-        chosen = common_type([mine.oid, other.oid])
+        chosen = common_type([UNKNOWN if is_open[index] else mine.oid, other.oid])
         if chosen is None:
             raise DatatypeMismatch(
                 f"UNION types {format_type(mine.oid)} and {format_type(other.oid)} cannot be matched",
@@ -277,10 +281,10 @@ def _recursive_table(level: Level, tree: Tree, added: AddedColumns | None = None
         raise FeatureNotSupported(
             "could not implement recursive UNION", detail="All column datatypes must be hashable."
         )
-    built = step_query.build()
+    found = step_query.build()
     if statement.notes is not None:
-        statement.notes.queries[id(built)] = (built, step_query, select.rarg)
-    step = cast_columns(statement, built, types)
+        statement.notes.queries[id(found)] = (found, step_query, select.rarg)
+    step = cast_columns(statement, found, types)
     cte.recursive = False
     level.ctes[name] = cte
     table = CommonTable(

@@ -20,7 +20,11 @@ from planner.types.types import UNKNOWN, SqlType
 
 def bind_query(level: Level, tree: Tree) -> Rel:
     """The relation of a SelectStmt bound in `level` (a level of its own), unknown columns as text."""
-    analyzed = analyze_query(level, tree)
+    return built(level, analyze_query(level, tree), tree)
+
+
+def built(level: Level, analyzed: Analyzed, tree: Tree) -> Rel:
+    """The relation of an analyzed SelectStmt, unknown columns as text."""
     resolve_unknown_columns(analyzed)
     rel = analyzed.build()
     notes = level.statement.notes
