@@ -202,6 +202,13 @@ def _guess_integer(message: str) -> str:
     return f"{name} out of range"
 
 
+_UNDECORRELATED = (
+    "Unable to rewrite domain join",
+    "Cannot evaluate expression: outer(",
+    "Cannot generate code for expression: outer(",
+)
+"""How Spark fails on a subquery whose columns of the query around it are left where it has none."""
+
 _SPARK_DECIMAL = re.compile(r"Decimal\((\d+),\s*(\d+)\)", re.I)
 
 
@@ -265,9 +272,7 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         return EngineRefuses("this use of a function is not supported on the spark engine")
     if name == "INTERNAL_ERROR" and "requires attributes from more than one child" in message:
         return EngineRefuses("this use of a function is not supported on the spark engine")
-    if name == "INTERNAL_ERROR" and (
-        "rewrite domain join" in message or "Cannot evaluate expression: outer(" in message
-    ):
+    if name == "INTERNAL_ERROR" and any(each in message for each in _UNDECORRELATED):
         return EngineRefuses("this subquery is not supported on the spark engine")
     # Spark looks for the columns of a subquery in the query next to it only, and finds others nowhere.
     if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED", "UNRESOLVED_COLUMN")):

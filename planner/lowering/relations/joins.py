@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import is_volatile, transform, walk
+from planner.ir.rewrite import column_ids, is_volatile, transform, walk
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
 from planner.lowering.fragments.python_conditions import depends_in_python, is_of_both
@@ -56,7 +56,10 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     ctx.columns.update(columns)
     conditions = [] if condition is None else scalars.conjuncts(condition)
     select = Select(ctx, columns, joined=True, where=[*left_where, *right_where])
-    asks = not ctx.dialect.subqueries_in_on and any(condition.subquery for condition in conditions)
+    asks = not ctx.dialect.subqueries_in_on and (
+        any(each.subquery for each in conditions)
+        or not {field.id for field in rel.fields}.issuperset(column_ids(condition))
+    )
     if rel.kind in ("cross", "inner") and (rel.lateral or asks or not conditions):
         select.source = made(f"{left_source} CROSS JOIN {right_source}", left_source, right_source)
         select.where += conditions
