@@ -2,8 +2,9 @@
 
 The setting `engine` decides: ``auto``, ``spark`` or ``local``. Catalog queries always run on the local engine. With
 ``auto`` a query whose pruned snapshots are within `fast_path_limit` runs on the local engine, others on Spark; where
-the limit is -1, whichever is expected to be faster. What one of them cannot run goes to the other, and so does what it
-fails at by itself. A forced engine that cannot run a query is an error that names the construct.
+the limit is -1, whichever is expected to be faster. What one of them cannot run, or runs slowly by its nature, goes to
+the other, and so does what it fails at by itself. A forced engine that cannot run a query is an error that names the
+construct.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ def choose(
     if preferred is None:
         return _only(local, query, "the Spark engine is not configured")
     reason = preferred.unsupported(query)
+    if reason is None and other is not None:
+        avoided = preferred.avoided(query)
+        if avoided is not None and other.unsupported(query) is None:
+            return Route(engine=other, reason=avoided, other=preferred)
     if reason is None:
         return Route(engine=preferred, reason=why, other=other)
     if other is not None and other.unsupported(query) is None:

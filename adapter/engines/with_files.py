@@ -34,6 +34,10 @@ class EngineWithFiles:
         """See `Engine.unsupported`."""
         return self.inner.unsupported(query)
 
+    def avoided(self, query: BoundQuery) -> str | None:
+        """See `Engine.avoided`."""
+        return self.inner.avoided(query)
+
     def knows(self, query: BoundQuery) -> bool:
         """See `Engine.knows`."""
         return self.inner.knows(query)

@@ -33,6 +33,8 @@ class LoweredQuery(Struct, frozen=True):
     inlined: frozenset[int]
     values: tuple[str | bytes, ...] = ()
     """The parameters of the text itself: long values, which are kept out of it."""
+    pairs_in_python: bool = False
+    """Whether the engine would call a function in Python for each pair of rows of two queries."""
 
     def text(self, sources: Mapping[int, ScanSource]) -> str:
         """The SELECT over `sources`, keyed by the oid of each relation that is scanned (RETURNING_ROWS for the affected
@@ -71,8 +73,9 @@ def lower(
     sql = relations.complete(select, rel.fields).sql
     constants = {relation: tuple(held) for relation, held in ctx.constants.items()}
     return LoweredQuery(
-        sql, rel.fields, frozenset(ctx.relations), constants, frozenset(ctx.inlined), tuple(ctx.long_values)
-    )
+        sql, rel.fields, frozenset(ctx.relations), constants, frozenset(ctx.inlined), tuple(ctx.long_values),
+        ctx.pairs_in_python,
+    )  # fmt: skip
 
 
 def calls_python(expr: ir.Scalar, engine: EngineName) -> bool:

@@ -83,6 +83,10 @@ class Engine(Protocol):
         """Why this engine cannot run `query` (naming the construct), or None when it can."""
         ...
 
+    def avoided(self, query: BoundQuery) -> str | None:
+        """Why another engine is better asked for `query` if that one can run it, or None."""
+        ...
+
     def knows(self, query: BoundQuery) -> bool:
         """Whether it has been asked for this query before, so that `unsupported` has its answer at hand."""
         ...

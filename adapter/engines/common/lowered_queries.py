@@ -75,6 +75,7 @@ class KnownQuery:
         self._engine: EngineName = engine
         self._lock = threading.Lock()
         self._unsupported: tuple[str | None] | None = None
+        self._pairs_in_python = False
         self._lookup: tuple[Lookup | None] | None = None
         self._row_scan: tuple[Relation, RowScan | None] | None = None
         self._shape: ResultShape | None = None
@@ -121,11 +122,18 @@ class KnownQuery:
             self._unsupported = (self._why_not(),)
         return self._unsupported[0]
 
+    @property
+    def pairs_in_python(self) -> bool:
+        """See `LoweredQuery.pairs_in_python`."""
+        return self.unsupported is None and self._pairs_in_python
+
     def _why_not(self) -> str | None:
         # Most reads of the local engine are of small tables, so this text will most likely do for them.
         extendable = frozenset(self.needs.tables) if self._engine == "local" else frozenset[int]()
         try:
-            self._lowered(extendable, None if self.query.param_types else (), SessionSettings(token=_TOKEN))
+            params = None if self.query.param_types else ()
+            lowered = self._lowered(extendable, params, SessionSettings(token=_TOKEN))
+            self._pairs_in_python = lowered.pairs_in_python
         except FeatureNotSupported as unsupported:
             return unsupported.message
         except SqlError:

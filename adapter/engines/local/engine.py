@@ -204,6 +204,10 @@ class LocalEngine(WithoutTasks):
         known = self._known.of(query)
         return None if known.lookup is not None and known.lookup.is_certain else known.unsupported
 
+    def avoided(self, query: BoundQuery) -> str | None:
+        """See `Engine.avoided`."""
+        return None
+
     def knows(self, query: BoundQuery) -> bool:
         """See `Engine.knows`."""
         return self._known.has(query)

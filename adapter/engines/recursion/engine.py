@@ -47,6 +47,10 @@ class EngineInRounds:
         queries = [one for table in rounds.tables for one in (table.first, table.further)]
         return next((why for one in (*queries, rounds.body) if (why := self.inner.unsupported(one))), None)
 
+    def avoided(self, query: BoundQuery) -> str | None:
+        """See `Engine.avoided`."""
+        return self.inner.avoided(query) if self._rounds(query) is None else None
+
     def knows(self, query: BoundQuery) -> bool:
         """See `Engine.knows`."""
         known = self._known.get(id(query))

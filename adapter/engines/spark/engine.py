@@ -184,6 +184,11 @@ class SparkEngine:
             return "a system catalog cannot be read on the spark engine"
         return self._known.of(query).unsupported
 
+    def avoided(self, query: BoundQuery) -> str | None:
+        """See `Engine.avoided`."""
+        pairs = not query.system and self._known.of(query).pairs_in_python
+        return "Spark would call Python for each pair of rows" if pairs else None
+
     def knows(self, query: BoundQuery) -> bool:
         """See `Engine.knows`."""
         return query.system or self._known.has(query)

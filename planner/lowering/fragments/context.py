@@ -107,6 +107,8 @@ class Context:
     """Values that go beside the text, as its parameters: $1 is the first."""
     totalled: set[int] = field(default_factory=set)
     """By first column: the groups that have been united with the totals of nothing."""
+    pairs_in_python: bool = False
+    """Whether a function in Python is called for each pair of rows of two queries."""
     inlined: set[int] = field(default_factory=set)
     """The parameters whose values the text depends on."""
 

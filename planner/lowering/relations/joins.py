@@ -24,6 +24,7 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     """A join of two FROM items."""
     ctx, scalars = relations.ctx, relations.scalars
     if not ctx.dialect.python_in_all_joins and rel.kind in _OUTER and _matches_in_python(scalars, rel):
+        ctx.pairs_in_python = True
         return relations.build(_in_two(rel, ctx)) if rel.kind == "full" else _with_collected_rows(relations, rel)
     start = ctx.aliases
     left = relations.build(rel.left)

@@ -48,7 +48,9 @@ def _exists(scalars: Scalars, expr: ir.Exists) -> Fragment:
 
 def _counts(scalars: Scalars, rel: ir.Rel) -> bool:
     """Whether the engine tells whether `rel` has a row by counting them only."""
-    return not scalars.ctx.dialect.python_in_all_joins and depends_in_python(scalars.calls_python, rel)
+    counts = not scalars.ctx.dialect.python_in_all_joins and depends_in_python(scalars.calls_python, rel)
+    scalars.ctx.pairs_in_python = scalars.ctx.pairs_in_python or counts
+    return counts
 
 
 # ---------------------------------------------------------------- comparisons with each row

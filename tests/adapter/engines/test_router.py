@@ -21,9 +21,13 @@ LIMIT = 32 << 20
 class FakeEngine:
     name: EngineName
     reason: str | None = None
+    slow: str | None = None
 
     def unsupported(self, query: BoundQuery) -> str | None:
         return self.reason
+
+    def avoided(self, query: BoundQuery) -> str | None:
+        return self.slow
 
 
 def read(size: int) -> dict[int, TableInput]:
@@ -106,3 +110,17 @@ def test_without_spark() -> None:
     assert chosen(1 << 40, "auto") == "local"
     with pytest.raises(FeatureNotSupported, match="Spark engine is not configured"):
         chosen(1, "spark")
+
+
+@pytest.mark.parametrize(("local", "expected"), [(None, "local"), ("a construct", "spark")])
+def test_what_an_engine_runs_slowly_goes_to_the_other_that_can(local: str | None, expected: str) -> None:
+    chosen = choose(
+        QUERY,
+        read(2 * LIMIT),
+        engine="auto",
+        fast_path_limit=LIMIT,
+        expected=lambda: Estimate(local_s=1, spark_s=1, rows=1),
+        local=FakeEngine("local", local),  # type: ignore[arg-type]
+        spark=FakeEngine("spark", slow="pairs"),  # type: ignore[arg-type]
+    )
+    assert chosen.engine.name == expected
