@@ -102,7 +102,11 @@ class Select(Struct):
         """Whether all rows are one group and nothing in the text says so: nobody asks for an aggregate."""
         if self.whole is None:
             return False
-        texts = [fragment.sql for fragment, _ in outputs] + [fragment.sql for fragment in self.having]
+        # The aggregate of a subquery in one of them is another one, whatever it is called.
+        asked = [
+            fragment for fragment in (*[fragment for fragment, _ in outputs], *self.having) if not fragment.subquery
+        ]
+        texts = [fragment.sql for fragment in asked]
         return not any(aggregate.sql in text for aggregate in self.whole for text in texts)
 
     def wrapped(self) -> Select:
