@@ -66,7 +66,7 @@ def choose(
     if preferred is None:
         return _only(local, query, "the Spark engine is not configured")
     reason = preferred.unsupported(query)
-    if reason is None and other is not None:
+    if reason is None and preferred is spark and other is not None:
         avoided = preferred.avoided(query)
         if avoided is not None and other.unsupported(query) is None:
             return Route(engine=other, reason=avoided, other=preferred)

@@ -221,6 +221,16 @@ class KnownQueries:
         return known
 
 
+class AskedEngine:
+    """What the engines answer from what they know of a query; see `Engine`."""
+
+    _known: KnownQueries
+
+    def avoided(self, query: BoundQuery) -> str | None:
+        """See `Engine.avoided`."""
+        return "Spark would call Python for each pair of rows" if self._known.of(query).pairs_in_python else None
+
+
 def _folds(rel: ir.Rel) -> bool:
     if any(isinstance(node, _SUBQUERIES) for node in walk(rel)):
         return False

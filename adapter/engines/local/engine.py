@@ -35,7 +35,7 @@ from adapter.admission.classes import AT_ONCE, Limits, WorkloadClass
 from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WithoutTasks, WrittenPart
 from adapter.engines.common.estimates import workload_class
 from adapter.engines.common.lookups import Indexes
-from adapter.engines.common.lowered_queries import KnownQueries, KnownQuery
+from adapter.engines.common.lowered_queries import AskedEngine, KnownQueries, KnownQuery
 from adapter.engines.common.part_files import part_writers
 from adapter.engines.common.scan_sources import DeletedRows, ScanPlan
 from adapter.engines.local.databases import Databases, Held, Opened
@@ -161,7 +161,7 @@ class _Lost(Exception):
     """The execution is to begin anew in another database: an error of another one has taken its own."""
 
 
-class LocalEngine(WithoutTasks):
+class LocalEngine(AskedEngine, WithoutTasks):
     """`Engine` on DuckDB. `directory` is a private scratch directory; `blob_root` the blob store's folder, where files
     are read, or None when it is not on this machine; `folders` are those of files of others that tables have
     (`storage.shards.links`)."""
@@ -203,10 +203,6 @@ class LocalEngine(WithoutTasks):
         """See `Engine.unsupported`."""
         known = self._known.of(query)
         return None if known.lookup is not None and known.lookup.is_certain else known.unsupported
-
-    def avoided(self, query: BoundQuery) -> str | None:
-        """See `Engine.avoided`."""
-        return None
 
     def knows(self, query: BoundQuery) -> bool:
         """See `Engine.knows`."""
@@ -581,10 +577,8 @@ class LocalEngine(WithoutTasks):
                     f"temporary file size exceeds temp_file_limit ({limit_kb}kB)"
                 ) from error
             if execution.opened.role is not None and isinstance(translated, OutOfMemory):
-                raise OutOfMemory(
-                    translated.message,
-                    detail=f'The statements of role "{execution.opened.role}" have role_memory_limit together.',
-                ) from error
+                together = f'The statements of role "{execution.opened.role}" have role_memory_limit together.'
+                raise OutOfMemory(translated.message, detail=together) from error
             begins_anew = execution.has_heavier and not execution.given and not execution.opened.is_own
             if begins_anew and isinstance(translated, OutOfMemory):
                 # What is there may be taken by others of its class. In the heavier one it has memory of its own.

@@ -26,7 +26,7 @@ from adapter.admission.admission import Admission
 from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, RowTasks, TableInput, WrittenPart
 from adapter.engines.common.estimates import workload_class
 from adapter.engines.common.executor_files import reaches_store
-from adapter.engines.common.lowered_queries import KnownQueries
+from adapter.engines.common.lowered_queries import AskedEngine, KnownQueries
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.result_size import generates_rows, size_bound
 from adapter.engines.common.scan_sources import DeletedRows
@@ -85,7 +85,7 @@ LEFT_AFTER_SECONDS = 0.4
 _groups = itertools.count(1)
 
 
-class SparkEngine:
+class SparkEngine(AskedEngine):
     """`Engine` on Spark. `start` begins to start it in the background; the first statement waits for it.
 
     `master` and `conf` as spark-submit has them (``spark.driver.memory`` is the JVM's heap); `directory` is a private
@@ -184,14 +184,9 @@ class SparkEngine:
             return "a system catalog cannot be read on the spark engine"
         return self._known.of(query).unsupported
 
-    def avoided(self, query: BoundQuery) -> str | None:
-        """See `Engine.avoided`."""
-        pairs = not query.system and self._known.of(query).pairs_in_python
-        return "Spark would call Python for each pair of rows" if pairs else None
-
     def knows(self, query: BoundQuery) -> bool:
         """See `Engine.knows`."""
-        return query.system or self._known.has(query)
+        return self._known.has(query)
 
     async def execute(
         self,
