@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
+from planner.ir.physical import element_type
 from planner.ir.rewrite import column_ids, is_correlated, is_volatile, outermost_relations
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import looks_foreign
@@ -154,10 +155,33 @@ def _with_columns(
     may name an argument twice, and Spark aggregates nothing that is volatile. WITHIN GROUP (ORDER BY a constant): an
     engine that orders by no constant, or computes one too early, would not know the value. Computed numerics that are
     held as texts: their aggregates look at each a dozen times. Keys of an order that are made of arrays
-    (`computes_arrays`). Conditions with a query in them, where an argument has to look at them as well."""
-    if not any(is_volatile(call) or _ordered_keys(call) or _computed_args(call) or _asks(call) for call in calls):
+    (`computes_arrays`), and what other arrays are ordered by. Conditions with a query in them, where an argument has to
+    look at them as well."""
+    scalars = relations.scalars
+
+    def by_lists(call: ir.AggregateCall, key: ir.SortKey) -> bool:
+        """Whether it is an array that an engine orders by something else, which it makes in a lambda."""
+        type = key.expr.type
+        if call.distinct or call.signature.ordered_set or not relations.ctx.dialect.ordered_aggregates:
+            return False
+        return element_type(type) is not None and not scalars.orders_as_is(type)
+
+    if not any(
+        is_volatile(call) or _ordered_keys(call) or _computed_args(call) or _asks(call)
+        or any(by_lists(call, key) for key in call.order_by)
+        for call in calls
+    ):  # fmt: skip
         return select, calls
     columns: dict[int, Fragment] = {}
+
+    def ordered_by(call: ir.AggregateCall, key: ir.SortKey) -> ir.SortKey:
+        expr = where_counted(call.filter, key.expr)
+        if not by_lists(call, key):
+            return replace(key, expr=computed(expr, needed=key in _ordered_keys(call)))
+        id = relations.ctx.new_id()
+        columns[id] = scalars.key(scalars.typed(expr, expr.type), expr.type)
+        # NOTE: of a type that is ordered as it is: it is the key already.
+        return replace(key, expr=ir.ColumnRef(id=id, type=SqlType(INT4)))
 
     def computed(expr: ir.Scalar, *, needed: bool = False) -> ir.Scalar:
         if not needed and not is_volatile(expr):
@@ -173,10 +197,7 @@ def _with_columns(
                 computed(where_counted(call.filter, arg), needed=arg in _computed_args(call))
                 for arg in call.args
             ]),
-            order_by=tuple([
-                replace(key, expr=computed(where_counted(call.filter, key.expr), needed=key in _ordered_keys(call)))
-                for key in call.order_by
-            ]),
+            order_by=tuple([ordered_by(call, key) for key in call.order_by]),
             filter=None if call.filter is None else computed(call.filter, needed=_asks(call)),
         )
         for call in calls
