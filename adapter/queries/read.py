@@ -23,6 +23,7 @@ from adapter.lake.file_conditions import FilesNeeded, file_conditions
 from adapter.lake.file_rows import checked, rows_of_files
 from adapter.materialized.freshness import record_inputs
 from adapter.plans.computed.constant_rows import NeedsEngine, constant_batch
+from adapter.plans.computed.python_constants import PythonParts
 from adapter.plans.key_reads import KeyRead
 from adapter.plans.operands import Operands
 from adapter.plans.plan_cache import Plan, describe_query, has_acting_calls
@@ -353,7 +354,14 @@ async def work_out_constants(running: Running, plan: Plan) -> None:
 
 async def _with_python_constants(running: Running, query: BoundQuery, context: ExecutionContext) -> BoundQuery:
     """`query` with the values of the constants that Spark would call Python for, worked out here."""
-    parts = running.services.python_constants.of(query, context.settings)
+    services, is_brief = running.services, running.parsed.is_brief
+    parts = services.python_constants.of(query, context.settings)
+    if parts is None:
+        if is_brief:
+            parts = PythonParts(query, context.settings)
+        else:
+            parts = await services.plans.aside(PythonParts, query, context.settings)
+        services.python_constants.keep(parts)
     if parts.done is not None:
         return parts.done
     asked, local = parts.asked(), running.engines.local
@@ -365,7 +373,8 @@ async def _with_python_constants(running: Running, query: BoundQuery, context: E
         async with aclosing(stream) as batches:
             async for batch in batches:
                 if batch.num_rows:
-                    return parts.put([literal_value(batch.column(n), 0, type_) for n, type_ in enumerate(types)])
+                    values = [literal_value(batch.column(n), 0, type_) for n, type_ in enumerate(types)]
+                    return parts.put(values) if is_brief else await services.plans.aside(parts.put, values)
     except (DataException, FeatureNotSupported):
         # The one at fault may never be come to; Spark says so if it is.
         return parts.leave()

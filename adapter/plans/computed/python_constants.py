@@ -22,6 +22,9 @@ from storage.cache_memory import aging
 MAX_QUERIES = 512
 """Queries known, as many as an engine knows."""
 
+MAX_LOOKED_AT = 1000
+"""Constant parts of a query that are looked at. Those after them stay calls."""
+
 MAX_CHARS = 4096
 """A longer value stays a call."""
 
@@ -33,20 +36,23 @@ class PythonConstants:
     """Queries with such parts. Belongs to the event loop."""
 
     def __init__(self) -> None:
-        self._known: BoundedMap[int, _Parts] = aging(BoundedMap(max_entries=MAX_QUERIES))
+        self._known: BoundedMap[int, PythonParts] = aging(BoundedMap(max_entries=MAX_QUERIES))
         """By identity of the query, which an entry keeps alive."""
 
-    def of(self, query: BoundQuery, settings: Mapping[str, str]) -> _Parts:
-        """Those of `query` under a session's `settings`, the same mapping as long as they are the same."""
+    def of(self, query: BoundQuery, settings: Mapping[str, str]) -> PythonParts | None:
+        """Those of `query` under a session's `settings`, the same mapping as long as they are the same; None when they
+        are not known yet."""
         known = self._known.get(id(query))
-        if known is None or known.query is not query or known.settings is not settings:
-            known = _Parts(query, settings)
-            self._known.put(id(query), known)
-        return known
+        return known if known is not None and known.query is query and known.settings is settings else None
+
+    def keep(self, parts: PythonParts) -> None:
+        """Notes what has been found of a query."""
+        self._known.put(id(parts.query), parts)
 
 
-class _Parts:
-    """Those of one query under some settings. `done` is the query with their values, as soon as they are known."""
+class PythonParts:
+    """Those of one query under some settings; finding them takes a while where the query is long. `done` is the query
+    with their values, as soon as they are known."""
 
     def __init__(self, query: BoundQuery, settings: Mapping[str, str]) -> None:
         self.query = query
@@ -55,7 +61,8 @@ class _Parts:
         # A server that only the local engine's simple statements are sent to never loads the lowering.
         from planner.lowering.lower import calls_python
 
-        found = [(expr, part) for expr, part in constant_parts(query) if calls_python(part, "spark")][:MAX_PARTS]
+        parts = constant_parts(query)[:MAX_LOOKED_AT]
+        found = [(expr, part) for expr, part in parts if calls_python(part, "spark")][:MAX_PARTS]
         # NOTE: known by identity, for constants that are equal need not be the same (0.0 and -0.0).
         self._exprs = [expr for expr, _ in found]
         self._parts = [part for _, part in found]
