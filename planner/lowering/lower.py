@@ -17,6 +17,10 @@ from planner.lowering.fragments.sources import ScanSource, place_of
 from planner.lowering.relations.relations import Relations
 from planner.lowering.scalars.handlers import new_scalars
 
+TOKEN = "\0token\0"
+"""Stands for the token of the execution, which functions that look into the catalog are called with, in text that is
+kept. No value of a text has a NUL."""
+
 
 class LoweredQuery(Struct, frozen=True):
     """A SELECT for an engine, but for the sources of the `relations` that it reads: `text` fills them in. Its columns
@@ -81,13 +85,9 @@ def lower(
 def calls_python(expr: ir.Scalar, engine: EngineName) -> bool:
     """Whether `engine` would call a function in Python for `expr`, which has no columns, that looks into nothing else
     than its arguments and the session's settings. False where the engine refuses `expr`."""
-    ctx = Context(engine, frozenset(), None, SessionSettings(token=_TOKEN))
+    ctx = Context(engine, frozenset(), None, SessionSettings(token=TOKEN))
     try:
         lowered = new_scalars(ctx).lower(expr)
     except FeatureNotSupported:
         return False
-    return lowered.python and _TOKEN not in lowered.sql
-
-
-_TOKEN = "\0token\0"
-"""What functions that look into the catalog are called with. No value of a text has a NUL."""
+    return lowered.python and TOKEN not in lowered.sql

@@ -25,16 +25,13 @@ from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal
 from planner.ir.rewrite import walk
 from planner.lowering.fragments.sources import ScanSource
-from planner.lowering.lower import LoweredQuery, lower
+from planner.lowering.lower import TOKEN, LoweredQuery, lower
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
 from storage.catalog.model import Relation
 
 MAX_QUERIES = 512
 """Bound queries known; about as many as plan caches hold between them."""
-
-_TOKEN = "\0token\0"
-"""Stands for the execution's token in kept text. No value of a text has a NUL."""
 
 MAX_TEXTS = 8
 """Texts kept for one query: it may run with a few sets of parameters again and again, or with new ones each time."""
@@ -132,7 +129,7 @@ class KnownQuery:
         extendable = frozenset(self.needs.tables) if self._engine == "local" else frozenset[int]()
         try:
             params = None if self.query.param_types else ()
-            lowered = self._lowered(extendable, params, SessionSettings(token=_TOKEN))
+            lowered = self._lowered(extendable, params, SessionSettings(token=TOKEN))
             self._pairs_in_python = lowered.pairs_in_python
         except FeatureNotSupported as unsupported:
             return unsupported.message
@@ -154,15 +151,15 @@ class KnownQuery:
             or (params and self._inlined)
         ):
             extendable = frozenset([oid for oid, source in sources.items() if source.extended is not None])
-            lowered = self._lowered(extendable, params, session_settings(context, token=_TOKEN))
+            lowered = self._lowered(extendable, params, session_settings(context, token=TOKEN))
             latest = _Latest(context.settings, items, lowered, lowered.text(sources))
             self._latest = None if self._has_long_values(params) else latest
         constants = {
             oid: tuple([params[given.index - 1] if isinstance(given, ir.Param) else given for given in held])
             for oid, held in latest.lowered.constants.items()
         }
-        names_execution = _TOKEN in latest.sql
-        sql = latest.sql.replace(_TOKEN, context.token) if names_execution else latest.sql
+        names_execution = TOKEN in latest.sql
+        sql = latest.sql.replace(TOKEN, context.token) if names_execution else latest.sql
         return EngineText(sql, constants, names_execution, latest.lowered.values)
 
     def _lowered(

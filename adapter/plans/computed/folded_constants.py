@@ -50,9 +50,13 @@ def folded_constants(statement: BoundStatement) -> FoldedConstants | None:
     parts = tuple(_parts(statement, params=False))[:MAX_PARTS]
     if not parts:
         return None
-    fields = tuple(ir.Field(id=_FIRST_FIELD + number, name="c", type=_INT4) for number in range(len(parts)))
-    exprs = tuple(_is_there(part) for part in parts)
-    return FoldedConstants(BoundQuery(rel=ir.Project(input=ir.OneRow(), exprs=exprs, fields=fields)))
+    return FoldedConstants(one_row([_is_there(part) for part in parts]))
+
+
+def one_row(exprs: Sequence[ir.Scalar]) -> BoundQuery:
+    """The query whose one row is the values of `exprs`, which have no columns."""
+    fields = tuple([ir.Field(id=_FIRST_FIELD + n, name="c", type=expr.type) for n, expr in enumerate(exprs)])
+    return BoundQuery(rel=ir.Project(input=ir.OneRow(), exprs=tuple(exprs), fields=fields))
 
 
 def constant_parts(query: BoundQuery) -> list[tuple[ir.Scalar, ir.Scalar]]:

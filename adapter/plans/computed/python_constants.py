@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from adapter.plans.computed.folded_constants import MAX_PARTS, constant_parts
+from adapter.plans.computed.folded_constants import MAX_PARTS, constant_parts, one_row
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform
@@ -27,9 +27,6 @@ MAX_LOOKED_AT = 1000
 
 MAX_CHARS = 4096
 """A longer value stays a call."""
-
-_FIRST_FIELD = 1_000_000_000
-"""No field of a query has so high a number."""
 
 
 class PythonConstants:
@@ -71,8 +68,7 @@ class PythonParts:
 
     def asked(self) -> BoundQuery:
         """The query whose one row is their values."""
-        fields = tuple([ir.Field(id=_FIRST_FIELD + n, name="c", type=part.type) for n, part in enumerate(self._parts)])
-        return BoundQuery(rel=ir.Project(input=ir.OneRow(), exprs=tuple(self._parts), fields=fields))
+        return one_row(self._parts)
 
     def leave(self) -> BoundQuery:
         """The query as it is, since they cannot be worked out beforehand."""
