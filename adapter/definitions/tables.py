@@ -110,7 +110,8 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
     if statement.if_not_exists and exists_already(running, catalog, schema, statement.name, skip=True):
         return None
     if statement.at_fault is not None:
-        raise statement.at_fault
+        # A prepared statement raises it each time that it is run.
+        raise statement.at_fault.with_traceback(None)
     _check_on_commit(schema, statement.on_commit)
     likes = [(like, find_like_source(running, catalog, like.table)) for like in statement.likes]
     exists_already(running, catalog, schema, statement.name, skip=False)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from adapter.plans.conditions import condition_of
 from planner.ir import nodes as ir
-from planner.ir.rewrite import column_ids, is_volatile, outermost_relations, walk
+from planner.ir.rewrite import column_ids, conjuncts, is_volatile, outermost_relations, walk
 from planner.types import types as t
 
 _INTEGERS = frozenset({t.INT2, t.INT4, t.INT8, t.OID})
@@ -218,13 +218,6 @@ def _exists(rel: ir.Rel) -> Iterator[KeySource]:
             rel=_filtered(rel.input, local),
             exprs=tuple([two for _, two in pairs]),
         )
-
-
-def conjuncts(scalar: ir.Scalar) -> tuple[ir.Scalar, ...]:
-    """The conditions that have to hold all."""
-    if isinstance(scalar, ir.BoolOp) and scalar.op == "and":
-        return tuple([inner for arg in scalar.args for inner in conjuncts(arg)])
-    return (scalar,)
 
 
 def _equality(condition: ir.Scalar) -> tuple[ir.Scalar, ir.Scalar] | None:

@@ -10,7 +10,6 @@ from msgspec import Struct, field
 
 from adapter.plans.conditions import Computed, Condition, condition_of, exact_conditions
 from adapter.plans.index_paths import IndexPath
-from adapter.plans.join_keys import conjuncts
 from adapter.plans.key_indexes import expression_columns
 from adapter.plans.operands import Operands
 from adapter.plans.predicates import bind_pattern
@@ -21,7 +20,7 @@ from planner.ir.bound import WITH_ROWS
 from planner.ir.file_rows import FILE_ROWS
 from planner.ir.past_rows import PAST_ROWS, PastTable
 from planner.ir.physical import ELEMENT_ARRAYS, array_type
-from planner.ir.rewrite import RELATIONS, column_ids, outermost_relations, walk
+from planner.ir.rewrite import RELATIONS, column_ids, conjuncts, outermost_relations, walk
 from planner.syntax.identifiers import quote_identifier
 from storage.catalog.model import CatalogSnapshot, Relation
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from planner.ir import nodes as n
-from planner.ir.rewrite import column_ids, is_correlated, walk
+from planner.ir.rewrite import column_ids, conjuncts, is_correlated, walk
 
 
 def scrolls(rel: n.Rel, tables: Mapping[int, n.Rel] | None = None) -> bool:
@@ -26,21 +26,13 @@ def scrolls(rel: n.Rel, tables: Mapping[int, n.Rel] | None = None) -> bool:
         case n.Project() | n.Limit():
             return scrolls(rel.input, known)
         case n.Filter():
-            return scrolls(rel.input, known) and not any(map(_joins, _conjuncts(rel.condition)))
+            return scrolls(rel.input, known) and not any(map(_joins, conjuncts(rel.condition)))
         case n.SetOperation():
             return rel.op == "union" and rel.all and scrolls(rel.left, known) and scrolls(rel.right, known)
         case n.With():
             return scrolls(rel.body, {**known, **{table.id: table.rel for table in _inlined(rel)}})
         case _:
             return False
-
-
-def _conjuncts(condition: n.Scalar) -> Iterator[n.Scalar]:
-    if isinstance(condition, n.BoolOp) and condition.op == "and":
-        for arg in condition.args:
-            yield from _conjuncts(arg)
-    else:
-        yield condition
 
 
 def _joins(condition: n.Scalar) -> bool:

@@ -122,6 +122,13 @@ def column_ids(node: Any) -> Iterator[int]:
             yield part.id
 
 
+def conjuncts(scalar: ir.Scalar) -> tuple[ir.Scalar, ...]:
+    """The conditions that have to hold all."""
+    if isinstance(scalar, ir.BoolOp) and scalar.op == "and":
+        return tuple([inner for arg in scalar.args for inner in conjuncts(arg)])
+    return (scalar,)
+
+
 def is_correlated(rel: ir.Rel) -> bool:
     """Whether a subquery refers to columns of the queries around it."""
     own = {field.id for part in walk(rel) if type(part) in RELATIONS for field in part.fields}

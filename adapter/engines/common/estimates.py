@@ -16,10 +16,9 @@ from adapter.admission.classes import WorkloadClass, class_for
 from adapter.engines.common.engine import TableInput
 from adapter.execution_context import ExecutionContext
 from adapter.plans.computed.constant_rows import constant_value
-from adapter.plans.join_keys import conjuncts
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
-from planner.ir.rewrite import column_ids
+from planner.ir.rewrite import column_ids, conjuncts
 
 LOCAL_START_S = 0.001
 SPARK_START_S = 0.15

@@ -4,11 +4,11 @@ rows that match, so these are said as aggregates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Set
 from typing import TypeAlias
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import RELATIONS, column_ids, transform, walk
+from planner.ir.rewrite import RELATIONS, column_ids, conjuncts, transform, walk
 
 CallsPython: TypeAlias = Callable[[ir.Scalar], bool]
 """Whether an expression without subqueries calls such a function."""
@@ -18,7 +18,7 @@ _SUBQUERIES = (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubq
 
 def is_of_both(calls_python: CallsPython, condition: ir.Scalar, own: Set[int]) -> bool:
     """Whether `condition` calls such a function with columns among `own` and others."""
-    return any(_mixes(calls_python, part, own) for part in _conjuncts(condition))
+    return any(_mixes(calls_python, part, own) for part in conjuncts(condition))
 
 
 def depends_in_python(calls_python: CallsPython, rel: ir.Rel) -> bool:
@@ -30,14 +30,6 @@ def depends_in_python(calls_python: CallsPython, rel: ir.Rel) -> bool:
         part.condition for part in walk(rel) if isinstance(part, ir.Filter | ir.Join) and part.condition is not None
     )
     return any(is_of_both(calls_python, condition, own) for condition in conditions)
-
-
-def _conjuncts(condition: ir.Scalar) -> Iterator[ir.Scalar]:
-    if isinstance(condition, ir.BoolOp) and condition.op == "and":
-        for arg in condition.args:
-            yield from _conjuncts(arg)
-    else:
-        yield condition
 
 
 def _mixes(calls_python: CallsPython, condition: ir.Scalar, own: Set[int]) -> bool:
