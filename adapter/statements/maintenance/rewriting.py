@@ -71,6 +71,8 @@ async def rewrite(running: Running, relation: Relation, patience_s: float) -> fl
     if relation.shard is None or transaction.looks_back:
         return patience_s
     compactor = env.maintenance.compactor
+    # What was committed just now is in the txns shard alone, perhaps.
+    await env.applier.apply_all()
     due = await compactor.not_laid_out(relation.shard)
     if due <= SMALL_BYTES:
         return patience_s

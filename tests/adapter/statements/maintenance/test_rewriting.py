@@ -3,6 +3,7 @@ disturbed."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -13,6 +14,7 @@ from adapter.statements.maintenance import rewriting
 from planner.errors import SqlError
 from storage.durable.formats import FormatGate
 from storage.layouts.definition import ZORDER_FORMAT
+from storage.transactions.applier import Applier
 from storage.upkeep.compactor import Compactor
 from tests.adapter.harness import Client, connect, open_server
 
@@ -75,6 +77,21 @@ async def test_a_table_gets_another_layout(client: Client, options: str, conditi
     assert await client.rows(DIGEST) == before
     read, of = await parts(client, condition)
     assert read <= most * of
+
+
+async def test_what_was_committed_just_now_is_rewritten_too(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def later(_: Applier) -> None:
+        await asyncio.sleep(0)
+
+    with monkeypatch.context() as patched:
+        # The background has not come to it yet.
+        patched.setattr(Applier, "apply_all", later)
+        before = await made(client, "target_file_size = '64kB'")
+        await client.run("alter table t set (sort_by = 'd, a')")
+    await client.run("vacuum full t")
+    assert await client.rows(DIGEST) == before
+    read, of = await parts(client, "d = '2026-05-05'")
+    assert read < of * 0.2
 
 
 async def test_rows_keep_their_ids_and_their_past(client: Client) -> None:
