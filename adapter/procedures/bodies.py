@@ -21,10 +21,11 @@ from adapter.materialized.freshness import stale_views
 from adapter.plans.operands import operands_of
 from adapter.plans.plan_cache import Plan, describe_query, make_plan
 from adapter.plans.row_text import literal_value
-from adapter.procedures.extensions.running import run_native
+from adapter.procedures.extensions.running import check_only_reads, run_native
 from adapter.results import Command
 from adapter.settings.values import IDENTITY_SETTINGS
 from adapter.transactions.snapshots import seeing_own
+from planner.calls.inlining import may_lock_rows
 from planner.calls.user_functions import statements_of
 from planner.common_errors import too_deep
 from planner.definitions.routines import converted, with_arguments
@@ -84,8 +85,8 @@ async def run_body(
                 plan = make_plan(parsed, context, ())
                 if isinstance(plan.statement, _NOT_IN_FUNCTIONS):
                     raise FeatureNotSupported(f"{plan.tag} is not allowed in an SQL function")
-                if record.volatility != "v" and not (parsed.kind == "select_stmt"):
-                    raise FeatureNotSupported(f"{plan.tag} is not allowed in a non-volatile function")
+                if record.volatility != "v":
+                    check_only_reads(parsed, plan, may_lock_rows(record, statements))
                 if place == len(statements) and signature.result != VOID:
                     declared = column_type(record.result)
                     result = declared if declared.domain else column_type(signature.result)

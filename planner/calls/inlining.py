@@ -100,6 +100,14 @@ def may_be_inlined(record: Function, statements: Sequence[Parsed]) -> bool:
     return not with_changes and all(setting.startswith(SEARCH_PATH) for setting in record.settings)
 
 
+def may_lock_rows(record: Function, statements: Sequence[Parsed]) -> bool:
+    """Whether PostgreSQL lets the body have FOR UPDATE and its like: a volatile one, and one that it puts into the
+    query with the call in FROM (inline_set_returning_function)."""
+    if record.volatility == "v":
+        return True
+    return record.returns_set and not (record.strict or record.security_definer or record.settings or statements[1:])
+
+
 @contextmanager
 def _inside(statement: Statement, record: Function, parsed: Parsed, arguments: Arguments) -> Iterator[None]:
     """`statement` binds the body of `record` for the length of the block."""
@@ -158,8 +166,14 @@ def _inline(level: Level, resolved: Resolved, columns: Sequence[tuple[str, SqlTy
     with _inside(
         statement, record, parsed, Arguments(function=record.name, names=names_of(record), values=tuple(values))
     ):
+        locking, statement.locking = statement.locking, None
         rel = bind_query(Level(statement, None), parsed.tree)
         rel = as_declared(statement, rel, resolved.type, columns)
+    if statement.locking is not None and not may_lock_rows(record, statements):
+        # It is carried out, which raises what has to be raised.
+        statement.locking = locking
+        return None
+    statement.locking = locking or statement.locking
     for node in walk(rel):
         # An engine would take an aggregate of nothing but the caller's columns for one of the caller's.
         if isinstance(node, AggregateCall):

@@ -69,6 +69,8 @@ class Dialect(TimeZones):
     """LIMIT and OFFSET that are no constants."""
     subqueries_among_groups: ClassVar[bool]
     """Correlated subqueries in the select list and in HAVING of a grouped query."""
+    loses_volatile_conditions: ClassVar[bool]
+    """Whether a volatile condition may be forgotten or come after a join above it, where it is in WHERE."""
     barrier: ClassVar[str | None]
     """A condition that is always true and that the engine moves no other condition through; None where OFFSET 0 does as
     much (`planner.ir.barriers`)."""

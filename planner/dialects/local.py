@@ -47,6 +47,8 @@ class LocalDialect(Dialect):
     max_row_count = 2**62
     computed_row_counts = True
     subqueries_among_groups = True
+    # DuckDB 2.0 pulls those without columns up above outer joins, and forgets them there.
+    loses_volatile_conditions = True
     barrier = None
     subqueries_as_sort_keys = True
     windows_as_sort_keys = True

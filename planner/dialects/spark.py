@@ -52,6 +52,7 @@ class SparkDialect(Dialect):
     max_row_count = 2**31 - 1
     computed_row_counts = False
     subqueries_among_groups = False
+    loses_volatile_conditions = False
     barrier = "rand() >= 0"
     subqueries_as_sort_keys = False
     windows_as_sort_keys = False

@@ -90,11 +90,9 @@ class RowLocking:
         self._locks: dict[int, _Lock] = {}
         self._views: list[Relation] = []
         """Those whose rows are locked, with the views below them."""
-        statement = level.statement
         for node in clauses:
             tree = node.locking_clause
             lock = _Lock(dict(_STRENGTHS)[tree.strength], dict(_WAITS)[tree.wait_policy], clause_name(tree))
-            statement.locking = statement.locking or lock.clause
             if tree.locked_rels:
                 for name in tree.locked_rels:
                     self._lock_named(name.range_var, lock)
@@ -127,6 +125,7 @@ class RowLocking:
         if isinstance(found, Relation) and found.kind == "m":
             raise WrongObjectType(f'cannot lock rows in materialized view "{found.name}"')
         read = (node.relation_oid for node in walk(item.rel) if isinstance(node, Scan))
+        self._level.statement.locking = self._level.statement.locking or lock.clause
         self._level.statement.required.lock({item.relation_oid} if item.relation_oid else set(read))
         if isinstance(found, Relation) and found.kind == "v":
             self._lock_below(found)

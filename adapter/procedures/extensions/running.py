@@ -74,9 +74,17 @@ def _plan(running: Running, parsed: Parsed) -> Plan:
     except SqlError as error:
         error.position = None
         raise
-    if parsed.kind != "select_stmt":
-        raise FeatureNotSupported(f"{plan.tag} is not allowed in a non-volatile function")
+    check_only_reads(parsed, plan)
     return plan
+
+
+def check_only_reads(parsed: Parsed, plan: Plan, may_lock: bool = False) -> None:
+    """Raises 0A000 unless the statement is a query, of no locks if it may have none (CommandIsReadOnly)."""
+    tag = None if parsed.kind == "select_stmt" else plan.tag
+    if tag is None and not may_lock and plan.query is not None and plan.query.locking is not None:
+        tag = f"SELECT {plan.query.locking}"
+    if tag is not None:
+        raise FeatureNotSupported(f"{tag} is not allowed in a non-volatile function")
 
 
 async def _no_rows() -> AsyncGenerator[Texts]:

@@ -59,6 +59,7 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     select = Select(ctx, columns, joined=True, where=[*left_where, *right_where])
     asks = not ctx.dialect.subqueries_in_on and (
         any(each.subquery for each in conditions)
+        or is_volatile(condition)
         or not {field.id for field in rel.fields}.issuperset(column_ids(condition))
     )
     if rel.kind in ("cross", "inner") and (rel.lateral or asks or not conditions):
@@ -72,9 +73,10 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
 
 
 def _matches_in_python(scalars: Scalars, rel: ir.Join) -> bool:
-    """Whether a function in Python says which rows of both sides match."""
-    if rel.condition is not None and is_of_both(
-        scalars.calls_python, rel.condition, {field.id for field in rel.left.fields}
+    """Whether a function in Python, or one with another value each time, says which rows of both sides match."""
+    left = {field.id for field in rel.left.fields}
+    if rel.condition is not None and (
+        is_volatile(rel.condition) or is_of_both(scalars.calls_python, rel.condition, left)
     ):
         return True
     below = rel.right
@@ -86,9 +88,9 @@ def _matches_in_python(scalars: Scalars, rel: ir.Join) -> bool:
 
 
 def _in_two(rel: ir.Join, ctx: Context) -> ir.Rel:
-    """A full join as a left one, and the rows of the right side that match none. 0A000 where reading the sides twice
-    would give other rows."""
-    if rel.condition is None or is_volatile(rel.left) or is_volatile(rel.right):
+    """A full join as a left one, and the rows of the right side that match none. 0A000 where doing it twice would give
+    other rows."""
+    if rel.condition is None or is_volatile(rel):
         raise ctx.unsupported("this FULL JOIN")
     matching = ir.Filter(input=rel.left, condition=rel.condition, fields=rel.left.fields)
     no_match = ir.Exists(rel=matching, negated=True, type=SqlType(BOOL))

@@ -16,7 +16,7 @@ from planner.dialects.dialect import Dialect
 from planner.ir import nodes as ir
 from planner.ir.barriers import is_barrier
 from planner.ir.physical import element_type
-from planner.ir.rewrite import transform, walk
+from planner.ir.rewrite import conjuncts, is_volatile, transform, walk
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made, simple
 from planner.lowering.fragments.sources import place_of
@@ -200,6 +200,8 @@ class Relations:
         mergeable = open_ and inlinable(select, conditions) and not self._refused_among_groups(select, conditions)
         if not mergeable or (select.tells_grouping and not self.ctx.dialect.grouping_in_having):
             select = self.wrap(select)
+        if self.ctx.dialect.loses_volatile_conditions and select.source is not None and is_volatile(rel.condition):
+            return self._where_columns_hold(select if select.group_by is None else self.wrap(select), rel.condition)
         if select.group_by is None:
             return add_conditions(self, select, rel.condition)
         having = self.scalars.conjuncts(rel.condition)
@@ -207,6 +209,19 @@ class Relations:
         if lambdas or repeats(self, rel.condition):
             return add_conditions(self, self.wrap(select), rel.condition)
         select.having.extend(having)
+        return select
+
+    def _where_columns_hold(self, select: Select, condition: ir.Scalar) -> Select:
+        """Conditions with the volatile ones as columns first, which stay with the rows that they are asked about."""
+        volatile = [part for part in conjuncts(condition) if is_volatile(part)]
+        for part in conjuncts(condition):
+            if part not in volatile:
+                select = add_conditions(self, select, part)
+        ids = [self.ctx.new_id() for _ in volatile]
+        select.columns = {**select.columns, **dict(zip(ids, map(self.scalars.lower, volatile), strict=True))}
+        select = self.wrap(select)
+        select.where += [select.columns[id] for id in ids]
+        select.columns = {id: fragment for id, fragment in select.columns.items() if id not in ids}
         return select
 
     def _limit(self, rel: ir.Limit) -> Select:
