@@ -9,6 +9,7 @@ at.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TypeVar
 
 from planner.collations.derivation import Collations, Derived, Strength
@@ -41,18 +42,12 @@ _StatementT = TypeVar("_StatementT", bound=BoundStatement)
 def with_collations(bound: _StatementT, text: str, catalog: CatalogSnapshot) -> _StatementT:
     """The statement with what pg_collation_for says. Raises 42P21 and 42P22 for conflicts, 42804."""
     query = _query_of(bound)
-    lowered = text.lower()
-    names = "collat" in lowered
-    if query is None or not (
-        names or "recursive" in lowered or any(_has_own(catalog.get(oid)) for oid in query.relations)
-    ):
+    if query is None or not _may_conflict(text, query.relations, catalog):
         return bound
     collations = Collations(query.rel, catalog.get)
-    nodes = list(walk(query.rel))
-    # What the sides of a set operation have together comes before what their rows are ordered by.
-    for node in sorted(nodes, key=lambda each: not isinstance(each, ir.SetOperation)):
+    for node in _in_order(query.rel):
         _check(collations, node)
-    if not names:
+    if "collat" not in text.lower():
         return bound
 
     def told(node: object) -> ir.Literal | None:
@@ -65,6 +60,27 @@ def with_collations(bound: _StatementT, text: str, catalog: CatalogSnapshot) -> 
         return ir.Literal(value=_shown(oid) if oid else None, type=node.type)
 
     return transform(bound, told)
+
+
+def check_stored(rel: ir.Rel, text: str, relations: Iterable[int], catalog: CatalogSnapshot) -> None:
+    """Raises 42P21 for conflicts in a query of `relations` that is defined and not run yet, which comes to what needs a
+    collation (42P22) once it is run."""
+    if _may_conflict(text, relations, catalog):
+        collations = Collations(rel, catalog.get)
+        for node in _in_order(rel):
+            with suppress(IndeterminateCollation):
+                _check(collations, node)
+
+
+def _may_conflict(text: str, relations: Iterable[int], catalog: CatalogSnapshot) -> bool:
+    lowered = text.lower()
+    return "collat" in lowered or "recursive" in lowered or any(_has_own(catalog.get(oid)) for oid in relations)
+
+
+def _in_order(rel: ir.Rel) -> list[object]:
+    """The nodes as they are checked: what the sides of a set operation have together comes before what their rows are
+    ordered by."""
+    return sorted(walk(rel), key=lambda each: not isinstance(each, ir.SetOperation))
 
 
 def _query_of(bound: BoundStatement) -> BoundQuery | None:

@@ -64,7 +64,7 @@ class Collations:
                 self._fields.setdefault(field.id, field)
             self._note_sources(node, tables)
 
-    def of_fields(self, fields: Iterable[tuple[str, ir.Field]]) -> tuple[int, ...]:
+    def of_fields(self, fields: Iterable[tuple[str, ir.Field]], *, of_view: bool = False) -> tuple[int, ...]:
         """The collations of output columns, as `Column.collation` has them: 0 for the one that the type has. Raises
         42P22 for a column that could have one and for which none was derived, 42P21."""
         found = []
@@ -72,9 +72,11 @@ class Collations:
             own = DEFAULT_COLLATION if field.type.oid == t.UNKNOWN else key_collation(field.type.declared_oid)
             derived = self._of_field(field.id).oid if own else 0
             if own and not derived:
+                shown = format_type(field.type.declared_oid)
                 raise IndeterminateCollation(
-                    f'no collation was derived for column "{name}" with collatable type '
-                    f"{format_type(field.type.declared_oid)}",
+                    f'could not determine which collation to use for view column "{name}"'
+                    if of_view
+                    else f'no collation was derived for column "{name}" with collatable type {shown}',
                     hint="Use the COLLATE clause to set the collation explicitly.",
                 )
             found.append(0 if derived == own else derived)

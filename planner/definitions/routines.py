@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from planner.calls.inlining import as_declared, context_of, mismatch, names_of
 from planner.calls.overloads import Resolved, resolve_call, written_arguments
 from planner.calls.user_functions import record_of, statements_of
+from planner.collations.conflicts import check_stored
 from planner.definitions.expression_text import NotPrintable, expression_text
 from planner.definitions.views import statement_text, written_out
 from planner.errors import (
@@ -375,6 +376,7 @@ def check_statements(record: Function, statements: tuple[Parsed, ...], context: 
             level = Level(statement, None)
             if parsed.kind == "select_stmt":
                 rel = bind_query(level, parsed.tree)
+                check_stored(rel, parsed.text, statement.relations, inner.catalog)
             elif parsed.kind in CHANGES:
                 bound = CHANGES[parsed.kind](level, parsed.tree)
                 body = bound.body if isinstance(bound, BoundWith) else bound

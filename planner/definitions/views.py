@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from planner.collations.conflicts import check_stored
 from planner.collations.derivation import Collations
 from planner.common_errors import repeated_column
 from planner.definitions.columns.noted import write_out_columns
@@ -50,7 +51,7 @@ class ViewDefinition(Struct, frozen=True, kw_only=True):
 
 def define_view(create: CreateView, context: BindContext) -> ViewDefinition:
     """Binds the query of a CREATE VIEW. Raises what binding raises; 42601 for too many column names, 42P22."""
-    return define_query(create.query, create.column_names, context)
+    return define_query(create.query, create.column_names, context, of_view=True)
 
 
 def define_query(
@@ -59,9 +60,10 @@ def define_query(
     context: BindContext,
     *,
     too_many: str = "CREATE VIEW specifies more column names than columns",
+    of_view: bool = False,
 ) -> ViewDefinition:
     """The definition that a query would have as a view (or materialized view) with these column names; `too_many` says
-    that there are more of them than columns."""
+    that there are more of them than columns, `of_view` that errors are of a view's columns."""
     if query.kind != "select_stmt":
         raise FeatureNotSupported("views must be defined by a SELECT")
     statement = new_statement(query, context)
@@ -78,7 +80,8 @@ def define_query(
             raise repeated_column(name)
     text, used, keys = written_out(query, context)
     columns = tuple((name, field.type) for name, field in zip(names, rel.fields, strict=True))
-    collations = Collations(rel, context.catalog.get).of_fields(zip(names, rel.fields, strict=True))
+    check_stored(rel, query.text, statement.relations, context.catalog)
+    collations = Collations(rel, context.catalog.get).of_fields(zip(names, rel.fields, strict=True), of_view=of_view)
     return ViewDefinition(
         columns=columns,
         collations=collations,
