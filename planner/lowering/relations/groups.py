@@ -95,8 +95,8 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         columns[field.id] = scalars.literal(0, SqlType(INT4))
         if rel.grouping_sets:
             bits = ctx.dialect.grouping([key.sql for key in told])
-            if totals and is_correlated(rel.input):
-                # DuckDB says NULL of the total of no rows.
+            if totals and ctx.dialect.totals_of_nothing:
+                # DuckDB says NULL of the total of no rows, where it has to work it out for each row of a query around.
                 bits = f"coalesce({bits}, {(1 << len(told)) - 1})"
             columns[field.id] = made(bits, *told)
     if rel.grouping_sets is not None:
