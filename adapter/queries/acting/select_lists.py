@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,12 +20,13 @@ from msgspec.structs import replace
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import has_acting_calls
 from adapter.procedures.rows import constant_rows, expression_rows, unsupported_place, with_tables
-from adapter.queries.acting.calls import ReadRows, carry_out_calls, require_few
+from adapter.queries.acting.calls import SUBQUERIES, ReadRows, carry_out_calls, require_few
 from adapter.queries.acting.read_before import Templates, outer_columns
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import column_ids, transform, walk
 from planner.resolution.session_values import acts
+from planner.types.types import INT4, SqlType
 
 ROWS_AT_ONCE = 64
 """Rows that are worked on before others have their turn."""
@@ -115,13 +117,31 @@ async def _carried_out(
     require_few(rows)
     read_once = templates.reading_once(read_rows)
     made: list[tuple[ir.Scalar, ...]] = []
-    for number, row in enumerate(rows):
-        if number % ROWS_AT_ONCE == 0:
-            # Rows of which nothing is carried out wait for nothing.
-            await asyncio.sleep(0)
-            running.scope.check()
-        made.append(await carry_out_calls(running, templates.filled(row), read_once))
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        # Rows of which nothing is carried out wait for nothing.
+        await asyncio.sleep(0)
+        running.scope.check()
+        some = [
+            await carry_out_calls(running, templates.filled(row), read_once)
+            for row in rows[start : start + ROWS_AT_ONCE]
+        ]
+        if len(rows) > ROWS_AT_ONCE and any(isinstance(node, SUBQUERIES) for node in walk(tuple(some))):
+            # Subqueries are planned for each row; the work for many at once grows with the square of their number.
+            some = await _as_constants(fields, some, read_rows)
+        made += some
     return expression_rows(fields, made)
+
+
+async def _as_constants(
+    fields: tuple[ir.Field, ...], rows: Sequence[tuple[ir.Scalar, ...]], read_rows: ReadRows
+) -> list[tuple[ir.Scalar, ...]]:
+    number = ir.Field(id=_first_free_id(expression_rows(fields, rows)), name="number", type=SqlType(INT4))
+    numbered = [(*row, ir.Literal(value=place, type=number.type)) for place, row in enumerate(rows)]
+    found = sorted(await read_rows(expression_rows((*fields, number), numbered)), key=itemgetter(-1))
+    return [
+        tuple([ir.Literal(value=value, type=field.type) for value, field in zip(row, fields, strict=False)])
+        for row in found
+    ]
 
 
 async def _with_arguments(running: Running, rel: ir.Rel, read_rows: ReadRows) -> ir.Rel:
