@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from planner.errors import ProgramLimitExceeded
 from planner.ir import nodes as ir
+from planner.ir.rewrite import column_ids
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.fragments.templates import fill
 from planner.lowering.scalars.casts import cast
@@ -71,7 +72,9 @@ def _field(scalars: Scalars, expr: ir.FieldSelect) -> Fragment:
     fields = attributes(expr.arg.type.oid)
     if fields is not None:
         arg = scalars.lower(expr.arg)
-        return made(f"({arg}).{fields[expr.index].physical}", arg)
+        text = f"({arg}).{fields[expr.index].physical}"
+        # DuckDB takes a field of a constant NULL for a NULL of no type.
+        return made(text if [*column_ids(expr.arg)] else ctx.dialect.cast(text, expr.type), arg)
     text = fill(ctx, ctx.dialect.record_field("{0}", expr.index), [scalars.lower(expr.arg)])
     return cast(ctx, text, SqlType(types.TEXT), expr.type, explicit=True)
 
