@@ -116,7 +116,11 @@ const features = {
   },
   async pull() {
     kit("pull", MODELS);
-    console.log(fs.readFileSync(path.join(folder, "out", "schema.ts"), "utf8"));
+    // Its query has the columns of an index in the order that DISTINCT ON without ORDER BY gives, which is no certain one.
+    const column = String.raw`table\.\w+(?:\.\w+\([^)]*\))*`;
+    const sorted = (columns) => columns.split(/, (?=table\.)/).sort().join(", ");
+    const pulled = fs.readFileSync(path.join(folder, "out", "schema.ts"), "utf8");
+    console.log(pulled.replace(new RegExp(`${column}(?:, ${column})*`, "g"), sorted));
   },
 };
 
