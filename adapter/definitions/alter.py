@@ -58,7 +58,7 @@ from adapter.definitions.indexes.marks import set_clustered, set_replica_identit
 from adapter.definitions.indexes.upkeep import remove_index, set_parameters
 from adapter.definitions.materialized.creation import set_options
 from adapter.definitions.policies.changes import set_row_security, set_view_options
-from adapter.definitions.rewriting import rewrite_table, set_types
+from adapter.definitions.rewriting import check_sequence_type, rewrite_table, set_types
 from adapter.definitions.sequences import (
     add_identity,
     drop_identity,
@@ -82,7 +82,7 @@ from adapter.execution.relation_names import (
 from adapter.execution.statement import Running
 from adapter.publishing.published_tables import check_publishable, says_published, type_held
 from adapter.results import Notice
-from planner.definitions.transforms import ColumnChange, rewritten_rows, rows_with_column
+from planner.definitions.transforms import ColumnChange, check_using, rewritten_rows, rows_with_column
 from planner.errors import (
     DuplicateColumn,
     InvalidTableDefinition,
@@ -281,10 +281,15 @@ def _check_action(
         refuse_of_typed(action)
     if isinstance(action, st.SetColumnType):
         assert isinstance(relation, Relation)
-        attnum = require_column(relation, action.name).attnum
+        context = running.session.bind_context(catalog)
+        if action.written_using is not None:
+            check_using(relation, action.written_using, context)
+        column = require_column(relation, action.name)
         refuse_itself(relation, action.type.declared_oid)
-        changes = {attnum: ColumnChange(type=action.type, written=action.written_using)}
-        rewritten_rows(relation, [attnum], changes, running.parsed, running.session.bind_context(catalog))
+        if column.sequence is not None:
+            check_sequence_type(running, column, action.type)
+        changes = {column.attnum: ColumnChange(type=action.type, written=action.written_using)}
+        rewritten_rows(relation, [column.attnum], changes, running.parsed, context)
 
 
 async def _apply(running: Running, relation: Relation, action: st.AlterTableAction, rules: NewRules) -> None:

@@ -231,13 +231,17 @@ async def _check_unseen(running: Running, relation: Relation, column: Column) ->
     )
 
 
-async def _retype_sequence(running: Running, column: Column, wanted: t.SqlType) -> None:
-    """The sequence of an identity column has the column's type."""
+def check_sequence_type(running: Running, column: Column, wanted: t.SqlType) -> SequenceRecord:
+    """The sequence of an identity column, which has the column's type. Raises 22023 where that is none for it."""
     sequence = own_catalog(running).get(column.sequence or 0)
     assert isinstance(sequence, SequenceRecord)
-    options = st.SequenceOptions(type=wanted)
-    configured(sequence, options, fresh=False, identity=True)
-    changed = await altered(running, sequence, options)
+    configured(sequence, st.SequenceOptions(type=wanted), fresh=False, identity=True)
+    return sequence
+
+
+async def _retype_sequence(running: Running, column: Column, wanted: t.SqlType) -> None:
+    sequence = check_sequence_type(running, column, wanted)
+    changed = await altered(running, sequence, st.SequenceOptions(type=wanted))
     if changed != sequence:
         change(running, removed=[sequence], added=[changed])
 

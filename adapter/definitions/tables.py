@@ -172,9 +172,13 @@ async def make_table(running: Running, statement: st.CreateTable, *, exact: bool
     copied = [source for like, source in likes if "indexes" in like.including]
     for source in copied:
         valid += copied_keys(running, source)
-    constraints.extend(declared_keys(running, relation, valid, constraints))
+    own = [definition for definition in valid if definition.kind != "f"]
+    constraints.extend(declared_keys(running, relation, own, constraints))
+    exclusions = declared_exclusions(running, with_constraints(relation, constraints), own, constraints)
+    foreign = [definition for definition in valid if definition.kind == "f"]
+    known = [*constraints, *(constraint for constraint, _ in exclusions)]
+    constraints.extend(declared_keys(running, relation, foreign, known))
     relation = with_constraints(relation, constraints)
-    exclusions = declared_exclusions(running, relation, valid, constraints)
     relation = with_exclusions(relation, exclusions)
     excluding = [record for pair in exclusions for record in pair]
     if bare is None:

@@ -69,6 +69,16 @@ def rewritten_rows(
     return bound_query(statement, Project(input=scan, exprs=tuple(exprs), fields=outputs))
 
 
+def check_using(relation: Relation, written: Parsed, context: BindContext) -> None:
+    """Raises what binding a USING of ALTER COLUMN TYPE raises, which is said before what is wrong with the column."""
+    statement = new_statement(written, context)
+    level = Level(statement, None)
+    _, item = scan_table(level, relation, None, -1)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    bind_clause(level, written.tree, TRANSFORM_CLAUSE)
+
+
 def _changed(level: Level, expr: Scalar, name: str, change: ColumnChange, generated: bool) -> Scalar:
     statement = level.statement
     if change.written is not None:

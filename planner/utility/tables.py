@@ -193,6 +193,9 @@ def _check_constraints(
                 raise DuplicateColumn(
                     f'column "{twice}" appears twice in {what} constraint', position=constraint.position
                 )
+            for name in constraint.include:
+                if name not in names:
+                    raise missing_key_column(name, constraint.position)
 
 
 def column_definition(

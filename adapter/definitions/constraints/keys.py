@@ -220,6 +220,8 @@ def _foreign_key(
     running: Running, relation: Relation, definition: st.ConstraintDefinition, known: Collection[Constraint]
 ) -> Constraint:
     catalog = own_catalog(running)
+    if definition.name is not None and any(constraint.name == definition.name for constraint in known):
+        raise duplicate_constraint(relation, definition.name)
     assert definition.foreign_table is not None
     itself = catalog.get(relation.oid) is None and _means(running, catalog, definition.foreign_table, relation)
     parent = relation if itself else find_relation(running, catalog, definition.foreign_table)
