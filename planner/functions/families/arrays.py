@@ -246,8 +246,8 @@ def forms() -> Mapping[str, Form]:
                 " and ' || len({0})) ELSE list_slice({0}, 1, len({0}) - {1}) END"
             ),
             spark=(
-                "CASE WHEN {1} < 0 OR {1} > size({0}) THEN raise_error('TG:2202E:number of elements to trim must be"
-                " between 0 and ' || size({0})) ELSE slice({0}, 1, size({0}) - {1}) END"
+                "CASE WHEN {0} IS NULL THEN NULL WHEN {1} < 0 OR {1} > size({0}) THEN raise_error('TG:2202E:number of"
+                " elements to trim must be between 0 and ' || size({0})) ELSE slice({0}, 1, size({0}) - {1}) END"
             ),
         ),
         "string_to_array(text,text)": both(_string_to_array),

@@ -64,7 +64,7 @@ _SIMPLE = {
     "pg_encoding_to_char(int4)": "tg_encoding_to_char({0})",
     "pg_char_to_encoding(name)": "tg_char_to_encoding({0})",
     "pg_relation_size(regclass)": "tg_relation_size({token}, {0})",
-    "pg_relation_size(regclass,text)": "tg_relation_size({token}, {0})",
+    "pg_relation_size(regclass,text)": "CASE WHEN {1} IS NOT NULL THEN tg_relation_size({token}, {0}) END",
     "pg_table_size(regclass)": "tg_relation_size({token}, {0})",
     "pg_total_relation_size(regclass)": "(tg_relation_size({token}, {0}) + tg_indexes_size({token}, {0}))",
     "pg_indexes_size(regclass)": "tg_indexes_size({token}, {0})",
@@ -74,8 +74,12 @@ _SIMPLE = {
     "pg_isolation_test_session_is_blocked(int4,int4[])": "list_has_any(tg_blocking_pids({token}, {0}), {1})",
     "pg_database_size(oid)": "tg_database_size({token}, 'o' || {0})",
     "pg_relation_filenode(regclass)": "tg_relation_filenode({token}, {0})",
-    "pg_relation_is_updatable(regclass,bool)": "tg_relation_is_updatable({token}, {0})",
-    "pg_column_is_updatable(regclass,int2,bool)": "tg_column_is_updatable({token}, {0}, {1})",
+    "pg_relation_is_updatable(regclass,bool)": (
+        "CASE WHEN {1} IS NOT NULL THEN tg_relation_is_updatable({token}, {0}) END"
+    ),
+    "pg_column_is_updatable(regclass,int2,bool)": (
+        "CASE WHEN {2} IS NOT NULL THEN tg_column_is_updatable({token}, {0}, {1}) END"
+    ),
     "pg_relation_is_publishable(regclass)": "tg_relation_is_publishable({token}, {0})",
     "pg_index_column_has_property(regclass,int4,text)": "tg_index_column_has_property({token}, {0}, {1}, {2})",
     "pg_index_has_property(regclass,text)": "tg_index_has_property({token}, {0}, {1})",
@@ -112,7 +116,7 @@ _ABSENT = {
     "pg_get_partkeydef(oid)": _NULL_TEXT,
     "pg_get_partition_constraintdef(oid)": _NULL_TEXT,
     "pg_relation_filepath(regclass)": _NULL_TEXT,
-    "pg_tablespace_location(oid)": "''",
+    "pg_tablespace_location(oid)": "CASE WHEN {0} IS NOT NULL THEN '' END",
     "pg_is_in_recovery()": "FALSE",
     "pg_last_wal_receive_lsn()": _NULL_TEXT,
     "pg_last_wal_replay_lsn()": _NULL_TEXT,
@@ -124,12 +128,12 @@ _ABSENT = {
     "pg_show_replication_origin_status()": (
         "CAST([] AS STRUCT(local_id BIGINT, external_id VARCHAR, remote_lsn VARCHAR, local_lsn VARCHAR)[])"
     ),
-    "pg_is_other_temp_schema(oid)": "FALSE",
+    "pg_is_other_temp_schema(oid)": "CASE WHEN {0} IS NOT NULL THEN FALSE END",
     "pg_jit_available()": "FALSE",
-    "age(xid)": "CASE WHEN {0} < 3 THEN CAST(2147483647 AS INTEGER) ELSE CAST(0 AS INTEGER) END",
+    "age(xid)": "CASE WHEN {0} < 3 THEN CAST(2147483647 AS INTEGER) WHEN {0} >= 3 THEN CAST(0 AS INTEGER) END",
     "pg_trigger_depth()": "CAST(0 AS INTEGER)",
-    "pg_safe_snapshot_blocking_pids(int4)": "CAST([] AS INTEGER[])",
-    "pg_stat_get_numscans(oid)": "CAST(0 AS BIGINT)",
+    "pg_safe_snapshot_blocking_pids(int4)": "CASE WHEN {0} IS NOT NULL THEN CAST([] AS INTEGER[]) END",
+    "pg_stat_get_numscans(oid)": "CASE WHEN {0} IS NOT NULL THEN CAST(0 AS BIGINT) END",
     "pg_partition_root(regclass)": "CAST(NULL AS BIGINT)",
     "pg_partition_ancestors(regclass)": "CAST([] AS BIGINT[])",
     "pg_partition_tree(regclass)": (

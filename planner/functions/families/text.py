@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.functions.engines.spark import checked
-from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
+from planner.functions.forms.form import CallSite, Form, both, local_only, strict
 
 _DIGESTS = {"sha224": 224, "sha256": 256, "sha384": 384, "sha512": 512}
-
-
-def _strict(site: CallSite, made: str, *arguments: int) -> str:
-    """`made`, or NULL when one of the arguments is: for templates in which greatest and least would pass over it."""
-    doubtful = [f"{{{index}}} IS NOT NULL" for index in arguments if site.constants[index] in (None, NOT_CONSTANT)]
-    return f"CASE WHEN {' AND '.join(doubtful)} THEN {made} END" if doubtful else made
 
 
 def _substr(site: CallSite) -> str:
@@ -21,7 +15,7 @@ def _substr(site: CallSite) -> str:
     if len(site.constants) == 2:
         if isinstance(start, int) and start >= 1:
             return "substring({0}, {1})"
-        return _strict(site, "substring({0}, greatest({1}, 1))", 1)
+        return strict(site, "substring({0}, greatest({1}, 1))", 1)
     length = site.constants[2]
     if isinstance(start, int) and start >= 1 and isinstance(length, int) and length >= 0:
         return "substring({0}, {1}, {2})"
@@ -29,8 +23,10 @@ def _substr(site: CallSite) -> str:
     size = "least(greatest(CAST({1} AS BIGINT) + {2} - greatest({1}, 1), 0), 2147483647)"
     if site.engine == "spark":
         size = f"CAST({size} AS INT)"
-    made = _strict(site, f"substring({{0}}, greatest({{1}}, 1), {size})", 1, 2)
-    return f"CASE WHEN {{2}} < 0 THEN {fault} ELSE {made} END"
+    made = f"substring({{0}}, greatest({{1}}, 1), {size})"
+    if isinstance(length, int) and length >= 0:
+        return strict(site, made, 1)
+    return strict(site, f"CASE WHEN {{2}} < 0 THEN {fault} ELSE {made} END", 0, 1, 2)
 
 
 def _left(site: CallSite) -> str:
@@ -77,7 +73,7 @@ def _pad(name: str) -> Callable[[CallSite], str]:
                 padded = f"CASE WHEN {{2}} = '' THEN left({{0}}, {chars}) ELSE {padded} END"
         if isinstance(length, int) and length > MAX_PADDED and site.constants[0] is not None:
             padded = "left({0}, 0)"  # An error, unless it is NULL: an engine would pad before it looks.
-        padded = _strict(site, padded, 1)
+        padded = strict(site, padded, 1)
         if length is None or (isinstance(length, int) and length <= MAX_PADDED):
             return padded
         return _unless_too_large(site, f"{{1}} > {MAX_PADDED} AND {{0}} IS NOT NULL", padded)
@@ -100,7 +96,7 @@ def _repeat(site: CallSite) -> str:
         if len(text.encode()) * count <= MAX_REPEATED:
             return repeated
         return _unless_too_large(site, "TRUE", "left({0}, 0)")
-    return _unless_too_large(site, f"{size} > {MAX_REPEATED}", _strict(site, repeated, 1))
+    return _unless_too_large(site, f"{size} > {MAX_REPEATED}", strict(site, repeated, 1))
 
 
 def _unless_too_large(site: CallSite, condition: str, made: str) -> str:
@@ -118,13 +114,14 @@ def _split_part(site: CallSite) -> str:
     position = site.constants[2]
     plain = "split_part({0}, {1}, {2})"
     if site.engine == "local":
-        plain = "CASE WHEN {1} = '' THEN CASE WHEN abs({2}) = 1 THEN {0} ELSE '' END ELSE split_part({0}, {1}, {2}) END"
+        whole = strict(site, "CASE WHEN abs({2}) = 1 THEN {0} ELSE '' END", 0, 2)
+        plain = f"CASE WHEN {{1}} = '' THEN {whole} ELSE split_part({{0}}, {{1}}, {{2}}) END"
         if isinstance(site.constants[1], str) and site.constants[1]:
             plain = "split_part({0}, {1}, {2})"
     if isinstance(position, int) and position != 0:
         return plain
     fault = site.dialect.raise_sql("22023", "field position must not be zero")
-    return f"CASE WHEN {{2}} = 0 THEN {fault} ELSE {plain} END"
+    return f"CASE WHEN {{2}} = 0 THEN {strict(site, fault, 0, 1)} ELSE {plain} END"
 
 
 def _chr(site: CallSite) -> str:
@@ -183,7 +180,7 @@ def _replace(site: CallSite) -> str:
     search = site.constants[1]
     if isinstance(search, str) and search:
         return "replace({0}, {1}, {2})"
-    return "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END"
+    return f"CASE WHEN {{1}} = '' THEN {strict(site, '{0}', 2)} ELSE replace({{0}}, {{1}}, {{2}}) END"
 
 
 def _overlay(site: CallSite) -> str:
@@ -191,7 +188,7 @@ def _overlay(site: CallSite) -> str:
     fault = site.dialect.raise_sql("22011", "negative substring length not allowed")
     cast = "CAST({2} + " + length + " AS INT)"
     made = f"concat(left({{0}}, {{2}} - 1), {{1}}, substring({{0}}, greatest({cast}, 1)))"
-    return f"CASE WHEN {{2}} <= 0 THEN {fault} ELSE {_strict(site, made, *range(len(site.arg_types)))} END"
+    return strict(site, f"CASE WHEN {{2}} <= 0 THEN {fault} ELSE {made} END", *range(len(site.arg_types)))
 
 
 def _encode(site: CallSite) -> str | None:

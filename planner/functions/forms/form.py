@@ -58,6 +58,13 @@ class NotConstant:
 
 NOT_CONSTANT = NotConstant()
 
+
+def strict(site: CallSite, made: str, *arguments: int) -> str:
+    """`made`, or NULL when one of the arguments is: for templates that would pass over it (greatest, least, CASE)."""
+    doubtful = [f"{{{index}}} IS NOT NULL" for index in arguments if site.constants[index] in (None, NOT_CONSTANT)]
+    return f"CASE WHEN {' AND '.join(doubtful)} THEN {made} END" if doubtful else made
+
+
 Template: TypeAlias = str | Callable[[CallSite], str | None]
 """A template, or a function that gives one; None when this call cannot be said on that engine."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.functions.forms.form import CallSite
+from planner.functions.forms.form import CallSite, strict
 from planner.types.types import TIMESTAMP
 from planner.values.datetimes.time_zones import Zone, written_zone
 
@@ -34,4 +34,4 @@ def of_whole_seconds(site: CallSite, then: str) -> str:
     """`then`, with 22023 for an interval that is no distance between time zones: of months or days."""
     words = "concat('TG:22023:interval time zone \"', {text:0}, '\" must not include months or days')"
     whole = "{0}.months <> 0 OR {0}.days <> 0"
-    return f"CASE WHEN {whole} THEN {site.dialect.error(words)} ELSE {then} END"
+    return f"CASE WHEN {whole} THEN {strict(site, site.dialect.error(words), 1)} ELSE {then} END"

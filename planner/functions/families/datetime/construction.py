@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.functions.engines.spark import checked
-from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.form import CallSite, Form, both, local_only, strict
 from planner.functions.forms.intervals import unless_null
 from planner.functions.forms.limits import in_range, interval_in_range
 from planner.functions.forms.zones import moment_in, of_whole_seconds, wall_in
@@ -47,7 +47,9 @@ def _timezone(site: CallSite) -> str:
         moved = of_whole_seconds(site, _shifted(site, "{0}.micros"))
     else:
         moved = wall_in(site, 0, "{1}") if zoned else moment_in(site, 0, "{1}")
-    return moved if moved == "{1}" else in_range(site.dialect, moved, TIMESTAMP if zoned else TIMESTAMPTZ)
+    # Infinite moments stay as they are, whatever the zone.
+    checked = moved if moved == "{1}" else in_range(site.dialect, moved, TIMESTAMP if zoned else TIMESTAMPTZ)
+    return strict(site, checked, 0)
 
 
 _MAX_SECONDS = "9.223372036854e12"
@@ -118,7 +120,7 @@ def _date_bin(site: CallSite) -> str:
     binned = site.dialect.moment_of_micros(site.dialect.python("tg_date_bin", "{0}", source, origin), type)
     fault = site.dialect.raise_sql("22008", "origin out of range")
     endless = [site.dialect.is_infinite_moment(place) for place in ("{1}", "{2}")]
-    return f"CASE WHEN {endless[0]} THEN {{1}} WHEN {endless[1]} THEN {fault} ELSE {binned} END"
+    return strict(site, f"CASE WHEN {endless[0]} THEN {{1}} WHEN {endless[1]} THEN {fault} ELSE {binned} END", 0, 1, 2)
 
 
 def _isfinite(site: CallSite) -> str:

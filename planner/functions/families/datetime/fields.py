@@ -362,11 +362,14 @@ def _any_field(template: Callable[[CallSite], str | None]) -> Callable[[CallSite
         for alias, field in _UNIT_ALIASES.items():
             if alias != field:
                 spellings[field].append(alias)
-        branches = "WHEN {0} IS NULL OR {1} IS NULL THEN NULL"
+        absent = [f"{{{place}}} IS NULL" for place in range(len(site.arg_types))]
+        branches = f"WHEN {' OR '.join(absent)} THEN NULL"
         for field, names in spellings.items():
             value = template(replace(site, constants=(field, *site.constants[1:])))
             if value is None:
                 return None
+            # Spark asks a function in Python for rows of other branches, too.
+            value = value.replace("{2}", "CASE WHEN {0} IS NOT NULL THEN {2} END")
             branches += f" WHEN lower({{0}}) IN ({', '.join(repr(name) for name in names)}) THEN {value}"
         type = _TYPE_NAMES[site.arg_types[1].oid]
         unknown = f"concat('TG:22023:unit \"', lower({{0}}), '\" not recognized for type {type}')"

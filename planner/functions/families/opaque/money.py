@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.dialects.comparison_keys import MONEY_KEY
-from planner.functions.forms.form import CallSite, Form, both
+from planner.functions.forms.form import CallSite, Form, both, strict
 from planner.types.signature import COMPARISONS
 
 _SECOND = MONEY_KEY.replace("{0}", "{1}")
@@ -25,12 +25,13 @@ def _divided(site: CallSite) -> str:
     fault = site.dialect.raise_sql("22012", "division by zero")
     quotient = f"{MONEY_KEY} {site.dialect.whole_division} {{1}}"
     shown = site.dialect.python("tg_money_show", f"CAST({quotient} AS DECIMAL(38,0))")
-    return f"CASE WHEN {{1}} = 0 THEN {fault} ELSE {shown} END"
+    return f"CASE WHEN {{1}} = 0 THEN {strict(site, fault, 0)} ELSE {shown} END"
 
 
 def _ratio(site: CallSite) -> str:
     fault = site.dialect.raise_sql("22012", "division by zero")
-    return f"CASE WHEN {_SECOND} = 0 THEN {fault} ELSE CAST({MONEY_KEY} AS DOUBLE) / CAST({_SECOND} AS DOUBLE) END"
+    ratio = f"CAST({MONEY_KEY} AS DOUBLE) / CAST({_SECOND} AS DOUBLE)"
+    return f"CASE WHEN {_SECOND} = 0 THEN {strict(site, fault, 0)} ELSE {ratio} END"
 
 
 def _sum(site: CallSite) -> str:
