@@ -192,14 +192,31 @@ def _square_root(site: CallSite) -> str:
     return f"CASE WHEN {{0}} < 0 THEN {fault} ELSE sqrt({{0}}) END"
 
 
+_ENDLESS = "abs({0}) = CAST('Infinity' AS DOUBLE)"
+
+
 def _domain(function: str, condition: str) -> Form:
     """A function that is not defined where `condition` is true."""
+    return both(lambda site: _defined(site, condition, f"{function}({{0}})"))
 
-    def template(site: CallSite) -> str:
-        fault = site.dialect.raise_sql("22003", "input is out of range")
-        return f"CASE WHEN isnan({{0}}) THEN {{0}} WHEN {condition} THEN {fault} ELSE {function}({{0}}) END"
 
-    return both(template)
+def _defined(site: CallSite, condition: str, value: str) -> str:
+    fault = site.dialect.raise_sql("22003", "input is out of range")
+    return f"CASE WHEN isnan({{0}}) THEN {{0}} WHEN {condition} THEN {fault} ELSE {value} END"
+
+
+def _cotangent(site: CallSite) -> str:
+    value = "cot({0})"
+    if site.engine == "local":
+        # DuckDB has no value for zero.
+        endless = "CASE WHEN signbit({0}) THEN CAST('-Infinity' AS DOUBLE) ELSE CAST('Infinity' AS DOUBLE) END"
+        value = f"CASE WHEN {{0}} = 0 THEN {endless} ELSE {value} END"
+    return _defined(site, _ENDLESS, value)
+
+
+def _arc_tangent_degrees(site: CallSite) -> str:
+    degrees = site.dialect.python("tg_atan2d", "{0}", "{1}")
+    return f"CASE WHEN isnan({{0}}) OR isnan({{1}}) THEN {{0}} + {{1}} ELSE {degrees} END"
 
 
 def _unless_nan(function: str, *first: str) -> Callable[[CallSite], str]:
@@ -359,8 +376,9 @@ def forms() -> Mapping[str, Form]:
     given["log(float8)"] = given["log10(float8)"] = _logarithm("log10")
     for key in ("atan", "sinh", "cosh", "tanh", "asinh"):
         given[f"{key}(float8)"] = both(f"{key}({{0}})")
-    for key in ("sin", "cos", "tan", "cot"):
-        given[f"{key}(float8)"] = _domain(key, "abs({0}) = CAST('Infinity' AS DOUBLE)")
+    for key in ("sin", "cos", "tan"):
+        given[f"{key}(float8)"] = _domain(key, _ENDLESS)
+    given["cot(float8)"] = both(_cotangent)
     given["degrees(float8)"] = both(_in_degrees)
     given["radians(float8)"] = both(f"({{0}} * {_RADIANS_PER_DEGREE})")
     for key in ("asin", "acos", "atanh"):
@@ -369,7 +387,7 @@ def forms() -> Mapping[str, Form]:
     given["atan2(float8,float8)"] = both("atan2({0}, {1})")
     for key in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand"):
         given[f"{key}(float8)"] = _degrees(key)
-    given["atan2d(float8,float8)"] = both(lambda site: site.dialect.python("tg_atan2d", "{0}", "{1}"))
+    given["atan2d(float8,float8)"] = both(_arc_tangent_degrees)
     given["pi()"] = both("pi()")
     given["random()"] = both(_random)
     for name in ("float4", "float8"):

@@ -107,11 +107,17 @@ _SEARCH = "searching for elements in multidimensional arrays is not supported"
 
 def _position(site: CallSite, lists: str) -> str:
     bound = _first_bound(site, _SEARCH)
-    return f"({lists.replace('{2}', f'({{2}} - ({bound}) + 1)')} + ({bound}) - 1)"
+    found = f"({lists.replace('{2}', f'({{2}} - ({bound}) + 1)')} + ({bound}) - 1)"
+    return _of_one_dimension(site, found)
 
 
 def _positions(site: CallSite, lists: str) -> str:
-    return site.dialect.transform(lists, "p", f"p + ({_first_bound(site, _SEARCH)}) - 1")
+    return _of_one_dimension(site, site.dialect.transform(lists, "p", f"p + ({_first_bound(site, _SEARCH)}) - 1"))
+
+
+def _of_one_dimension(site: CallSite, found: str) -> str:
+    problem = site.dialect.raise_sql("0A000", "searching for elements in multidimensional arrays is not supported")
+    return f"CASE WHEN {_DIMS} IS NOT NULL AND {_nth(site, '1')} > 1 THEN {problem} ELSE {found} END"
 
 
 def _removed(site: CallSite, lists: str) -> str:
@@ -233,10 +239,13 @@ def _filled(site: CallSite) -> str:
     many = dialect.error(dialect.string(_ONE_DIMENSION))
     ordinary = f"{dialect.nth(dims, '1')} = 1 AND {dialect.nth(dims, '3')} = 1"
     made = dialect.dimensioned(items, f"CASE WHEN {ordinary} THEN NULL ELSE {dims} END")
-    if not site.arg_types[1].dimensioned:
-        return made
-    made = made.replace("{1}", "({1}).items")
-    return f"CASE WHEN ({{1}}).dims IS NOT NULL AND {dialect.nth('({1}).dims', '1')} > 1 THEN {many} ELSE {made} END"
+    for place, type in reversed(list(enumerate(site.arg_types))[1:]):
+        if type.dimensioned:
+            argument = f"({{{place}}})"
+            made = made.replace(f"{{{place}}}", f"{argument}.items")
+            several = f"{argument}.dims IS NOT NULL AND {dialect.nth(f'{argument}.dims', '1')} > 1"
+            made = f"CASE WHEN {several} THEN {many} ELSE {made} END"
+    return made
 
 
 def dimension_forms() -> Mapping[str, Form]:

@@ -253,7 +253,14 @@ def forms() -> Mapping[str, Form]:
         "replace(text,text,text)": both(_replace),
         "translate(text,text,text)": both("translate({0}, {1}, {2})"),
         "repeat(text,int4)": both(_repeat),
-        "reverse(text)": both("reverse({0})"),
+        # DuckDB's own keeps what combines with a character behind it.
+        "reverse(text)": Form(
+            local=(
+                "CASE WHEN strlen({0}) = length({0}) THEN reverse({0}) ELSE"
+                " array_to_string(list_reverse(string_split({0}, '')), '') END"
+            ),
+            spark="reverse({0})",
+        ),
         "strpos(text,text)": position,
         "position(text,text)": position,
         "split_part(text,text,int4)": both(_split_part),

@@ -122,12 +122,10 @@ def _rounded(value: float) -> float:
     return round(value * 1_000_000) / 1_000_000
 
 
-def scale(interval: Mapping[str, int], factor: float) -> IntervalValue:
-    """interval * factor: what is left of months goes to days (30 a month), of days to time (interval_mul)."""
-    if math.isnan(factor) or math.isinf(factor):
-        raise interval_out_of_range()
-    months_exact, days_exact = interval["months"] * factor, interval["days"] * factor
-    if abs(months_exact) >= 2**31 or abs(days_exact) >= 2**31:
+def _of_parts(months_exact: float, days_exact: float, micros_exact: float) -> IntervalValue:
+    """What is left of months goes to days (30 a month), of days to time."""
+    # NaN is in no range.
+    if not (abs(months_exact) < 2**31 and abs(days_exact) < 2**31 and abs(micros_exact) < 2**63):
         raise interval_out_of_range()
     months, days = int(months_exact), int(days_exact)
     month_days = _rounded((months_exact - months) * DAYS_PER_MONTH)
@@ -136,7 +134,12 @@ def scale(interval: Mapping[str, int], factor: float) -> IntervalValue:
         days += int(seconds / 86400.0)
         seconds -= int(seconds / 86400.0) * 86400.0
     days += int(month_days)
-    return make_interval(months, days, round(interval["micros"] * factor + seconds * 1_000_000))
+    return make_interval(months, days, round(micros_exact + seconds * 1_000_000))
+
+
+def scale(interval: Mapping[str, int], factor: float) -> IntervalValue:
+    """interval * factor (interval_mul)."""
+    return _of_parts(interval["months"] * factor, interval["days"] * factor, interval["micros"] * factor)
 
 
 _FIELDS = ("months", "days", "micros")
@@ -161,15 +164,7 @@ def divide(interval: Mapping[str, int], divisor: float) -> IntervalValue:
     """interval / divisor (interval_div)."""
     if divisor == 0:
         raise division_by_zero()
-    months_exact, days_exact = interval["months"] / divisor, interval["days"] / divisor
-    months, days = int(months_exact), int(days_exact)
-    month_days = _rounded((months_exact - months) * DAYS_PER_MONTH)
-    seconds = _rounded((days_exact - days + month_days - int(month_days)) * 86400.0)
-    if abs(seconds) >= 86400.0:
-        days += int(seconds / 86400.0)
-        seconds -= int(seconds / 86400.0) * 86400.0
-    days += int(month_days)
-    return make_interval(months, days, round(interval["micros"] / divisor + seconds * 1_000_000))
+    return _of_parts(interval["months"] / divisor, interval["days"] / divisor, interval["micros"] / divisor)
 
 
 def average(months: int, days: int, micros: int, count: int) -> IntervalValue | None:

@@ -88,7 +88,9 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     if target.oid in FLOATS and (source.oid in INTEGERS or source.oid in FLOATS or source.oid == types.NUMERIC):
         if target.oid == types.FLOAT4 and source.oid == types.FLOAT8:
             fault = ctx.dialect.raise_sql("22003", "value out of range: overflow")
-            beyond = f"abs({{0}}) > {ctx.dialect.float8(_MAX_REAL)} AND NOT {ctx.dialect.is_infinite('{0}')}"
+            # NaN is beyond all others.
+            finite = f"NOT isnan({{0}}) AND NOT {ctx.dialect.is_infinite('{0}')}"
+            beyond = f"abs({{0}}) > {ctx.dialect.float8(_MAX_REAL)} AND {finite}"
             vanished = ctx.dialect.raise_sql("22003", "value out of range: underflow")
             return f"CASE WHEN {beyond} THEN {fault} WHEN {plain} = 0 AND {{0}} <> 0 THEN {vanished} ELSE {plain} END"
         return plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.errors import FeatureNotSupported, InvalidParameterValue
+from planner.errors import FeatureNotSupported, InvalidParameterValue, ProgramLimitExceeded
 from planner.functions.udfs.geometry import paths, segments
 from planner.values.geometry import numbers as n
 from planner.values.geometry.shapes import Box, Circle, Point, Polygon, same_point
@@ -78,6 +78,10 @@ def box_within(circle: Circle) -> Box:
     return Box(Point(n.add(x, by), n.add(y, by)), Point(n.sub(x, by), n.sub(y, by)))
 
 
+MAX_POINTS = 1 << 20
+"""Of a polygon made of a circle: so many take a second and a few hundred megabytes (PostgreSQL takes 67 million)."""
+
+
 def around_box(box: Box) -> Circle:
     """box_circle."""
     center = segments.middle(box.high, box.low)
@@ -85,11 +89,13 @@ def around_box(box: Box) -> Circle:
 
 
 def as_polygon(count: int, circle: Circle) -> Polygon:
-    """polygon(int, circle): that many points of the circle. Raises 0A000 for a radius of zero, 22023."""
+    """polygon(int, circle): that many points of the circle. Raises 0A000 for a radius of zero, 22023, 54000."""
     if n.is_zero(circle.radius):
         raise FeatureNotSupported("cannot convert circle with radius zero to polygon")
     if count < 2:
         raise InvalidParameterValue("must request at least 2 points")
+    if count > MAX_POINTS:
+        raise ProgramLimitExceeded("too many points requested")
     step = n.div(2.0 * math.pi, float(count))
     (x, y), radius = circle
     angles = [n.mul(step, float(place)) for place in range(count)]

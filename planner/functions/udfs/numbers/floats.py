@@ -145,7 +145,7 @@ def degrees(function: str, value: float) -> float:
         case "tand":
             found = odd * even * (math.inf if cosine == 0 else sine / cosine / _TAN_45)
         case _:
-            found = odd * even * (math.inf if sine == 0 else cosine / sine / _COT_45)
+            found = odd * even * (math.copysign(math.inf, sine) if sine == 0 else cosine / sine / _COT_45)
     return found or 0.0
 
 

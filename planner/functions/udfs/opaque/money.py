@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
-from planner.errors import DivisionByZero, NumericValueOutOfRange
+from planner.errors import DivisionByZero, FeatureNotSupported, NumericValueOutOfRange
 from planner.functions.udfs.table import Udf
 from planner.values.opaque.money_text import cents_of, checked_cents, parse_money, show_money
 
@@ -18,10 +18,10 @@ _GROUPS = ("", " thousand", " million", " billion", " trillion", " quadrillion")
 
 
 def of_numeric(text: str) -> str:
-    """The cast of a numeric, rounded. Raises 22003."""
+    """The cast of a numeric, rounded. Raises 0A000, 22003."""
     number = Decimal(text)
     if not number.is_finite():
-        raise NumericValueOutOfRange("cannot convert infinity to bigint")
+        raise FeatureNotSupported(f"cannot convert {'NaN' if number.is_nan() else 'infinity'} to bigint")
     with localcontext(prec=200):
         return show_money(checked_cents(int((number * 100).quantize(Decimal(1), ROUND_HALF_UP)), "bigint"))
 
