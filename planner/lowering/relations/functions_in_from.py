@@ -55,14 +55,58 @@ def project_set(relations: RelationLowering, rel: ir.ProjectSet) -> Select:
 
 
 def lateral_lists(relations: RelationLowering, left: Select, rel: ir.FunctionScan, *, outer: bool) -> Select:
-    """A lateral join of `left` with set-returning functions, on an engine that has none: each row beside what its lists
-    hold; with `outer` also the rows whose lists are empty."""
+    """A lateral join of `left` with set-returning functions: each row beside what its lists hold; with `outer` also the
+    rows whose lists are empty. Spark has no such join, and DuckDB would give the elements of a list backwards."""
     select = left
     if not select.plain() or not inlinable(select, [arg for call in rel.functions for arg in call.args]):
         select = relations.wrap(select)
     relations.ctx.columns.update(select.columns)
     lists = [_list(relations.scalars, call) for call in rel.functions]
+    if relations.ctx.dialect.lateral_lists:
+        return _unnested(relations, select, rel, lists, outer=outer)
     return _expanded(relations, select, rel.functions, lists, outer=outer, ordinality=rel.ordinality)
+
+
+def _unnested(
+    relations: RelationLowering, select: Select, rel: ir.FunctionScan, lists: list[Fragment], *, outer: bool
+) -> Select:
+    """DuckDB's SELECT of `select`'s columns beside the elements of lists, which are unnested side by side."""
+    ctx, scalars = relations.ctx, relations.scalars
+    ids = [*select.columns]
+    outputs = [(fragment, f"c{id}") for id, fragment in select.columns.items()]
+    lists = [_of_a_type(call, array) for call, array in zip(rel.functions, lists, strict=True)]
+    if outer or rel.ordinality is not None or len(lists) > 1 or any(array.subquery for array in lists):
+        # What is looked at more than once has to be the same list.
+        beneath = ctx.alias()
+        named = [*outputs, *((array, f"l{index}") for index, array in enumerate(lists))]
+        select = Select(ctx, {}, derived(select.render(named), beneath))
+        outputs = [(column(beneath, name), name) for _, name in outputs]
+        lists = [column(beneath, f"l{index}") for index in range(len(lists))]
+    lengths = [f"coalesce(len({array}), 0)" for array in lists]
+    longest = f"greatest({', '.join(lengths)})" if len(lists) > 1 else lengths[0]
+    items = [array.sql for array in lists]
+    if rel.ordinality is not None:
+        items.append(f"range(1, {longest} + 1)")
+    if outer:
+        items = [f"CASE WHEN {longest} = 0 THEN [NULL] ELSE {item} END" for item in items]
+    word = ctx.dialect.expanding_function
+    generated = [(made(f"{word}({item})", *lists), f"l{index}") for index, item in enumerate(items)]
+    alias = ctx.alias()
+    source = derived(select.render([*outputs, *generated]), alias)
+    columns = {id: column(alias, f"c{id}") for id in ids}
+    for index, call in enumerate(rel.functions):
+        columns.update(_members(scalars, call, alias, f"l{index}"))
+    if rel.ordinality is not None:
+        columns[rel.ordinality] = column(alias, f"l{len(lists)}")
+    ctx.columns.update(columns)
+    return Select(ctx, columns, source)
+
+
+def _of_a_type(call: ir.FunctionCall, array: Fragment) -> Fragment:
+    """The list of a function. A part of what is always NULL is of no type for DuckDB, and nothing that it expands."""
+    if all(isinstance(arg, ir.ColumnRef) for arg in call.args):
+        return array
+    return made(f"coalesce({array}, [])", array)
 
 
 # ---------------------------------------------------------------- lists
@@ -133,9 +177,8 @@ def _single(relations: RelationLowering, call: ir.FunctionCall) -> Select:
         number = Fragment(ctx.dialect.cast(f"{alias}.c1", field.type))
         return Select(ctx, {field.id: number}, made(f"{table} AS {alias}(c1)", table))
     array = _list(scalars, call)
-    if ctx.dialect.lateral_lists and not all(isinstance(arg, ir.ColumnRef) for arg in call.args):
-        # A part of what is always NULL is of no type there, and nothing that could be expanded.
-        array = made(f"coalesce({array}, [])", array)
+    if ctx.dialect.lateral_lists:
+        array = _of_a_type(call, array)
     expanded = made(f"{ctx.dialect.expanding_function}({array})", array)
     if len(call.fields) == 1 or ctx.dialect.lateral_lists:
         source = made(f"{expanded} AS {alias}(c1)", expanded)

@@ -32,7 +32,7 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     if not ctx.dialect.subqueries_in_on and rel.kind in _OUTER:
         left, condition = _computed_first(relations, left, rel.left, condition)
     foreign = take_foreign(left, start, ctx.new_id()) if rel.kind in ("right", "full") else None
-    if not ctx.dialect.lateral_lists and rel.lateral and isinstance(rel.right, ir.FunctionScan) and _expands(rel):
+    if rel.lateral and isinstance(rel.right, ir.FunctionScan) and _expands(rel):
         select = lateral_lists(relations, left, rel.right, outer=rel.kind == "left")
         if rel.condition is not None and rel.kind != "left":
             select.where = scalars.conjuncts(rel.condition)
