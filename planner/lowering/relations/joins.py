@@ -26,6 +26,8 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     if not ctx.dialect.python_in_all_joins and rel.kind in _OUTER and _matches_in_python(scalars, rel):
         ctx.pairs_in_python = True
         return relations.build(_in_two(rel, ctx)) if rel.kind == "full" else _with_collected_rows(relations, rel)
+    if ctx.dialect.lateral_lists and rel.lateral and rel.kind in ("cross", "inner") and _is_over_lists(rel.right):
+        return relations.build(_pulled_up(rel))
     start = ctx.aliases
     left = relations.build(rel.left)
     condition = rel.condition
@@ -152,6 +154,31 @@ def _computed_first(
         return _computed_first(relations, select, rel, condition)
     select.columns = {**select.columns, **columns}
     return relations.wrap(select), changed
+
+
+def _is_over_lists(rel: ir.Rel) -> bool:
+    """Whether a right side has no more than conditions and expressions over set-returning functions."""
+    if not isinstance(rel, ir.Project | ir.Filter):
+        return False
+    below = rel.input
+    return isinstance(below, ir.FunctionScan) or _is_over_lists(below)
+
+
+def _pulled_up(rel: ir.Join) -> ir.Rel:
+    """An inner join with a condition or expressions over something as these over the join with that."""
+    right = rel.right
+    assert isinstance(right, ir.Project | ir.Filter)
+    below: ir.Rel = replace(
+        rel, kind="cross", right=right.input, condition=None, fields=rel.left.fields + right.input.fields
+    )
+    if isinstance(right, ir.Filter):
+        below = ir.Filter(input=below, condition=right.condition, fields=below.fields)
+    else:
+        kept = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in rel.left.fields])
+        below = ir.Project(input=below, exprs=(*kept, *right.exprs), fields=rel.left.fields + right.fields)
+    if rel.condition is None:
+        return below
+    return ir.Filter(input=below, condition=rel.condition, fields=below.fields)
 
 
 def _side(select: Select, *, keep_where: bool) -> tuple[Fragment, list[Fragment]]:
