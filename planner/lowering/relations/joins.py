@@ -26,7 +26,7 @@ def join(relations: RelationLowering, rel: ir.Join) -> Select:
     if not ctx.dialect.python_in_all_joins and rel.kind in _OUTER and _matches_in_python(scalars, rel):
         ctx.pairs_in_python = True
         return relations.build(_in_two(rel, ctx)) if rel.kind == "full" else _with_collected_rows(relations, rel)
-    if ctx.dialect.lateral_lists and rel.lateral and rel.kind in ("cross", "inner") and _is_over_lists(rel.right):
+    if rel.lateral and rel.kind in ("cross", "inner") and _is_over_lists(rel.right):
         return relations.build(_pulled_up(rel))
     start = ctx.aliases
     left = relations.build(rel.left)
