@@ -174,8 +174,11 @@ def _with_columns(
         return select, calls
     columns: dict[int, Fragment] = {}
 
-    def ordered_by(call: ir.AggregateCall, key: ir.SortKey) -> ir.SortKey:
+    def ordered_by(call: ir.AggregateCall, key: ir.SortKey, args: Sequence[ir.Scalar]) -> ir.SortKey:
         expr = where_counted(call.filter, key.expr)
+        if call.distinct and key.expr in call.args:
+            # What is told apart is ordered by itself only.
+            return replace(key, expr=args[call.args.index(key.expr)])
         if not by_lists(call, key):
             return replace(key, expr=computed(expr, needed=key in _ordered_keys(call)))
         id = relations.ctx.new_id()
@@ -190,18 +193,18 @@ def _with_columns(
         columns[id] = relations.scalars.typed(expr, expr.type)
         return ir.ColumnRef(id=id, type=expr.type)
 
-    changed = tuple([
-        replace(
+    def with_columns(call: ir.AggregateCall) -> ir.AggregateCall:
+        args = tuple([
+            computed(where_counted(call.filter, arg), needed=arg in _computed_args(call)) for arg in call.args
+        ])  # fmt: skip
+        return replace(
             call,
-            args=tuple([
-                computed(where_counted(call.filter, arg), needed=arg in _computed_args(call))
-                for arg in call.args
-            ]),
-            order_by=tuple([ordered_by(call, key) for key in call.order_by]),
+            args=args,
+            order_by=tuple([ordered_by(call, key, args) for key in call.order_by]),
             filter=None if call.filter is None else computed(call.filter, needed=_asks(call)),
         )
-        for call in calls
-    ])  # fmt: skip
+
+    changed = tuple([with_columns(call) for call in calls])
     select.columns = {**select.columns, **columns}
     return relations.wrap(select), changed
 

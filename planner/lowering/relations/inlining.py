@@ -23,6 +23,9 @@ def inlinable(select: Select, exprs: Sequence[ir.Scalar]) -> bool:
     counts: Counter[int] = Counter()
     nested: set[int] = set()
     for expr in exprs:
+        # What is made of a window function may stand in a lambda, where there is none.
+        if select.windowed and not isinstance(expr, ir.ColumnRef) and not _is_simple(select, expr):
+            return False
         # Where no subquery stands in a lambda, one is a column of its own for what is made of it.
         alone = select.ctx.dialect.let_of_subqueries or isinstance(expr, ir.ColumnRef)
         for id, inside in column_uses(expr):
@@ -35,3 +38,7 @@ def inlinable(select: Select, exprs: Sequence[ir.Scalar]) -> bool:
     return all(
         fragment.simple or (not inside and count <= 1 and not fragment.volatile) for fragment, count, inside in used
     )
+
+
+def _is_simple(select: Select, expr: ir.Scalar) -> bool:
+    return all(select.columns[id].simple for id, _ in column_uses(expr) if id in select.columns)
