@@ -163,17 +163,12 @@ def _inline(level: Level, resolved: Resolved, columns: Sequence[tuple[str, SqlTy
         stand_ins[field.id] = arg
         values.append(ColumnRef(id=field.id, type=arg.type))
     parsed = statements[0]
-    with _inside(
-        statement, record, parsed, Arguments(function=record.name, names=names_of(record), values=tuple(values))
-    ):
-        locking, statement.locking = statement.locking, None
-        rel = bind_query(Level(statement, None), parsed.tree)
-        rel = as_declared(statement, rel, resolved.type, columns)
-    if statement.locking is not None and not may_lock_rows(record, statements):
+    arguments = Arguments(function=record.name, names=names_of(record), values=tuple(values))
+    rel, locking = _body(statement, record, parsed, arguments, resolved.type, columns)
+    if locking is not None and not may_lock_rows(record, statements):
         # It is carried out, which raises what has to be raised.
-        statement.locking = locking
         return None
-    statement.locking = locking or statement.locking
+    statement.locking = statement.locking or locking
     for node in walk(rel):
         # An engine would take an aggregate of nothing but the caller's columns for one of the caller's.
         if isinstance(node, AggregateCall):
@@ -189,6 +184,20 @@ def _inline(level: Level, resolved: Resolved, columns: Sequence[tuple[str, SqlTy
     once = {id: arg for id, arg in stand_ins.items() if is_volatile(arg) and (record.strict or used.count(id) != 1)}
     again = {id: arg for id, arg in stand_ins.items() if id not in once}
     return _Inlined(_replaced(rel, again), once)
+
+
+def _body(
+    statement: Statement, record: Function, parsed: Parsed, arguments: Arguments, result: SqlType,
+    columns: Sequence[tuple[str, SqlType]] | None,
+) -> tuple[Rel, str | None]:  # fmt: skip
+    """The body as a query, and the first clause in it that locks rows."""
+    outside, statement.locking = statement.locking, None
+    try:
+        with _inside(statement, record, parsed, arguments):
+            rel = bind_query(Level(statement, None), parsed.tree)
+            return as_declared(statement, rel, result, columns), statement.locking
+    finally:
+        statement.locking = outside
 
 
 def _replaced(node: Any, values: Mapping[int, Scalar]) -> Any:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from planner.errors import DatatypeMismatch, SqlError
 from planner.expressions.bind import TRANSFORM_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
-from planner.ir.nodes import ColumnRef, Literal, Project, Scalar
+from planner.ir.nodes import ColumnRef, Literal, Project, Scalar, Scan
 from planner.queries.changes.column_values import (
     bind_generation,
     bound_query,
@@ -51,12 +51,9 @@ def rewritten_rows(
     `parsed` is the statement. Raises the binder's errors for USING, 42804 for values that are not assigned to the type
     by themselves.
     """
-    statement = new_statement(parsed, context)
-    level = Level(statement, None)
+    level, scan = _over(relation, parsed, context)
+    statement = level.statement
     statement.relations.add(relation.oid)
-    scan, item = scan_table(level, relation, None, -1)
-    level.namespace.append(item)
-    level.rtes.append(item)
     fields = dict(zip((column.attnum for column in relation.live_columns()), scan.fields, strict=True))
     computed = {column.attnum for column in relation.live_columns() if column.generated}
     exprs = []
@@ -71,12 +68,17 @@ def rewritten_rows(
 
 def check_using(relation: Relation, written: Parsed, context: BindContext) -> None:
     """Raises what binding a USING of ALTER COLUMN TYPE raises, which is said before what is wrong with the column."""
-    statement = new_statement(written, context)
-    level = Level(statement, None)
-    _, item = scan_table(level, relation, None, -1)
+    level, _ = _over(relation, written, context)
+    bind_clause(level, written.tree, TRANSFORM_CLAUSE)
+
+
+def _over(relation: Relation, parsed: Parsed, context: BindContext) -> tuple[Level, Scan]:
+    """Where an expression of `parsed` over the rows of `relation` is bound, and what reads these."""
+    level = Level(new_statement(parsed, context), None)
+    scan, item = scan_table(level, relation, None, -1)
     level.namespace.append(item)
     level.rtes.append(item)
-    bind_clause(level, written.tree, TRANSFORM_CLAUSE)
+    return level, scan
 
 
 def _changed(level: Level, expr: Scalar, name: str, change: ColumnChange, generated: bool) -> Scalar:

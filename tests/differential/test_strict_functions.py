@@ -72,7 +72,7 @@ def test_null_whatever_the_others_are(engine: str, server: TidegateServer) -> No
                 made = call.format(*(f"v{place}.x" for place in range(len(types))))
                 statement = f"select count(*) from {', '.join(sources)} where ({made}) is not null"
                 try:
-                    found = session.execute(SQL(statement)).fetchone()  # type: ignore[arg-type]
+                    found = session.execute(SQL(statement)).fetchone()
                 except psycopg.Error as error:
                     # What the server or the engine does not have, and what is called with more than one type.
                     if error.sqlstate not in ("0A000", "42883", "42725"):

@@ -72,9 +72,9 @@ def _field(scalars: Scalars, expr: ir.FieldSelect) -> Fragment:
     fields = attributes(expr.arg.type.oid)
     if fields is not None:
         arg = scalars.lower(expr.arg)
-        text = f"({arg}).{fields[expr.index].physical}"
+        member = f"({arg}).{fields[expr.index].physical}"
         # DuckDB takes a field of a constant NULL for a NULL of no type.
-        return made(text if [*column_ids(expr.arg)] else ctx.dialect.cast(text, expr.type), arg)
+        return made(member if [*column_ids(expr.arg)] else ctx.dialect.cast(member, expr.type), arg)
     text = fill(ctx, ctx.dialect.record_field("{0}", expr.index), [scalars.lower(expr.arg)])
     return cast(ctx, text, SqlType(types.TEXT), expr.type, explicit=True)
 
