@@ -13,7 +13,7 @@ from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, loc
 from planner.functions.forms.numeric_division import quotient
 from planner.functions.forms.wide_numerics import ABSOLUTE, OPPOSITE, computed, rounded, wide
 from planner.types.numeric_shapes import shape_of
-from planner.types.types import INT2, INT8
+from planner.types.types import FLOAT4, INT2, INT8
 
 _INTS = ("int2", "int4", "int8")
 _MIXED = [(a, b) for a in _INTS for b in _INTS]
@@ -128,10 +128,12 @@ _NEGLIGIBLE = 1e30
 
 def _float(symbol: str) -> Callable[[CallSite], str]:
     """PostgreSQL raises where the result of an operation on floats leaves the range of finite numbers."""
-    result = f"({{0}} {symbol} {{1}})"
 
     def template(site: CallSite) -> str:
-        divisor = site.constants[1]
+        divisor, result = site.constants[1], f"({{0}} {symbol} {{1}})"
+        if symbol == "/" and site.engine == "spark" and site.type.oid == FLOAT4:
+            # Spark divides in double precision.
+            result = f"CAST({result} AS FLOAT)"
         if symbol == "/" and isinstance(divisor, float) and 1.0 <= abs(divisor) <= 1e3:
             return result
         if symbol in "+-" and any(isinstance(value, float) and abs(value) < _NEGLIGIBLE for value in site.constants):

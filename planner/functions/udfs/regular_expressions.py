@@ -88,6 +88,9 @@ def translate(pattern: str, engine: EngineName, *, ignore_case: bool = False, fl
                 out.append("\\]")
                 index += 1
             continue
+        elif char == "{" and not pattern[index + 1 : index + 2].isdigit():
+            # No count follows: it is a character like others, which Java refuses.
+            out.append("\\{")
         elif char == "$":
             out.append(r"\z")
         elif char == "^":

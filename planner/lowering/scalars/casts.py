@@ -467,7 +467,8 @@ _CHRONO: dict[tuple[int, int], Callable[[Context], str]] = {
     ),
     (types.TIMESTAMPTZ, types.TIMETZ): lambda ctx: ctx.dialect.python(
         "tg_timetz_of_moment",
-        ctx.dialect.moment_micros("{0}", types.TIMESTAMPTZ),
+        # Infinite ones have no time.
+        ctx.dialect.if_finite("{0}", ctx.dialect.moment_micros("{0}", types.TIMESTAMPTZ), "NULL"),
         quoted(ctx.dialect.string(ctx.settings.timezone)),
     ),
     (types.TIMETZ, types.TIME): lambda ctx: ctx.dialect.clock_of_micros(ctx.dialect.python("tg_timetz_micros", "{0}")),

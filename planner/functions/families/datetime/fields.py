@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from planner.common_errors import NanNotHeld
 from planner.dialects.time_zones import is_utc
-from planner.functions.forms.form import CallSite, Form, both
+from planner.functions.forms.form import CallSite, Form, both, strict
 from planner.functions.forms.intervals import unless_null
 from planner.functions.forms.limits import in_range
 from planner.functions.forms.zones import moment_in, wall_in
@@ -92,7 +92,9 @@ def _unit_fault(site: CallSite, field: str) -> str:
     text = str(site.constants[0]).lower()
     verdict = "supported" if known else "recognized"
     message = f'unit "{text}" not {verdict} for type {_TYPE_NAMES[site.arg_types[1].oid]}'
-    return site.dialect.raise_sql("0A000" if known else "22023", message)
+    fault = site.dialect.raise_sql("0A000" if known else "22023", message)
+    # Of a type: what is made of an interval looks at its fields.
+    return strict(site, f"CAST({fault} AS {{t}})", 1)
 
 
 def _extract(site: CallSite) -> str | None:
