@@ -346,7 +346,9 @@ def forms() -> Mapping[str, Form]:
     given["round(float8)"] = Form(local="round_even({0}, 0)", spark="rint({0})")
     given["round(numeric)"] = given["round(numeric,int4)"] = both(_to_scale("round"))
     given["trunc(numeric,int4)"] = both(_to_scale("trunc"))
-    given["sign(float8)"] = Form(local="CAST(sign({0}) AS DOUBLE)", spark="sign({0})")
+    given["sign(float8)"] = Form(
+        local="CAST(sign({0}) AS DOUBLE)", spark="CASE WHEN isnan({0}) OR {0} = 0 THEN 0D ELSE sign({0}) END"
+    )
     given["sign(numeric)"] = _unless_wide("CAST(sign({0}) AS {t})", "sign")
 
     for symbol in "+-":

@@ -66,17 +66,19 @@ def _pad(name: str) -> Callable[[CallSite], str]:
         if not isinstance(length, int):
             # An engine that knows the values computes before it looks whether that is asked for.
             chars = f"CASE WHEN {{1}} BETWEEN 0 AND {MAX_PADDED} THEN {{1}} ELSE 0 END"
-        padded = f"{name}({{0}}, {chars}, ' ')"
-        if len(site.arg_types) == 3:
-            padded = f"{name}({{0}}, {chars}, {{2}})"
-            if not (isinstance(site.constants[2], str) and site.constants[2]):
-                padded = f"CASE WHEN {{2}} = '' THEN left({{0}}, {chars}) ELSE {padded} END"
+        is_given = len(site.arg_types) == 3
+        fill = "{2}" if is_given else "' '"
+        padded = f"{name}({{0}}, {chars}, {fill})"
         if isinstance(length, int) and length > MAX_PADDED and site.constants[0] is not None:
             padded = "left({0}, 0)"  # An error, unless it is NULL: an engine would pad before it looks.
         padded = strict(site, padded, 1)
-        if length is None or (isinstance(length, int) and length <= MAX_PADDED):
-            return padded
-        return _unless_too_large(site, f"{{1}} > {MAX_PADDED} AND {{0}} IS NOT NULL", padded)
+        if length is not None and not (isinstance(length, int) and length <= MAX_PADDED):
+            there = "{0} IS NOT NULL" + " AND {2} IS NOT NULL" * is_given
+            padded = _unless_too_large(site, f"{{1}} > {MAX_PADDED} AND {there}", padded)
+        if is_given and not (isinstance(site.constants[2], str) and site.constants[2]):
+            cut = strict(site, "left({0}, greatest({1}, 0))", 1)
+            padded = f"CASE WHEN {{2}} = '' THEN {cut} ELSE {padded} END"
+        return padded
 
     return template
 
