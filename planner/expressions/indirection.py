@@ -20,7 +20,7 @@ from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.base_types import HSTORE, base_type, kind_of
 from planner.types.type_names import array_of, format_type, subscript_element, type_row
-from planner.types.types import INT2VECTOR, INT4, JSONB, NAME, OIDVECTOR, TEXT, SqlType
+from planner.types.types import INT2VECTOR, INT4, JSONB, NAME, OIDVECTOR, RECORD_ARRAY, TEXT, SqlType
 from planner.types.user_types import attributes, kept_field, kept_schema
 from planner.values.geometry.shapes import SUBSCRIPTABLE
 
@@ -88,7 +88,7 @@ def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int)
         raise FeatureNotSupported("slices of fixed-length arrays not implemented")
     element = subscript_element(oid)
     row = type_row(oid)
-    if not element or row is None or (row.category != "A" and oid != NAME and oid not in SUBSCRIPTABLE):
+    if not element or row is None or (row.category != "A" and oid not in (NAME, RECORD_ARRAY, *SUBSCRIPTABLE)):
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(oid)} because it does not support subscripting",
             position=statement.position_of(scalar),

@@ -10,6 +10,7 @@ from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.ir.rewrite import column_ids, is_correlated, is_volatile, outermost_relations
 from planner.lowering.fragments.fragment import Fragment, listed, made
+from planner.lowering.fragments.row_order import in_order, keys_as_columns
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.many_sets import by_set_number, has_many_sets
@@ -17,6 +18,7 @@ from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select
 from planner.lowering.relations.windows import distinct_on
 from planner.lowering.scalars.aggregates import aggregate, computes_arrays, where_counted
+from planner.lowering.scalars.collected import COLLECTED
 from planner.types.types import BOOL, INT4, SqlType, is_wide
 
 
@@ -32,6 +34,8 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         return relations.build(_with_totals_of_nothing(rel, ctx.new_id))
     if many:
         return relations.build(by_set_number(rel, ctx.new_id))
+    if not ctx.dialect.ordered_aggregates:
+        rel = _with_rows_in_order(rel, ctx.new_id)
     inside = frozenset(field.id for field in rel.input.fields)
     asks = not ctx.dialect.aggregated_subqueries and _asks_any(rel.calls, inside)
     if asks:
@@ -109,6 +113,22 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     select.columns = columns
     ctx.scans = enclosing
     return select
+
+
+def _with_rows_in_order(rel: ir.Aggregate, new_id: Callable[[], int]) -> ir.Aggregate:
+    """Aggregates that collect rows as they come with an ORDER BY that says how they come, where that is known."""
+
+    def takes_rows_as_they_come(call: ir.AggregateCall) -> bool:
+        return call.signature.name in COLLECTED and not call.order_by and not call.distinct
+
+    ordered = in_order(rel.input, new_id) if any(map(takes_rows_as_they_come, rel.calls)) else None
+    if ordered is None or not ordered[1]:
+        return rel
+    input, keys = ordered
+    if not all(isinstance(key.expr, ir.ColumnRef) for key in keys):
+        input, keys = keys_as_columns(input, input.fields, keys, new_id)
+    calls = tuple([replace(call, order_by=keys) if takes_rows_as_they_come(call) else call for call in rel.calls])
+    return replace(rel, input=input, calls=calls)
 
 
 def _totals(rel: ir.Aggregate, count: int) -> ir.Rel:

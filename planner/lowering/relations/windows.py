@@ -15,6 +15,7 @@ from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
 from planner.ir.rewrite import outermost_relations, walk
 from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made
+from planner.lowering.fragments.row_order import in_order
 from planner.lowering.relations.exclusion import Places, excluding
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.protocols import RelationLowering
@@ -28,6 +29,8 @@ from planner.values.datetimes.calendar_days import DAY_MICROS
 
 _INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 _FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
+_OF_PLACES = frozenset({"row_number", "ntile", "lag", "lead"})
+"""Those that tell rows apart which an ORDER BY does not."""
 _NULL_PASSED_OVER = frozenset({"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"})
 _BOUNDS = {
     "unbounded_preceding": "UNBOUNDED PRECEDING", "current_row": "CURRENT ROW",
@@ -49,8 +52,8 @@ class InvalidPrecedingOrFollowingSize(DataException):
 
 def windowed(relations: RelationLowering, rel: ir.Window) -> Select:
     """The input's columns and those of window calls."""
-    if rel.in_order and not relations.ctx.dialect.unordered_ranks:
-        raise relations.ctx.unsupported("numbering rows as they come")
+    if not relations.ctx.dialect.unordered_ranks:
+        rel = _with_rows_in_order(relations, rel)
     for frame in {call.frame: None for call in rel.calls}:
         _check_offsets(relations.scalars, frame)
     rel = replace(rel, calls=tuple([_without_infinite(relations.scalars, call) for call in rel.calls]))
@@ -185,6 +188,24 @@ def _with_stable_keys(
 
 
 # ---------------------------------------------------------------- one call
+
+
+def _with_rows_in_order(relations: RelationLowering, rel: ir.Window) -> ir.Window:
+    """Functions that number rows as they come with an ORDER BY that says how they come, where that is known."""
+
+    def takes_rows_as_they_come(call: ir.WindowCall) -> bool:
+        return call.signature.name in _OF_PLACES and not call.order_by
+
+    if not any(map(takes_rows_as_they_come, rel.calls)):
+        return rel
+    ordered = in_order(rel.input, relations.ctx.new_id)
+    if ordered is None:
+        if rel.in_order:
+            raise relations.ctx.unsupported("numbering rows as they come")
+        return rel
+    input, keys = ordered
+    calls = tuple([replace(call, order_by=keys) if takes_rows_as_they_come(call) else call for call in rel.calls])
+    return replace(rel, input=input, calls=calls, fields=(*input.fields, *rel.fields[len(rel.input.fields) :]))
 
 
 def _window_call(scalars: Scalars, call: ir.WindowCall, places: Places | None) -> Fragment:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from planner.dialects.quoting import quoted
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
+from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, OrderKey, made, simple
 from planner.lowering.fragments.templates import fill
 from planner.lowering.scalars.arrays import joined_arrays
@@ -39,6 +40,39 @@ COLLECTED = frozenset({"array_agg", "string_agg"}) | JSON_LISTS | JSON_OBJECTS
 
 def _value_of(item: str) -> str:
     return f"{item}.v"
+
+
+def key_members(keys: Sequence[OrderKey]) -> list[tuple[str, str]]:
+    """The first members of the structs that `in_order_of` sorts: the keys k0, k1 ..., and before a key whether it is
+    NULL, where NULL comes elsewhere than the engine puts it."""
+    members: list[tuple[str, str]] = []
+    for index, key in enumerate(keys):
+        if _one_way(keys) and key.nulls_first == key.descending:
+            members.append((f"n{index}", f"({key.key} IS NULL)"))
+        members.append((f"k{index}", key.key.sql))
+    return members
+
+
+def in_order_of(ctx: Context, rows: str, keys: Sequence[OrderKey]) -> str:
+    """A list of structs that begin with `key_members` in the order of their keys, as Spark sorts it. Its comparison of
+    whole structs is far cheaper than one in a lambda, which is left to keys of both directions."""
+    if _one_way(keys):
+        return f"sort_array({rows}, {'FALSE' if keys[0].descending else 'TRUE'})"
+    left, right = ctx.variable(), ctx.variable()
+    tests: list[str] = []
+    for index, key in enumerate(keys):
+        a, b = f"{left}.k{index}", f"{right}.k{index}"
+        null = -1 if key.nulls_first else 1
+        less = 1 if key.descending else -1
+        tests.append(
+            f"WHEN {a} IS NULL AND {b} IS NOT NULL THEN {null} WHEN {a} IS NOT NULL AND {b} IS NULL THEN {-null} "
+            f"WHEN {a} < {b} THEN {less} WHEN {a} > {b} THEN {-less}"
+        )
+    return f"array_sort({rows}, ({left}, {right}) -> CASE {' '.join(tests)} ELSE 0 END)"
+
+
+def _one_way(keys: Sequence[OrderKey]) -> bool:
+    return len({key.descending for key in keys}) == 1
 
 
 class Collected:
@@ -191,9 +225,10 @@ class Collected:
             sql = f"{dialect.list_function}({self._distinct()}{struct}{ordering}){self.suffix}"
             return made(self._sorted_values(sql) if self.call.distinct else sql, *values, ordering, self.suffix)
         keys = self.scalars.relations.order_keys(self._keys())
-        struct = dialect.struct([*((f"k{index}", key.key.sql) for index, key in enumerate(keys)), *members])
+        struct = dialect.struct([*key_members(keys), *members])
         rows = f"{dialect.list_function}({self._distinct()}{struct}){self.suffix}"
-        return made(self._sorted(rows, keys) if keys else rows, *[key.key for key in keys], *values, self.suffix)
+        rows = in_order_of(self.ctx, rows, keys) if keys else rows
+        return made(rows, *[key.key for key in keys], *values, self.suffix)
 
     def _compares_by_key(self) -> bool:
         """Whether DISTINCT has to tell values apart by something else than themselves: 1.0 and 1.00 are equal."""
@@ -206,38 +241,22 @@ class Collected:
         """`_list` with the first of equal values only: of neighbours, when all are in order."""
         dialect = self.ctx.dialect
         keys = self.scalars.relations.order_keys(self._keys())
-        members = [(f"k{index}", key.key.sql) for index, key in enumerate(keys)]
-        members += zip(("v", "w"), [value.sql for value in values], strict=False)
-        struct = dialect.struct(members)
+        names = [f"k{index}" for index in range(len(keys))]
+        members = list(zip(("v", "w"), [value.sql for value in values], strict=False))
         if dialect.ordered_aggregates:
             ordering = f" ORDER BY {', '.join(map(str, keys))}" if keys else ""
+            struct = dialect.struct([*zip(names, [key.key.sql for key in keys], strict=True), *members])
             rows = f"{dialect.list_function}({struct}{ordering}){self.suffix}"
         else:
-            rows = f"{dialect.list_function}({struct}){self.suffix}"
-            rows = self._sorted(rows, keys) if keys else rows
+            rows = f"{dialect.list_function}({dialect.struct([*key_members(keys), *members])}){self.suffix}"
+            rows = in_order_of(self.ctx, rows, keys) if keys else rows
         item, place, kept = self.ctx.variable(), self.ctx.variable(), self.ctx.variable()
         before = f"{{0}}[{place} - 1]"
-        differs = [
-            dialect.distinct(f"{item}.{name}", f"{before}.{name}", negated=False) for name, _ in members[: len(keys)]
-        ]
+        differs = [dialect.distinct(f"{item}.{name}", f"{before}.{name}", negated=False) for name in names]
         chosen = f"CASE WHEN {' OR '.join([f'{place} = {dialect.first_position}', *differs])} THEN {item} END"
         marked = dialect.transform_indexed("{0}", item, place, chosen)
         template = dialect.filter(marked, kept, f"{kept} IS NOT NULL")
         return fill(self.ctx, template, [made(rows, *[key.key for key in keys], *values, self.suffix)])
-
-    def _sorted(self, rows: str, keys: Sequence[OrderKey]) -> str:
-        """A list of structs in the order of their keys, as Spark sorts it."""
-        left, right = self.ctx.variable(), self.ctx.variable()
-        tests: list[str] = []
-        for index, key in enumerate(keys):
-            a, b = f"{left}.k{index}", f"{right}.k{index}"
-            null = -1 if key.nulls_first else 1
-            less = 1 if key.descending else -1
-            tests.append(
-                f"WHEN {a} IS NULL AND {b} IS NOT NULL THEN {null} WHEN {a} IS NOT NULL AND {b} IS NULL THEN {-null} "
-                f"WHEN {a} < {b} THEN {less} WHEN {a} > {b} THEN {-less}"
-            )
-        return f"array_sort({rows}, ({left}, {right}) -> CASE {' '.join(tests)} ELSE 0 END)"
 
     def _sorted_values(self, rows: str) -> str:
         """Distinct values in order, as DuckDB sorts them: by the value, which is what an ORDER BY with DISTINCT may

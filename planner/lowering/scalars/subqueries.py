@@ -10,9 +10,11 @@ from planner.functions.registry import operators
 from planner.ir import nodes as ir
 from planner.ir.rewrite import is_correlated
 from planner.lowering.fragments.decided import folded
-from planner.lowering.fragments.fragment import Fragment, column, listed, made
+from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made
 from planner.lowering.fragments.python_conditions import depends_in_python
+from planner.lowering.fragments.row_order import in_order, keys_as_columns
 from planner.lowering.scalars.arrays import joined_arrays
+from planner.lowering.scalars.collected import in_order_of, key_members
 from planner.lowering.scalars.logic import BOOLEAN
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
@@ -195,18 +197,37 @@ def _counted(
 
 
 def _array(scalars: Scalars, expr: ir.ArraySubquery) -> Fragment:
-    alias = scalars.ctx.alias()
-    inner = _inside(scalars, expr.rel)
-    value = f"{alias}.c{expr.rel.fields[0].id}"
     dialect = scalars.ctx.dialect
     of_arrays = expr.type.dimensioned
     list_type = dialect.list_type(dialect.type_name(expr.type)) if of_arrays else dialect.type_name(expr.type)
-    collected = f"SELECT {dialect.all_in_list(value, list_type)} AS l FROM ({inner}) AS {alias}"
+    collected = _listed_in_order(scalars, expr.rel, list_type)
     if not of_arrays:
-        return made(f"({collected})", inner)
+        return made(f"({collected})", collected)
     outer = scalars.ctx.alias()
     whole = joined_arrays(scalars, column(outer, "l"), "tg_array_gathered_dims")
-    return made(f"(SELECT {whole} FROM ({collected}) AS {outer})", inner, whole)
+    return made(f"(SELECT {whole} FROM ({collected}) AS {outer})", collected, whole)
+
+
+def _listed_in_order(scalars: Scalars, rel: ir.Rel, list_type: str) -> Fragment:
+    """A SELECT of the list of a subquery's only column, in the order of its rows."""
+    ctx, value = scalars.ctx, rel.fields[0]
+    alias = ctx.alias()
+    keys: list[OrderKey] = []
+    ordered = None if ctx.dialect.ordered_aggregates else in_order(rel, ctx.new_id)
+    if ordered is None or not ordered[1]:
+        inner = _inside(scalars, rel)
+    else:
+        rel, sorted_by = keys_as_columns(ordered[0], (value,), ordered[1], ctx.new_id)
+        inner = _inside(scalars, rel)
+        ctx.columns.update({field.id: column(alias, f"c{field.id}") for field in rel.fields})
+        keys = scalars.relations.order_keys(sorted_by)
+    item = f"{alias}.c{value.id}"
+    if not keys:
+        return made(f"SELECT {ctx.dialect.all_in_list(item, list_type)} AS l FROM ({inner}) AS {alias}", inner)
+    struct = ctx.dialect.struct([*key_members(keys), ("v", item)])
+    rows, each = in_order_of(ctx, f"{ctx.dialect.list_function}({struct})", keys), ctx.variable()
+    values = ctx.dialect.transform(rows, each, f"{each}.v")
+    return made(f"SELECT {values} AS l FROM ({inner}) AS {alias}", inner, *[key.key for key in keys])
 
 
 HANDLERS: Mapping[type, Handler] = {
