@@ -224,10 +224,6 @@ class Dialect(TimeZones):
         """A list with the places from `lower` (1-based) to `upper` taken by the first elements of the list `items`, and
         with NULLs in those before that it has not got. `element` is the type of its elements."""
 
-    @abstractmethod
-    def all_in_list(self, column: str, list_type: str) -> str:
-        """The values of `column` as one list of the type with this name, NULLs among them, empty without rows."""
-
     def element_key(self, element: str, key: str) -> str:
         """What orders an array's element as PostgreSQL does, NULL last; `key` orders those that are not NULL."""
         return key

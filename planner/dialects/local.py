@@ -218,9 +218,6 @@ class LocalDialect(Dialect):
         placed = f"list_slice({items}, 1, {upper} - {lower} + 1)"
         return f"list_concat(list_concat({before}, {placed}), list_slice({array}, {upper} + 1, len({array})))"
 
-    def all_in_list(self, column: str, list_type: str) -> str:
-        return f"coalesce(list({column}), CAST({self.array([])} AS {list_type}))"
-
     # ------------------------------------------------------------ texts
 
     def without_trailing_blanks(self, text: str) -> str:

@@ -224,10 +224,6 @@ class SparkDialect(Dialect):
         behind = f"slice({array}, {upper} + 1, greatest(size({array}) - {upper}, 0))"
         return f"concat({before}, {missing}, {placed}, {behind})"
 
-    def all_in_list(self, column: str, list_type: str) -> str:
-        # collect_list passes over NULL, but not over a struct that holds one.
-        return f"transform(collect_list(named_struct('v', {column})), e -> e.v)"
-
     def element_key(self, element: str, key: str) -> str:
         return f"named_struct('n', {element} IS NULL, 'v', {key})"
 

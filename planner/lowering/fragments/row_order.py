@@ -2,7 +2,8 @@
 
 What collects rows (ARRAY(SELECT ...), array_agg and its like) takes them as they come, and statements rely on it where
 they sort a subquery first, or read a function's rows (PostgreSQL 15, "Aggregate Functions": input from a sorted
-subquery). Spark keeps no order of rows across its tasks, so the keys go along with the rows and the list is sorted.
+subquery). No engine keeps an order of rows across its tasks or threads on the way to an aggregate, so the keys go along
+with the rows, and the aggregate sorts.
 
 An order is known of sorted rows, of the rows of functions, of VALUES, and of what takes these one by one. None is known
 where PostgreSQL promises none: tables, most joins, groups, DISTINCT.
@@ -79,8 +80,11 @@ def _function_scan(rel: ir.FunctionScan, new_id: NewId) -> Ordered:
     if rel.ordinality is not None:
         return rel, (_ascending(ir.ColumnRef(id=rel.ordinality, type=_NUMBER)),)
     only = rel.functions[0]
-    if len(rel.functions) == 1 and only.signature.name == "generate_series" and len(only.args) == 2:
-        return rel, (_ascending(_column(only.fields[0])),)
+    if len(rel.functions) == 1 and only.signature.name == "generate_series":
+        step = only.args[2] if len(only.args) > 2 else ir.Literal(value=1, type=_NUMBER)
+        if isinstance(step, ir.Literal) and isinstance(step.value, int) and step.value:
+            key = _ascending(_column(only.fields[0]))
+            return rel, (replace(key, descending=step.value < 0),)
     field = ir.Field(id=new_id(), name="ordinality", type=_NUMBER)
     return replace(rel, ordinality=field.id, fields=(*rel.fields, field)), (_ascending(_column(field)),)
 

@@ -202,8 +202,8 @@ def _zipped(relations: RelationLowering, rel: ir.FunctionScan) -> Select:
             columns[rel.ordinality] = Fragment(f"CAST({alias}.p + 1 AS BIGINT)")
         return Select(ctx, columns, source)
     beneath = ""
-    if rel.ordinality is not None and any(array.volatile for array in lists):
-        # Their elements and their lengths have to be of the same lists.
+    if rel.ordinality is not None and any(array.alias is None for array in lists):
+        # Their elements and their lengths are to be of the same lists, and these made once.
         inner = ctx.alias()
         named = ", ".join([f"{array} AS l{index}" for index, array in enumerate(lists)])
         lists = [made(f"{inner}.l{index}", array) for index, array in enumerate(lists)]

@@ -34,8 +34,7 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         return relations.build(_with_totals_of_nothing(rel, ctx.new_id))
     if many:
         return relations.build(by_set_number(rel, ctx.new_id))
-    if not ctx.dialect.ordered_aggregates:
-        rel = _with_rows_in_order(rel, ctx.new_id)
+    rel = _with_rows_in_order(rel, ctx.new_id)
     inside = frozenset(field.id for field in rel.input.fields)
     asks = not ctx.dialect.aggregated_subqueries and _asks_any(rel.calls, inside)
     if asks:

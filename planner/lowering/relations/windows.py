@@ -52,8 +52,7 @@ class InvalidPrecedingOrFollowingSize(DataException):
 
 def windowed(relations: RelationLowering, rel: ir.Window) -> Select:
     """The input's columns and those of window calls."""
-    if not relations.ctx.dialect.unordered_ranks:
-        rel = _with_rows_in_order(relations, rel)
+    rel = _with_rows_in_order(relations, rel)
     for frame in {call.frame: None for call in rel.calls}:
         _check_offsets(relations.scalars, frame)
     rel = replace(rel, calls=tuple([_without_infinite(relations.scalars, call) for call in rel.calls]))
@@ -200,7 +199,7 @@ def _with_rows_in_order(relations: RelationLowering, rel: ir.Window) -> ir.Windo
         return rel
     ordered = in_order(rel.input, relations.ctx.new_id)
     if ordered is None:
-        if rel.in_order:
+        if rel.in_order and not relations.ctx.dialect.unordered_ranks:
             raise relations.ctx.unsupported("numbering rows as they come")
         return rel
     input, keys = ordered

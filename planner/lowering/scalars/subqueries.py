@@ -213,7 +213,7 @@ def _listed_in_order(scalars: Scalars, rel: ir.Rel, list_type: str) -> Fragment:
     ctx, value = scalars.ctx, rel.fields[0]
     alias = ctx.alias()
     keys: list[OrderKey] = []
-    ordered = None if ctx.dialect.ordered_aggregates else in_order(rel, ctx.new_id)
+    ordered = in_order(rel, ctx.new_id)
     if ordered is None or not ordered[1]:
         inner = _inside(scalars, rel)
     else:
@@ -222,11 +222,15 @@ def _listed_in_order(scalars: Scalars, rel: ir.Rel, list_type: str) -> Fragment:
         ctx.columns.update({field.id: column(alias, f"c{field.id}") for field in rel.fields})
         keys = scalars.relations.order_keys(sorted_by)
     item = f"{alias}.c{value.id}"
-    if not keys:
-        return made(f"SELECT {ctx.dialect.all_in_list(item, list_type)} AS l FROM ({inner}) AS {alias}", inner)
-    struct = ctx.dialect.struct([*key_members(keys), ("v", item)])
-    rows, each = in_order_of(ctx, f"{ctx.dialect.list_function}({struct})", keys), ctx.variable()
-    values = ctx.dialect.transform(rows, each, f"{each}.v")
+    if ctx.dialect.ordered_aggregates:
+        ordering = f" ORDER BY {', '.join(map(str, keys))}" if keys else ""
+        empty = f"CAST({ctx.dialect.array([])} AS {list_type})"
+        values = f"coalesce({ctx.dialect.list_function}({item}{ordering}), {empty})"
+    else:
+        # A struct that holds NULL: NULLs themselves are passed over.
+        rows = f"{ctx.dialect.list_function}({ctx.dialect.struct([*key_members(keys), ('v', item)])})"
+        each = ctx.variable()
+        values = ctx.dialect.transform(in_order_of(ctx, rows, keys) if keys else rows, each, f"{each}.v")
     return made(f"SELECT {values} AS l FROM ({inner}) AS {alias}", inner, *[key.key for key in keys])
 
 
