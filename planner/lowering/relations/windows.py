@@ -21,6 +21,7 @@ from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select, derived
 from planner.lowering.scalars.aggregates import apply_aggregate, computes_arrays, where_counted
+from planner.lowering.scalars.collected import COLLECTED
 from planner.lowering.scalars.scalars import Scalars
 from planner.types import types
 from planner.types.signature import Kind
@@ -30,7 +31,7 @@ from planner.values.datetimes.calendar_days import DAY_MICROS
 _INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 _FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
 _OF_PLACES = frozenset({"row_number", "ntile", "lag", "lead"})
-"""Those that tell rows apart which an ORDER BY does not."""
+_OF_FIRST_ROWS = frozenset({"first_value", "last_value", "nth_value"}) | COLLECTED
 _NULL_PASSED_OVER = frozenset({"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"})
 _BOUNDS = {
     "unbounded_preceding": "UNBOUNDED PRECEDING", "current_row": "CURRENT ROW",
@@ -190,10 +191,18 @@ def _with_stable_keys(
 
 
 def _with_rows_in_order(relations: RelationLowering, rel: ir.Window) -> ir.Window:
-    """Functions that number rows as they come with an ORDER BY that says how they come, where that is known."""
+    """Functions that take rows as they come with an ORDER BY that says how they come, where that is known."""
 
     def takes_rows_as_they_come(call: ir.WindowCall) -> bool:
-        return call.signature.name in _OF_PLACES and not call.order_by
+        if call.order_by or call.frame.exclude in ("group", "ties"):
+            return False
+        name = call.signature.name
+        return name in _OF_PLACES or name in _OF_FIRST_ROWS or (call.frame.mode == "rows" and name not in _FRAMELESS)
+
+    def ordered_by(call: ir.WindowCall, keys: tuple[ir.SortKey, ...]) -> ir.WindowCall:
+        # Without ORDER BY all rows of a partition are peers, and a frame that is not of ROWS has them all.
+        frame = call.frame if call.frame.mode == "rows" else replace(_WHOLE, exclude=call.frame.exclude)
+        return replace(call, order_by=keys, frame=frame)
 
     if not any(map(takes_rows_as_they_come, rel.calls)):
         return rel
@@ -203,7 +212,7 @@ def _with_rows_in_order(relations: RelationLowering, rel: ir.Window) -> ir.Windo
             raise relations.ctx.unsupported("numbering rows as they come")
         return rel
     input, keys = ordered
-    calls = tuple([replace(call, order_by=keys) if takes_rows_as_they_come(call) else call for call in rel.calls])
+    calls = tuple([ordered_by(call, keys) if takes_rows_as_they_come(call) else call for call in rel.calls])
     return replace(rel, input=input, calls=calls, fields=(*input.fields, *rel.fields[len(rel.input.fields) :]))
 
 
@@ -233,7 +242,7 @@ def _window_call(scalars: Scalars, call: ir.WindowCall, places: Places | None) -
         ordered = ", ".join([sql + key.suffix for sql, key in zip(shown, order, strict=True)])
         words.append(f"ORDER BY {ordered}")
         parts += keys
-    elif call.signature.name in _FRAMELESS and not dialect.unordered_ranks:
+    elif (call.signature.name in _FRAMELESS or call.signature.name == "nth_value") and not dialect.unordered_ranks:
         words.append("ORDER BY 0")
     if not _is_frameless(call):
         frame = _frame(scalars, call, ordered=bool(order))
