@@ -9,7 +9,7 @@ DISTINCT and no ORDER BY gives its values in their order, as PostgreSQL's sort m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -53,11 +53,17 @@ def key_members(keys: Sequence[OrderKey]) -> list[tuple[str, str]]:
     return members
 
 
-def in_order_of(ctx: Context, rows: str, keys: Sequence[OrderKey]) -> str:
-    """A list of structs that begin with `key_members` in the order of their keys, as Spark sorts it. Its comparison of
-    whole structs is far cheaper than one in a lambda, which is left to keys of both directions."""
+def in_order_of(ctx: Context, rows: str, keys: Sequence[OrderKey], names: Iterable[str] = ("v",)) -> str:
+    """A list of structs that begin with `key_members`, before those that are `names`, in the order of their keys, as
+    Spark sorts it; what has the same keys stays as it comes. Its comparison of whole structs is far cheaper than one in
+    a lambda, which is left to keys of both directions."""
     if _one_way(keys):
-        return f"sort_array({rows}, {'FALSE' if keys[0].descending else 'TRUE'})"
+        item, place, descending = ctx.variable(), ctx.variable(), keys[0].descending
+        members = [(name, f"{item}.{name}") for name, _ in key_members(keys)]
+        members.append(("p", f"-{place}" if descending else place))
+        struct = ctx.dialect.struct([*members, *((name, f"{item}.{name}") for name in names)])
+        placed = ctx.dialect.transform_indexed(rows, item, place, struct)
+        return f"sort_array({placed}, {'FALSE' if descending else 'TRUE'})"
     left, right = ctx.variable(), ctx.variable()
     tests: list[str] = []
     for index, key in enumerate(keys):
@@ -227,7 +233,7 @@ class Collected:
         keys = self.scalars.relations.order_keys(self._keys())
         struct = dialect.struct([*key_members(keys), *members])
         rows = f"{dialect.list_function}({self._distinct()}{struct}){self.suffix}"
-        rows = in_order_of(self.ctx, rows, keys) if keys else rows
+        rows = in_order_of(self.ctx, rows, keys, dict(members)) if keys else rows
         return made(rows, *[key.key for key in keys], *values, self.suffix)
 
     def _compares_by_key(self) -> bool:
@@ -249,7 +255,7 @@ class Collected:
             rows = f"{dialect.list_function}({struct}{ordering}){self.suffix}"
         else:
             rows = f"{dialect.list_function}({dialect.struct([*key_members(keys), *members])}){self.suffix}"
-            rows = in_order_of(self.ctx, rows, keys) if keys else rows
+            rows = in_order_of(self.ctx, rows, keys, dict(members)) if keys else rows
         item, place, kept = self.ctx.variable(), self.ctx.variable(), self.ctx.variable()
         before = f"{{0}}[{place} - 1]"
         differs = [dialect.distinct(f"{item}.{name}", f"{before}.{name}", negated=False) for name in names]
