@@ -104,6 +104,9 @@ def session_settings(place: ObjectPlace | None) -> dict[str, str]:
         # Each file of a store is asked for over the network.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000" if place is None else "64",
         "spark.sql.broadcastTimeout": "86400",
+        # Spark's own limits are 100 levels and a million rows.
+        "spark.sql.cteRecursionLevelLimit": "100000",
+        "spark.sql.cteRecursionRowLimit": "1000000000",
         # A stage with a union in its code cannot be read by its tasks where a Python function comes after it
         # (Spark 4.3: "cannot assign instance of DefaultSerializationProxy").
         "spark.sql.codegen.wholeStage.union.enabled": "false",
