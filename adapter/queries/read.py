@@ -32,7 +32,7 @@ from adapter.plans.row_text import literal_value
 from adapter.procedures.rows import has_functions_to_run, with_rows_of_functions
 from adapter.queries.acting.calls import MAX_ROWS, carry_out_calls
 from adapter.queries.acting.filters import has_acting_filters, with_filters_carried_out, without_acting_filters
-from adapter.queries.acting.select_lists import carry_out_for_rows, is_evaluated_once
+from adapter.queries.acting.select_lists import Reading, carry_out_for_rows, is_evaluated_once
 from adapter.queries.acting.session_functions import with_session_values
 from adapter.queries.by_index.index_scan import IndexScans, Run, answer
 from adapter.queries.by_index.table_rows import Paths
@@ -149,14 +149,15 @@ async def prepare_read(
         return await prepare_locking(running, query, at_hand, prepare, lazily=lazily)
     if query.locking is not None:
         query = without_locking(query)
+
+    async def prepare_part(inner: BoundQuery, at_hand: Mapping[int, Any]) -> PreparedRead:
+        templates = scan_templates(inner.rel)
+        return await prepare_read(
+            running, catalog, inner, templates, params=params, sizes=sizes, at_hand=at_hand, durable=durable
+        )
+
     if acts and record and has_acting_filters(query.rel):
         again = replace(query, rel=without_acting_filters(query.rel))
-
-        async def prepare_part(inner: BoundQuery, at_hand: Mapping[int, Any]) -> PreparedRead:
-            templates = scan_templates(inner.rel)
-            return await prepare_read(
-                running, catalog, inner, templates, params=params, sizes=sizes, at_hand=at_hand, durable=durable
-            )
 
         async def read_part(inner: BoundQuery, at_hand: Mapping[int, Any]) -> AsyncIterator[RecordBatch]:
             return (await prepare_part(inner, at_hand)).stream()
@@ -167,7 +168,12 @@ async def prepare_read(
         # What set_config() sets is what current_setting() behind it reads.
         query = await with_session_values(running, query, names, settings=not acts)
     if per_row:
-        query = await carry_out_for_rows(running, query, read_rows)
+        numbered = at_hand = {**at_hand}
+
+        async def read_batches(rel: ir.Rel, query: BoundQuery = query) -> AsyncIterator[RecordBatch]:
+            return (await prepare_part(replace(query, rel=rel, locking=None), numbered)).stream()
+
+        query = await carry_out_for_rows(running, query, Reading(read_rows, read_batches, numbered))
         templates = scan_templates(query.rel)
     elif acts:
         query = await carry_out_calls(running, query, read_rows)

@@ -56,8 +56,8 @@ LONG_ON_SPARK = frozenset(
         "absent_rows", "array_columns", "array_dimension_columns", "array_dimensions", "array_parts",
         "changes_by_functions", "compared_averages", "composites", "deferred_keys", "distinct_collected",
         "hstore_rows", "hstore_tables", "index_types", "json_populate_sets", "jsonpath_datetime", "lateral_lists",
-        "long_numerics", "many_rows_in_order", "nan_numerics", "python_joins", "quotients", "row_security",
-        "rows_as_they_come", "wide_numerics",
+        "long_numerics", "many_rows_in_order", "nan_numerics", "numbered_lists", "python_joins", "quotients",
+        "row_security", "rows_as_they_come", "wide_numerics",
     }
 )  # fmt: skip
 """Suites that take Spark 10 to 30 s each, 5 minutes together, and whose rules the differential cases try on it as well:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from adapter.engines.common.engine import ArrowTable, Engine, EngineName, RecordBatch, RowTasks, TableInput, WrittenPart
-from adapter.engines.recursion.kept_rows import KeptRows
+from adapter.engines.common.kept_rows import KeptRows
 from adapter.execution_context import ExecutionContext
 from planner.dialects.of_engine import dialect_of
 from planner.ir import nodes as ir

@@ -4,7 +4,8 @@
 The calls stand in the outermost select list, or in that of a query inside which needs nothing of the one around it;
 those in the arguments of aggregates and windows get a select list of their own. What the calls of a list need is read
 first (`read_before`); then they are carried out row by row, in the order of the rows, and the query becomes one over
-constant rows. 0A000 where a call stands elsewhere, or for more than `calls.MAX_ROWS` rows.
+constant rows. 0A000 where a call stands elsewhere, or for more than `calls.MAX_ROWS` rows; nextval alone takes any
+number of them (`numbered_lists`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from adapter.execution.statement import Running
 from adapter.plans.plan_cache import has_acting_calls
 from adapter.procedures.rows import constant_rows, expression_rows, unsupported_place, with_tables
 from adapter.queries.acting.calls import SUBQUERIES, ReadRows, carry_out_calls, require_few
+from adapter.queries.acting.numbered_lists import ReadBatches, numbering_calls, with_numbers
 from adapter.queries.acting.read_before import Templates, outer_columns
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -45,26 +47,37 @@ def is_evaluated_once(rel: ir.Rel) -> bool:
             return False
 
 
-async def carry_out_for_rows(running: Running, query: BoundQuery, read_rows: ReadRows) -> BoundQuery:
-    """`query` with its acting calls carried out for each row, over constant rows."""
+class Reading(NamedTuple):
+    """How the parts of a query are read: as rows in Python, or in batches, which may come to the rows `at_hand`."""
+
+    rows: ReadRows
+    batches: ReadBatches
+    at_hand: dict[int, Any]
+
+    def inside(self, rel: ir.Rel, found: ir.Rel) -> Reading:
+        """Reading for `found`, a part of `rel` whose common tables it needs."""
+        return self._replace(
+            rows=lambda inner: self.rows(with_tables(rel, inner, found)),
+            batches=lambda inner: self.batches(with_tables(rel, inner, found)),
+        )
+
+
+async def carry_out_for_rows(running: Running, query: BoundQuery, reading: Reading) -> BoundQuery:
+    """`query` with its acting calls carried out for each row, over constant rows or rows at hand."""
     query = replace(query, rel=transform(transform(query.rel, _as_list), _with_list_below))
-    query = replace(query, rel=await _with_arguments(running, query.rel, read_rows))
+    query = replace(query, rel=await _with_arguments(running, query.rel, reading.rows))
     while (found := _lateral_inside(query.rel) or _list_inside(query.rel)) is not None:
-
-        async def read_inside(inner: ir.Rel, rel: ir.Rel = query.rel, found: ir.Rel = found) -> Any:
-            return await read_rows(with_tables(rel, inner, found))
-
+        inside = reading.inside(query.rel, found)
         if isinstance(found, ir.Join):
-            made = await _of_each_row(found, read_inside)
+            made = await _of_each_row(found, inside.rows)
         else:
             templates = Templates(found, _first_free_id(query.rel))
-            rows = await read_inside(templates.inner)
-            made = await _carried_out(running, found.fields, templates, rows, read_inside)
+            made = await _carried_out(running, found.fields, templates, templates.inner, inside)
         query = replace(query, rel=transform(query.rel, partial(_replaced, found, made)))
-    return await _outermost(running, query, read_rows) if has_acting_calls(query.rel) else query
+    return await _outermost(running, query, reading) if has_acting_calls(query.rel) else query
 
 
-async def _outermost(running: Running, query: BoundQuery, read_rows: ReadRows) -> BoundQuery:
+async def _outermost(running: Running, query: BoundQuery, reading: Reading) -> BoundQuery:
     above: list[ir.Limit | ir.Sort | ir.Project] = []
     rel: ir.Rel = query.rel
     while isinstance(rel, (ir.Limit, ir.Sort, ir.Project)) and not (
@@ -89,8 +102,7 @@ async def _outermost(running: Running, query: BoundQuery, read_rows: ReadRows) -
         else:
             break
         above.pop()
-    rows = await read_rows(below)
-    result = await _carried_out(running, rel.fields, templates, rows, read_rows)
+    result = await _carried_out(running, rel.fields, templates, below, reading)
     for node in reversed(above):
         result = replace(node, input=result)
     return replace(query, rel=result, system=False)
@@ -110,12 +122,18 @@ async def _carried_out(
     running: Running,
     fields: tuple[ir.Field, ...],
     templates: Templates,
-    rows: Sequence[Sequence[Any]],
-    read_rows: ReadRows,
+    below: ir.Rel,
+    reading: Reading,
 ) -> ir.Rel:
-    """The rows of a select list of `fields`, which `templates` make of the `rows` that were read for them."""
+    """The rows of a select list of `fields`, which `templates` make of the rows of `below`."""
+    numbering = numbering_calls(running, templates.exprs)
+    if numbering is not None:
+        return await with_numbers(
+            running, below, templates.exprs, fields, numbering, reading.batches, reading.at_hand
+        )  # fmt: skip
+    rows = await reading.rows(below)
     require_few(rows)
-    read_once = templates.reading_once(read_rows)
+    read_once = templates.reading_once(reading.rows)
     made: list[tuple[ir.Scalar, ...]] = []
     for start in range(0, len(rows), ROWS_AT_ONCE):
         # Rows of which nothing is carried out wait for nothing.
@@ -127,7 +145,7 @@ async def _carried_out(
         ]
         if len(rows) > ROWS_AT_ONCE and any(isinstance(node, SUBQUERIES) for node in walk(tuple(some))):
             # Subqueries are planned for each row; the work for many at once grows with the square of their number.
-            some = await _as_constants(fields, some, read_rows)
+            some = await _as_constants(fields, some, reading.rows)
         made += some
     return expression_rows(fields, made)
 

@@ -120,9 +120,14 @@ async def next_values(
 
 async def nextval(running: Running, name: str | int) -> int:
     """nextval(regclass)."""
+    return (await next_values(running, sequence_to_number(running, name), 1))[0]
+
+
+def sequence_to_number(running: Running, name: str | int) -> Sequence:
+    """The sequence from which nextval(regclass) takes a number. Raises what `find_sequence` raises, and 25006."""
     sequence = find_sequence(running, name, to_number=True)
     _check_writable(running, sequence, "nextval()")
-    return (await next_values(running, sequence, 1))[0]
+    return sequence
 
 
 def _check_writable(running: Running, sequence: Sequence, what: str) -> None:

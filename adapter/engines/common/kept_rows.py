@@ -1,4 +1,5 @@
-"""The rows that the rounds of a recursive query have given so far: in memory while they are few, in a file beyond.
+"""Rows that a query goes on with, as those of the rounds of a recursive one: in memory while they are few, in a file
+beyond.
 
 The file holds Arrow's own bytes and is mapped into memory, so that the system takes from memory what nobody reads; it
 has no name from the moment that it is open.
@@ -54,7 +55,7 @@ class KeptRows:
 
     def _write(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self._folder, prefix="rounds-") as file:
+        with tempfile.NamedTemporaryFile(dir=self._folder, prefix="rows-") as file:
             with pa.ipc.new_file(file.name, self._schema) as writer:
                 for batch in self._batches:
                     writer.write_batch(batch)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from adapter.engines.recursion import kept_rows
-from adapter.engines.recursion.kept_rows import KeptRows
+from adapter.engines.common import kept_rows
+from adapter.engines.common.kept_rows import KeptRows
 from planner.ir.nodes import Field
 from planner.types.types import INT4, SqlType
 
