@@ -344,7 +344,7 @@ class ConflictResolution:
         context = with_token(read.context, f"conflict{self._batches}")
         self._batches += 1
         stream: Any = running.engines.local.execute(
-            read.query, read.resolved.inputs, running.params, context, extra=at_hand
+            read.query, read.resolved.inputs, running.params, context, extra=read.at_hand
         )
         async with aclosing(stream) as found:
             batches = [batch async for batch in found]

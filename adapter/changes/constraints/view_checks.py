@@ -46,7 +46,7 @@ class _Numbering:
         self._batches += 1
         context = with_token(read.context, f"{self._purpose}{self._batches}")
         stream: Any = running.engines.local.execute(
-            read.query, read.resolved.inputs, running.params, context, extra=at_hand
+            read.query, read.resolved.inputs, running.params, context, extra=read.at_hand
         )
         before = 0
         async with aclosing(stream) as batches:

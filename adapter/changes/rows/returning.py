@@ -50,7 +50,7 @@ class ReturnedRows:
         read = await prepare_read(running, catalog, self.query, self._templates, constants=False, at_hand=rows)
         context = with_token(read.context, f"returning{self._spool.rows}")
         stream: Any = running.engines.local.execute(
-            read.query, read.resolved.inputs, running.params, context, extra=rows
+            read.query, read.resolved.inputs, running.params, context, extra=read.at_hand
         )
         async with aclosing(stream) as batches:
             async for batch in batches:
