@@ -73,6 +73,18 @@ async def test_read_committed_goes_on_with_the_newest_version(pair: tuple[Client
     await third.result()
 
 
+async def test_an_update_that_numbers_rows_goes_on_with_their_newest_version(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("create sequence numbers")
+    await one.run(f"{COMMITTED}; update t set v = -1 where k = 2; update t set v = 5 where k = 3")
+    waiting = Waiting(two, "update t set v = 100 + nextval('numbers') where v > 0")
+    assert await waiting.is_blocked()
+    await one.run("commit")
+    await waiting.result()
+    assert await one.rows("select k from t where v > 100 order by k") == [(1,), (3,), (4,)]
+    assert await one.rows("select count(distinct v) from t") == [(4,)]
+
+
 async def test_limit_counts_the_rows_that_are_locked(pair: tuple[Client, Client]) -> None:
     one, two = pair
     await one.run("begin; delete from t where k in (1, 2)")
