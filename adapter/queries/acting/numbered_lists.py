@@ -20,6 +20,7 @@ from adapter.engines.common.kept_rows import KeptRows
 from adapter.execution.statement import Running
 from adapter.plans.computed.constant_rows import constant_value
 from adapter.queries.acting.calls import SUBQUERIES, acts_under_condition
+from adapter.queries.acting.read_before import Templates
 from adapter.queries.acting.sequences import next_values, sequence_to_number
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
@@ -55,16 +56,16 @@ def numbering_calls(running: Running, exprs: Sequence[ir.Scalar]) -> list[tuple[
 async def with_numbers(
     running: Running,
     below: ir.Rel,
-    exprs: Sequence[ir.Scalar],
+    templates: Templates,
     fields: tuple[ir.Field, ...],
     calls: Sequence[tuple[ir.Call, str | int]],
     read: ReadBatches,
     at_hand: dict[int, Any],
 ) -> ir.Rel:
-    """The select list `exprs`, called `fields`, over the rows of `below`, whose numbers are taken: these rows come to
-    the others `at_hand`. Raises what nextval raises."""
-    above = 1 + max([field.id for field in below.fields], default=max(field.id for field in fields))
-    numbers = tuple([ir.Field(id=above + place, name="number", type=_NUMBER) for place in range(len(calls))])
+    """The select list of `templates`, called `fields`, over the rows of `below`, whose numbers are taken: these rows
+    come to the others `at_hand`. Raises what nextval raises."""
+    ids = range(templates.next_id, templates.next_id + len(calls))
+    numbers = tuple([ir.Field(id=id, name="number", type=_NUMBER) for id in ids])
     rows = (*below.fields, *numbers)
     scratch = running.services.scratch
     kept = KeptRows(rows, (Path(tempfile.gettempdir()) if scratch is None else scratch) / "numbered")
@@ -79,7 +80,7 @@ async def with_numbers(
     columns_of = {
         id(call): ir.ColumnRef(id=field.id, type=field.type) for (call, _), field in zip(calls, numbers, strict=True)
     }
-    made = transform(tuple(exprs), lambda node: columns_of.get(id(node)))
+    made = transform(tuple(templates.exprs), lambda node: columns_of.get(id(node)))
     return ir.Project(input=ir.CteScan(cte=key, fields=rows), exprs=made, fields=fields)
 
 

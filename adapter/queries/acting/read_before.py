@@ -49,6 +49,8 @@ class Templates:
         """The select list over the fields of `inner`."""
         self.inner = ir.Project(input=rel.input, exprs=tuple(self._exprs), fields=tuple(self._fields))
         """Reads what the calls need."""
+        self.next_id = first_id + len(self._fields)
+        """From here on ids are free."""
 
     def filled(self, row: Sequence[Any]) -> tuple[ir.Scalar, ...]:
         """The select list of one row of `inner`."""

@@ -128,9 +128,7 @@ async def _carried_out(
     """The rows of a select list of `fields`, which `templates` make of the rows of `below`."""
     numbering = numbering_calls(running, templates.exprs)
     if numbering is not None:
-        return await with_numbers(
-            running, below, templates.exprs, fields, numbering, reading.batches, reading.at_hand
-        )  # fmt: skip
+        return await with_numbers(running, below, templates, fields, numbering, reading.batches, reading.at_hand)
     rows = await reading.rows(below)
     require_few(rows)
     read_once = templates.reading_once(reading.rows)

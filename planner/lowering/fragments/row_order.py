@@ -198,6 +198,14 @@ def _ascending(expr: ir.Scalar) -> ir.SortKey:
     return ir.SortKey(expr=expr, descending=False, nulls_first=False)
 
 
+def in_order_by_columns(rel: ir.Rel, new_id: NewId) -> Ordered | None:
+    """`in_order` with keys that are columns: an aggregate or a window sorts by no subquery."""
+    ordered = in_order(rel, new_id)
+    if ordered is None or all(isinstance(key.expr, ir.ColumnRef) for key in ordered[1]):
+        return ordered
+    return keys_as_columns(ordered[0], ordered[0].fields, ordered[1], new_id)
+
+
 def keys_as_columns(rel: ir.Rel, kept: Sequence[ir.Field], keys: Sequence[ir.SortKey], new_id: NewId) -> Ordered:
     """`rel`'s columns `kept`, then one for each of `keys`; and the keys over these."""
     fields = tuple([ir.Field(id=new_id(), name="key", type=key.expr.type) for key in keys])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.ir.rewrite import column_ids, is_correlated, is_volatile, outermost_relations
 from planner.lowering.fragments.fragment import Fragment, listed, made
-from planner.lowering.fragments.row_order import in_order, keys_as_columns
+from planner.lowering.fragments.row_order import in_order_by_columns
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.many_sets import by_set_number, has_many_sets
@@ -39,8 +39,8 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     asks = not ctx.dialect.aggregated_subqueries and _asks_any(rel.calls, inside)
     if asks:
         rel = _with_columns_below(rel, ctx.new_id, inside)
-    elif not ctx.dialect.aggregated_subqueries and isinstance(rel.input, ir.Project):
-        asks = _asks_any(rel.input.exprs, frozenset(field.id for field in rel.input.input.fields))
+    elif not ctx.dialect.aggregated_subqueries:
+        asks = any(_asks_any(each.exprs, frozenset(field.id for field in each.input.fields)) for each in _lists(rel))
     enclosing, start = dict(ctx.scans), ctx.aliases
     select = relations.build(rel.input)
     if select.source is None and select.set_operation is None and not is_correlated(rel):
@@ -114,18 +114,25 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     return select
 
 
+def _lists(rel: ir.Aggregate) -> Iterator[ir.Project]:
+    """The select lists whose expressions may become those of an aggregation over them."""
+    below = rel.input
+    while isinstance(below, ir.Project | ir.Filter):
+        if isinstance(below, ir.Project):
+            yield below
+        below = below.input
+
+
 def _with_rows_in_order(rel: ir.Aggregate, new_id: Callable[[], int]) -> ir.Aggregate:
     """Aggregates that collect rows as they come with an ORDER BY that says how they come, where that is known."""
 
     def takes_rows_as_they_come(call: ir.AggregateCall) -> bool:
         return call.signature.name in COLLECTED and not call.order_by and not call.distinct
 
-    ordered = in_order(rel.input, new_id) if any(map(takes_rows_as_they_come, rel.calls)) else None
+    ordered = in_order_by_columns(rel.input, new_id) if any(map(takes_rows_as_they_come, rel.calls)) else None
     if ordered is None or not ordered[1]:
         return rel
     input, keys = ordered
-    if not all(isinstance(key.expr, ir.ColumnRef) for key in keys):
-        input, keys = keys_as_columns(input, input.fields, keys, new_id)
     calls = tuple([replace(call, order_by=keys) if takes_rows_as_they_come(call) else call for call in rel.calls])
     return replace(rel, input=input, calls=calls)
 

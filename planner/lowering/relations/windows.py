@@ -15,7 +15,7 @@ from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
 from planner.ir.rewrite import outermost_relations, walk
 from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made
-from planner.lowering.fragments.row_order import in_order
+from planner.lowering.fragments.row_order import in_order_by_columns
 from planner.lowering.relations.exclusion import Places, excluding
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.protocols import RelationLowering
@@ -206,7 +206,7 @@ def _with_rows_in_order(relations: RelationLowering, rel: ir.Window) -> ir.Windo
 
     if not any(map(takes_rows_as_they_come, rel.calls)):
         return rel
-    ordered = in_order(rel.input, relations.ctx.new_id)
+    ordered = in_order_by_columns(rel.input, relations.ctx.new_id)
     if ordered is None:
         if rel.in_order and not relations.ctx.dialect.unordered_ranks:
             raise relations.ctx.unsupported("numbering rows as they come")
