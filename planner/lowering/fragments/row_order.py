@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from planner.functions import registry
 from planner.ir import nodes as ir
 from planner.ir.barriers import is_barrier
 from planner.types.signature import Kind
@@ -28,6 +29,10 @@ one row at most."""
 NewId: TypeAlias = Callable[[], int]
 
 _NUMBER = SqlType(INT8)
+
+WHOLE_PARTITION = ir.Frame(
+    mode="range", start=ir.FrameBound(kind="unbounded_preceding"), end=ir.FrameBound(kind="unbounded_following")
+)
 
 
 def in_order(rel: ir.Rel, new_id: NewId) -> Ordered | None:
@@ -142,11 +147,37 @@ def _join(rel: ir.Join, new_id: NewId) -> Ordered | None:
     """A lateral join takes the left side's rows one by one. Other joins promise nothing, unless a side is one row."""
     if rel.kind not in ("cross", "inner", "left"):
         return None
-    left, right = in_order(rel.left, new_id), in_order(rel.right, new_id)
+    left, right = in_order_by_columns(rel.left, new_id), in_order(rel.right, new_id)
     if left is None or right is None or not (rel.lateral or not left[1] or not right[1]):
         return None
+    if right[1] and not _tells_rows_apart(left[0]):
+        # The rows beside one of the left side stay together.
+        numbered, number = with_numbers(*left, new_id)
+        left = numbered, (_ascending(number),)
     joined = replace(rel, left=left[0], right=right[0], fields=(*left[0].fields, *right[0].fields))
     return joined, (*left[1], *right[1])
+
+
+def _tells_rows_apart(rel: ir.Rel) -> bool:
+    """Whether no two rows of what `in_order` made are alike in its keys."""
+    match rel:
+        case ir.OneRow() | ir.Values() | ir.FunctionScan() | ir.Aggregate():
+            return True
+        case ir.Project() | ir.Filter() | ir.Limit() | ir.Sort():
+            return _tells_rows_apart(rel.input)
+        case ir.Join() | ir.SetOperation():
+            return _tells_rows_apart(rel.left) and _tells_rows_apart(rel.right)
+    return False
+
+
+def with_numbers(rel: ir.Rel, keys: tuple[ir.SortKey, ...], new_id: NewId) -> tuple[ir.Rel, ir.ColumnRef]:
+    """`rel` with a column of the numbers of its rows in the order of `keys`, from 1 on."""
+    (signature,) = registry.window_functions("row_number")
+    field = ir.Field(id=new_id(), name="n", type=_NUMBER)
+    call = ir.WindowCall(
+        signature=signature, args=(), type=field.type, partition_by=(), order_by=keys, frame=WHOLE_PARTITION
+    )
+    return ir.Window(input=rel, calls=(call,), fields=(*rel.fields, field)), _column(field)
 
 
 def _union(rel: ir.SetOperation, new_id: NewId) -> Ordered | None:

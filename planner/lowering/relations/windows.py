@@ -15,7 +15,7 @@ from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
 from planner.ir.rewrite import outermost_relations, walk
 from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made
-from planner.lowering.fragments.row_order import in_order_by_columns
+from planner.lowering.fragments.row_order import WHOLE_PARTITION, in_order_by_columns, with_numbers
 from planner.lowering.relations.exclusion import Places, excluding
 from planner.lowering.relations.inlining import inlinable
 from planner.lowering.relations.protocols import RelationLowering
@@ -39,10 +39,6 @@ _BOUNDS = {
 }  # fmt: skip
 
 MONTH_DAYS = 30
-
-_WHOLE = ir.Frame(
-    mode="range", start=ir.FrameBound(kind="unbounded_preceding"), end=ir.FrameBound(kind="unbounded_following")
-)
 
 
 class InvalidPrecedingOrFollowingSize(DataException):
@@ -122,7 +118,9 @@ class _Numbers:
         (signature,) = registry.window_functions(name)
         field = ir.Field(id=self.relations.ctx.new_id(), name="n", type=SqlType(types.INT8))
         self.fields.append(field)
-        self.calls.append(replace(call, signature=signature, args=(), type=field.type, frame=_WHOLE, filter=None))
+        self.calls.append(
+            replace(call, signature=signature, args=(), type=field.type, frame=WHOLE_PARTITION, filter=None)
+        )
         return ir.ColumnRef(id=field.id, type=field.type)
 
     def before(self, calls: Sequence[ir.WindowCall]) -> ir.Window:
@@ -201,7 +199,7 @@ def _with_rows_in_order(relations: RelationLowering, rel: ir.Window) -> ir.Windo
 
     def ordered_by(call: ir.WindowCall, keys: tuple[ir.SortKey, ...]) -> ir.WindowCall:
         # Without ORDER BY all rows of a partition are peers, and a frame that is not of ROWS has them all.
-        frame = call.frame if call.frame.mode == "rows" else replace(_WHOLE, exclude=call.frame.exclude)
+        frame = call.frame if call.frame.mode == "rows" else replace(WHOLE_PARTITION, exclude=call.frame.exclude)
         return replace(call, order_by=keys, frame=frame)
 
     if not any(map(takes_rows_as_they_come, rel.calls)):
@@ -478,11 +476,7 @@ def by_row_numbers(rel: ir.Limit, new_id: Callable[[], int]) -> ir.Rel:
         (signature,) = [found for found in registry.operators(symbol) if found.args == wanted]
         return ir.Call(signature=signature, args=(left, right), type=whole if symbol == "+" else boolean)
 
-    (signature,) = registry.window_functions("row_number")
-    field = ir.Field(id=new_id(), name="n", type=whole)
-    number = ir.ColumnRef(id=field.id, type=whole)
-    call = ir.WindowCall(signature=signature, args=(), type=whole, partition_by=(), order_by=keys, frame=_WHOLE)
-    numbered = ir.Window(input=rows, calls=(call,), fields=(*rows.fields, field))
+    numbered, number = with_numbers(rows, keys, new_id)
     none = ir.Literal(value=0, type=whole)
     skipped: ir.Scalar = none if rel.offset is None else ir.Coalesce(args=(rel.offset, none), type=whole)
     conditions: list[ir.Scalar] = [of(">", number, skipped)]
