@@ -34,6 +34,7 @@ from adapter.changes.constraints.overlap_checks import overlaps_of, taken_rows, 
 from adapter.changes.constraints.table_keys import UniqueKey
 from adapter.changes.constraints.target import Target
 from adapter.changes.constraints.view_checks import CheckedPolicies
+from adapter.distinct_ids import distinct_ids
 from adapter.execution.statement import Running, given_to
 from adapter.plans.key_indexes import stored_columns
 from adapter.plans.predicates import templates_of
@@ -224,7 +225,7 @@ class ConflictResolution:
             return there
         as_of = snapshot.csn
         while True:
-            ids = np.unique(there.row_ids[there.row_ids < PROVISIONAL_ROW_ID])
+            ids = distinct_ids(there.row_ids[there.row_ids < PROVISIONAL_ROW_ID])
             if 0 < len(ids) <= MAX_KEYS and self._update is None:
                 await wait_for_changes(running, relation, ids)
             elif 0 < len(ids) <= MAX_KEYS:
@@ -309,7 +310,7 @@ class ConflictResolution:
         inserted: pa.Array,
     ) -> Resolved:
         mine = self._own_from is not None and int(there.row_ids.max()) >= self._own_from
-        if mine or len(np.unique(there.row_ids)) < len(there.row_ids):
+        if mine or len(distinct_ids(there.row_ids)) < len(there.row_ids):
             raise _twice()
         places = pa.array(there.keys, pa.int64())
         old = there.rows.columns

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from adapter.distinct_ids import distinct_ids
 from adapter.engines.common.scan_sources import conform, scan_columns, scan_schema
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import stored_columns
@@ -135,7 +136,7 @@ class LockedRows:
                 first, last = replacement.first, replacement.first + len(replacement.old)
                 came = (ids >= first) & (ids < last)
                 ids[came] = replacement.old[ids[came] - first]
-        ids = np.unique(ids[ids < PROVISIONAL_ROW_ID])
+        ids = distinct_ids(ids[ids < PROVISIONAL_ROW_ID])
         await self._lock_in_order(ids, np.full(len(ids), FOR_UPDATE), wait)
 
     def _decided(self, row_ids: np.ndarray[Any, Any]) -> dict[int, int]:

@@ -107,6 +107,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "store_errors",
         "threads",
         "wall_clock",
+        "distinct_ids",
     ),
     "planner": (
         "analyze",

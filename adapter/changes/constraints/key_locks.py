@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from adapter.distinct_ids import distinct_ids
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import key_arrays
 from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_UPDATE, Mode
@@ -75,7 +76,7 @@ def _plain(column: Any, scalar: pa.Scalar) -> Any:
 def _committed_ids(found: Found) -> np.ndarray[Any, Any]:
     ids = np.asarray(found.row_ids, np.int64)
     if len(ids) > 1:
-        ids = np.unique(ids)
+        ids = distinct_ids(ids)
     return ids[ids < PROVISIONAL_ROW_ID]
 
 

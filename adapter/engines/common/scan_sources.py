@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from adapter.distinct_ids import distinct_ids
 from adapter.engines.common.engine import TableInput
 from adapter.plans.computed.constant_rows import array_of
 from planner.ir.nodes import Literal, Rel, Scan, SystemScan
@@ -249,7 +250,7 @@ class DeletedRows:
         found = self._sets.get(key)
         if found is None:
             pieces = [await self._ids_of(part, of) for part, of in zip(deletes, key, strict=True)]
-            made: Any = await computed(sum(map(len, pieces)), lambda: np.unique(np.concatenate([_NONE, *pieces])))
+            made: Any = await computed(sum(map(len, pieces)), lambda: distinct_ids(np.concatenate([_NONE, *pieces])))
             found = made
             self._sets.misses += 1
             self._sets.put(key, found, made.nbytes + ENTRY_BYTES * len(key))
