@@ -7,16 +7,13 @@ at most, so its share is that of a round among the statements of a second: of wh
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections import Counter
-from types import FrameType, TracebackType
 
 import pytest
 
 from adapter.sessions.server import Server
 from tests.adapter.harness import Client, connect
+from tests.support.python_calls import CountedCalls
 
-STOREYS = ("adapter.", "planner.", "storage.", "frontend.")
 MOST_SHARE = 0.05
 CLIENTS = 8
 STATEMENTS = 30
@@ -29,27 +26,6 @@ CHANGES = {
     "INSERT": "insert into t values ({n} + 10000, 5, 'new')",
     "UPDATE": "update t set n = n + 1 where id = {n}",
 }
-
-
-class CallsOfTasks:
-    """Counts the calls of the four storeys' functions, by the name of the task that makes them, while it is entered."""
-
-    def __init__(self) -> None:
-        self.calls: Counter[str] = Counter()
-
-    def __enter__(self) -> CallsOfTasks:
-        sys.setprofile(self._seen)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        sys.setprofile(None)
-
-    def _seen(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_globals.get("__name__", "").startswith(STOREYS):
-            task = asyncio.current_task()
-            self.calls["" if task is None else task.get_name()] += 1
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -70,13 +46,13 @@ async def test_background_work_has_a_small_share(server: Server, client: Client,
         for n in range(STATEMENTS):
             await clients[number].run(CHANGES[change].format(n=100 + number * STATEMENTS + n))
 
-    with CallsOfTasks() as during:
+    with CountedCalls() as during:
         await asyncio.gather(*map(run, range(CLIENTS)))
-    statements = during.calls.total()
-    assert not set(IN_ROUNDS) & set(during.calls)
-    after_commits = sum(during.calls[name] for name in AFTER_COMMITS)
-    with CallsOfTasks() as after:
+    statements = during.total
+    assert not set(IN_ROUNDS) & set(during.of_tasks)
+    after_commits = sum(during.of_tasks[name] for name in AFTER_COMMITS)
+    with CountedCalls() as after:
         await env.applier.apply_all()
         await env.maintenance.run(env.applier.touched)
-    rounds = after.calls.total()
+    rounds = after.total
     assert 0 < after_commits + rounds <= MOST_SHARE * statements, (after_commits, rounds, statements)

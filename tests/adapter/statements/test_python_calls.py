@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
 
 from tests.adapter.harness import Client
+from tests.support.python_calls import CountedCalls
 
-STOREYS = ("adapter.", "planner.", "storage.", "frontend.")
 WARM_UP = 20
 RUNS = 15
 
@@ -32,24 +30,6 @@ MOST_CALLS: dict[str, tuple[Callable[[int], str], int]] = {
 }
 
 
-class Count:
-    """Counts the calls of the four storeys' functions, of this thread, while it is entered."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def __enter__(self) -> Count:
-        sys.setprofile(self._seen)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-
-    def _seen(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_globals.get("__name__", "").startswith(STOREYS):
-            self.calls += 1
-
-
 @pytest.mark.parametrize("statement", MOST_CALLS)
 async def test_a_statement_takes_few_calls(client: Client, statement: str) -> None:
     text_of, most = MOST_CALLS[statement]
@@ -62,8 +42,8 @@ async def test_a_statement_takes_few_calls(client: Client, statement: str) -> No
     counts = []
     for _ in range(RUNS):
         text = text_of(next(numbers))
-        with Count() as count:
+        with CountedCalls() as count:
             await client.run(text)
-        counts.append(count.calls)
+        counts.append(count.total)
     # Some runs meet what the server does by itself meanwhile.
     assert min(counts) <= most, sorted(counts)
