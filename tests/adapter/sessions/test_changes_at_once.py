@@ -11,7 +11,7 @@ from adapter.sessions.changes_at_once import PAUSE, ChangeAtOnce
 from adapter.sessions.server import Server
 from planner.errors import SqlError
 from tests.adapter.harness import Client, connect, open_server
-from tests.adapter.statements.test_python_calls import Count
+from tests.support.python_calls import CountedCalls
 
 SESSIONS = 12
 
@@ -497,7 +497,7 @@ async def test_a_statement_among_others_takes_few_calls(filled: Place, text: str
     first = 5000 if text.startswith("insert") and "conflict" not in text else 1000
     for step in range(6):
         texts = [text.format(first + step * SESSIONS + n) for n in range(SESSIONS)]
-        with Count() as count:
+        with CountedCalls() as count:
             await together(filled.clients, texts)
-        counts.append(count.calls // SESSIONS)
+        counts.append(count.total // SESSIONS)
     assert min(counts) <= MOST_CALLS[text], counts

@@ -12,7 +12,7 @@ from frontend.connections.channel import ClientProtocol
 from frontend.connections.client_log import ClientLog
 from frontend.connections.connection import Connection
 from tests.adapter.harness import connect, open_server
-from tests.adapter.statements.test_python_calls import Count
+from tests.support.python_calls import CountedCalls
 from tests.frontend.raw_client import SYNC, bind, describe, execute, parse, query
 
 READY = b"Z\0\0\0\5"
@@ -95,9 +95,9 @@ async def test_a_point_read_takes_few_calls(client: Client, name: str) -> None:
         await client.send(*messages)
     counts = []
     for _ in range(RUNS):
-        with Count() as count:
+        with CountedCalls() as count:
             reply = await client.send(*messages)
-        counts.append(count.calls)
+        counts.append(count.total)
         assert b"label" in reply
     assert min(counts) <= most, sorted(counts)
 
@@ -110,9 +110,9 @@ async def test_the_statements_of_a_block_take_few_calls(client: Client) -> None:
     for number in range(RUNS):
         for name in BLOCK:
             values = [str(number + 1).encode()] if "$1" in name else []
-            with Count() as count:
+            with CountedCalls() as count:
                 reply = await client.send(bind("", name, values), execute(), SYNC)
-            counts[name].append(count.calls)
+            counts[name].append(count.total)
             assert b"ERROR" not in reply, reply
     for name, most in BLOCK.items():
         assert min(counts[name]) <= most, (name, sorted(counts[name]))
