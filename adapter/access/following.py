@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from adapter.access.acls import default_entries
+from adapter.access.acls import default_entries, explicit_entries
 from adapter.access.granting import Change as GrantChange
 from adapter.access.granting import Entries, changed, with_owner
 from planner.types import derived_oids
@@ -39,8 +39,6 @@ def privileges_of_changed(
 ) -> tuple[list[Acl], list[Acl]]:
     """The records of privileges that go and those that come when `removed` goes out of `catalog` and `added` into it.
     `new_oid` gives an oid for what belongs to an object."""
-    if not catalog.acls.by_object and not catalog.acls.defaults:
-        return [], []
     before = {record.oid: record for record in removed}
     lost: list[Acl] = []
     gained: list[Acl] = []
@@ -52,9 +50,10 @@ def privileges_of_changed(
         if known is not None:
             old = getattr(known, "owner", owner)
             if old != owner:
-                for acl in _of_object(catalog, record.oid):
-                    lost.append(acl)
-                    gained.append(replace(acl, entries=with_owner(acl.entries, old, owner)))
+                acls = list(_of_object(catalog, record.oid))
+                lost.extend(acls)
+                acls = acls or _of_standard_schema(catalog, record, new_oid)
+                gained.extend(replace(acl, entries=with_owner(acl.entries, old, owner)) for acl in acls)
         elif catalog.acls.defaults and catalog.get(record.oid) is None:
             gained.extend(_defaults(catalog, record, owner, new_oid))
     return lost, gained
@@ -63,6 +62,14 @@ def privileges_of_changed(
 def _of_object(catalog: CatalogSnapshot, oid: int) -> Iterable[Acl]:
     yield from catalog.acls.by_object.get(oid, ())
     yield from catalog.acls.by_object.get(derived_oids.row_type_oid(oid), ())
+
+
+def _of_standard_schema(catalog: CatalogSnapshot, record: CatalogRecord, new_oid: Callable[[int], int]) -> list[Acl]:
+    """The privileges that `public` has as long as nobody has granted any, as a record."""
+    entries = explicit_entries(catalog, "n", record.oid) if isinstance(record, Schema) else None
+    if entries is None:
+        return []
+    return [Acl(oid=new_oid(record.oid), object_oid=record.oid, kind="n", entries=entries, database=catalog.database)]
 
 
 def _defaults(

@@ -246,11 +246,12 @@ def _column_sequence(
         name = options.name.name
     else:
         named, name = schema, free_name(table, column.name, "seq", lambda n: (schema.oid, n) in catalog.relation_names)
+    known = catalog.get(table_oid)
     fresh = Sequence(
         oid=new_oid(running, named.oid),
         name=name,
         schema=named.oid,
-        owner=owner_oid(running),
+        owner=known.owner if isinstance(known, Relation) else owner_oid(running),
         type_oid=column.type_oid,
         owned_by=(table_oid, column.attnum),
     )

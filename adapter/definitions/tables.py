@@ -72,6 +72,7 @@ from planner.types.derived_oids import row_type_oid
 from planner.types.operator_classes import collation_name, column_collation
 from planner.types.type_names import format_type
 from planner.types.types import type_of_column
+from planner.types.user_types import mentioned
 from planner.utility.tables import check_column_name
 from storage.catalog.model import (
     COMPOSITE,
@@ -431,7 +432,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     )
     check_column_count(len(definition.columns))
     temporary = statement.temporary
-    if not temporary and any(map(is_temporary, definition.depends_on)):
+    if not temporary and any(map(is_temporary, (*definition.depends_on, *mentioned(definition.definition)))):
         temporary = True
         message = f'view "{statement.name.name}" will be a temporary view'
         running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))

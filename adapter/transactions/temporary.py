@@ -9,10 +9,17 @@ it. Both happen in memory and cannot fail, after what others see has been commit
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from planner.errors import FeatureNotSupported
-from storage.catalog.model import Constraint, Relation
+from planner.types import derived_oids
+from planner.types.user_types import mentioned, relations_mentioned, types_used
+from storage.catalog.access import Policy
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Constraint, DomainType, Index, Relation
+from storage.catalog.routines import Function
 from storage.catalog.sequences import LocalSequences
-from storage.catalog.temporary import TemporaryObjects
+from storage.catalog.temporary import TemporaryObjects, is_temporary
+from storage.catalog.types import UserRange
 from storage.timestamps.csn import Csn
 from storage.transactions.txn import PartWriter, Savepoint, Txn
 
@@ -110,3 +117,63 @@ class TemporarySpace:
         if self._begun is not None:
             self.rows.release(self._begun)
             self._begun = None
+
+
+# ---------------------------------------------------------------- permanent objects
+
+
+def refuse_temporary_uses(catalog: CatalogSnapshot, records: Iterable[CatalogRecord]) -> None:
+    """0A000 when one of `records`, which are permanent, uses a temporary object of `catalog`.
+
+    Who would see it later, or in another session, would miss that. PostgreSQL lets it, and drops such objects, or
+    columns of them, when the session ends.
+    """
+    for record in records:
+        used = next((catalog.get(oid) for oid in _used(record) if is_temporary(oid)), None)
+        if used is not None:
+            raise FeatureNotSupported(
+                "permanent objects that use temporary objects are not supported",
+                detail=f'"{_name(catalog, record)}" would use "{_name(catalog, used)}", which is gone when the '
+                "session ends.",
+                hint="Create it in the schema pg_temp.",
+            )
+
+
+def _used(record: CatalogRecord) -> Iterator[int]:
+    """The oids of what `record` uses: relations, functions, types."""
+    match record:
+        case Relation():
+            yield from record.depends_on
+            yield from types_used(record)
+            yield record.of_type
+            for column in record.columns:
+                yield from relations_mentioned(column.default or "")
+        case DomainType() | UserRange():
+            yield from types_used(record)
+            if isinstance(record, DomainType):
+                yield from relations_mentioned(record.default or "")
+        case Function():
+            yield from record.depends_on
+            yield derived_oids.owner(record.result)
+            for parameter in record.parameters:
+                yield derived_oids.owner(parameter.type_oid)
+            texts = (record.sql_body or "", *(parameter.default or "" for parameter in record.parameters))
+            yield from _in_texts(texts)
+        case Constraint():
+            yield from _in_texts([record.expression or ""])
+        case Policy():
+            yield from record.depends_on
+            yield from _in_texts([record.using or "", record.check or ""])
+        case Index():
+            yield from _in_texts([*record.expressions, record.predicate or ""])
+
+
+def _in_texts(texts: Iterable[str]) -> Iterator[int]:
+    for text in texts:
+        yield from mentioned(text)
+        yield from relations_mentioned(text)
+
+
+def _name(catalog: CatalogSnapshot, record: CatalogRecord) -> str:
+    of = catalog.get(record.relation) if isinstance(record, Constraint | Index | Policy) else record
+    return str(getattr(of, "name", record.oid))

@@ -62,7 +62,7 @@ from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.pending import DeferredKeys, Mark, May, Pending, Snapshot, State, differ, savepoint_named
-from adapter.transactions.temporary import TemporarySpace
+from adapter.transactions.temporary import TemporarySpace, refuse_temporary_uses
 from planner.errors import (
     ActiveSqlTransaction,
     InternalError,
@@ -396,6 +396,8 @@ class Transaction(Struct, kw_only=True):
             updates = [update for update in updates if update.record.oid < FIRST_TEMPORARY_OID]
         if not updates:
             return
+        if self.pending.temporary is not None:
+            refuse_temporary_uses(self.catalog, [update.record for update in updates if update.diff > 0])
         catalog = self.snapshot.catalog if self.pending.catalog is None else self.pending.catalog
         self.pending = replace(
             self.pending,

@@ -33,6 +33,7 @@ from planner.errors import SqlError
 from planner.types.user_types import types_used
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, DomainType, EnumType, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.record import ExtendedStatistics
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 from storage.errors import AsOfNotReadable, UnknownShard
@@ -68,6 +69,11 @@ def followed(request: CommitRequest, accepted: Accepted) -> CommitRequest | None
         for shard, rows in request.seen.items()
     }
     return replace(request, follows=tuple(left), replacements=replacements, seen=seen)
+
+
+_IN_SCHEMAS = (
+    Relation, SequenceRecord, EnumType, DomainType, UserRange, BaseType, Function, ExtendedStatistics,
+)  # fmt: skip
 
 
 async def conflict(
@@ -158,8 +164,7 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
     removed = {update.record.oid for update in updates if after.get(update.record.oid) is None}
     if removed:
         for record in after.all():
-            kinds = (Relation, SequenceRecord, EnumType, DomainType, UserRange, BaseType, Function)
-            if isinstance(record, kinds) and record.schema in removed:
+            if isinstance(record, _IN_SCHEMAS) and record.schema in removed:
                 return False
             if isinstance(record, (Relation, Function)) and not removed.isdisjoint(record.depends_on):
                 return False
@@ -167,18 +172,15 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
                 return False
     for update in updates:
         record = update.record
-        if update.diff == 1 and isinstance(record, (DomainType, UserRange)):
-            if not isinstance(after.get(record.schema), Schema):
-                return False
-            if any(after.get(oid) is None for oid in types_used(record)):
-                return False
-        if update.diff == 1 and isinstance(record, Relation):
-            if not isinstance(after.get(record.schema), Schema):
-                return False
-            if any(after.get(oid) is None for oid in record.depends_on if oid >= 16384):
-                return False
-            if any(after.get(oid) is None for oid in types_used(record)):
-                return False
+        if update.diff != 1:
+            continue
+        if isinstance(record, _IN_SCHEMAS) and not isinstance(after.get(record.schema), Schema):
+            return False
+        if isinstance(record, Relation) and any(after.get(oid) is None for oid in record.depends_on if oid >= 16384):
+            return False
+        types = types_used(record) if isinstance(record, (Relation, DomainType, UserRange)) else ()
+        if any(after.get(oid) is None for oid in types):
+            return False
     return True
 
 

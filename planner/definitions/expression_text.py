@@ -357,7 +357,7 @@ class Printer:
         args = [self.expr(self._under_domain(arg), implicit=True) for arg in node.args]
         if node.variadic:
             args[-1] = f"VARIADIC {args[-1]}"
-        name = function_name(node.oid) if node.oid else quote_identifier(node.name)
+        name = function_name(node.oid, defined=True) if node.oid else quote_identifier(node.name)
         return f"{name}({', '.join(args)})"
 
     def _sql_syntax(self, node: w.FunctionCall) -> str | None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from planner.collations.derivation import Collations
 from planner.definitions.expression_text import ObjectNames
-from planner.definitions.mutability import is_immutable
+from planner.definitions.mutability import is_written_immutably
 from planner.definitions.row_expressions import StoredExpression, shown_expression, stored_expression
 from planner.errors import FeatureNotSupported, InvalidObjectDefinition
 from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, STATISTICS_CLAUSE, bind_clause
@@ -57,7 +57,7 @@ def index_expression(
 
     def bind(level: Level, tree: Tree) -> Scalar:
         expr = bind_clause(level, tree, INDEX_CLAUSE)
-        if not is_immutable(expr):
+        if not is_written_immutably(expr, level.statement):
             raise InvalidObjectDefinition("functions in index expression must be marked IMMUTABLE")
         _refuse_functions(level)
         return expr
@@ -128,7 +128,7 @@ def index_predicate(
 
     def bind(level: Level, tree: Tree) -> Scalar:
         expr = to_boolean(level.statement, bind_clause(level, tree, PREDICATE_CLAUSE), "WHERE")
-        if not is_immutable(expr):
+        if not is_written_immutably(expr, level.statement):
             raise InvalidObjectDefinition("functions in index predicate must be marked IMMUTABLE")
         _refuse_functions(level)
         return expr

@@ -9,11 +9,14 @@ from functools import cache
 from planner.catalog_data.content import columns
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import children, walk
+from planner.ir.written import FunctionCall
 from planner.resolution.coercion import Context, pathway
+from planner.resolution.statement import Statement
 from planner.types.signature import Kind, Volatility
 from planner.types.type_names import element_of
 from planner.types.user_types import enum_of
+from storage.catalog.routines import Function
 
 _APPENDED = frozenset({("||", (25, 2776)), ("||", (2776, 25))})
 """text || anynonarray and its commutator: SQL functions, as good as the output function of what is appended."""
@@ -22,6 +25,29 @@ _APPENDED = frozenset({("||", (25, 2776)), ("||", (2776, 25))})
 def is_immutable(expr: ir.Scalar) -> bool:
     """Whether no part of `expr` depends on settings, the time or anything else but its columns."""
     return all(map(computes_immutably, walk(expr)))
+
+
+def is_written_immutably(expr: ir.Scalar, statement: Statement) -> bool:
+    """`is_immutable` of what `statement` has bound, where a call of a function of a user that is declared IMMUTABLE is
+    so, whatever is in it. Another one is what its body is, if that is an expression, which PostgreSQL puts in place of
+    the call before it looks (contain_mutable_functions_after_planning)."""
+    written = statement.written or {}
+    pending: list[object] = [expr]
+    while pending:
+        node = pending.pop()
+        form = written[id(node)][1] if id(node) in written else None
+        if isinstance(form, FunctionCall) and form.oid:
+            record = statement.context.catalog.get(form.oid)
+            if isinstance(record, Function):
+                if record.volatility == Volatility.IMMUTABLE.value:
+                    pending.extend(form.args)
+                    continue
+                if record.security_definer or record.settings or isinstance(node, ir.ScalarSubquery):
+                    return False
+        if not computes_immutably(node):
+            return False
+        pending.extend(children(node))
+    return True
 
 
 def is_reproducible(query: BoundQuery) -> bool:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from planner.common_errors import missing_parameter
 from planner.definitions.deparse import expression_text as deparsed
 from planner.definitions.expression_text import NotPrintable, ObjectNames, expression_text, printed
-from planner.definitions.mutability import is_immutable
+from planner.definitions.mutability import is_written_immutably
 from planner.definitions.views import written_out
 from planner.errors import InvalidColumnReference, InvalidObjectDefinition, SqlError
 from planner.expressions.bind import CHECK_CLAUSE, COPY_CLAUSE, DEFAULT_CLAUSE, POLICY_CLAUSE, bind_clause
@@ -281,7 +281,7 @@ def generation_expression(
 
     def bind(level: Level, tree: Tree) -> Scalar:
         expr = bind_generation(level, tree, relation, column)
-        if not is_immutable(expr):
+        if not is_written_immutably(expr, level.statement):
             raise InvalidObjectDefinition("generation expression is not immutable")
         return expr
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 
+import msgspec
 from msgspec import Struct
 
 from planner.extensions.natives import HSTORE, TABLEFUNC, Native
@@ -25,6 +26,9 @@ class Available(Struct, frozen=True, kw_only=True):
     """The types that it makes before its script (`planner.types.base_types`)."""
     natives: Sequence[Native] = ()
     """The functions that it makes after its script, which are in no SQL."""
+    first_privileges: Mapping[tuple[str, str], Sequence[str]] = msgspec.field(default_factory=dict)
+    """What the script grants and revokes: the privileges (aclitems) on each of its objects, by the catalog that has it
+    and its name, where they are not the default ones (pg_init_privs)."""
     has_script: bool = True
     """False for one that adds nothing to what is there without it."""
 
@@ -43,6 +47,8 @@ PLPGSQL = Available(
     name="plpgsql", version="1.0", comment="PL/pgSQL procedural language", relocatable=False, has_script=False
 )
 """What every database has from the start. There are no functions in that language yet."""
+
+_READABLE = ("postgres=arwdDxt/postgres", "=r/postgres")
 
 AVAILABLE: Mapping[str, Available] = {
     extension.name: extension
@@ -73,6 +79,11 @@ AVAILABLE: Mapping[str, Available] = {
             version="1.10",
             comment="track planning and execution statistics of all SQL statements executed",
             is_trusted=False,
+            first_privileges={
+                ("pg_class", "pg_stat_statements"): _READABLE,
+                ("pg_class", "pg_stat_statements_info"): _READABLE,
+                ("pg_proc", "pg_stat_statements_reset"): ("postgres=X/postgres",),
+            },
         ),
         Available(
             name="pg_trgm",

@@ -22,7 +22,7 @@ from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.type_scope import TYPE_SCOPE, UserType, record_of
 from planner.types.types import INT8, OID, REG_TYPES, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Relation, Schema
-from storage.catalog.record import Record, holds_temporary
+from storage.catalog.record import TEMPORARY_SCHEMA, Record, holds_temporary
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 
@@ -403,7 +403,7 @@ def with_names_shown(text: str) -> str:
     def shown(match: re.Match[str]) -> str:
         record = record_of(derived_oids.row_type_oid(int(match[2])))
         if record is None:
-            return function_name(int(match[2])) or match[0]
+            return function_name(int(match[2]), defined=True) or match[0]
         name = shown_name(type_row_of(record))
         if match[1] is None or not isinstance(record, EnumType):
             return match[0].removesuffix(kept_name(int(match[2]))) + name
@@ -459,9 +459,10 @@ def shown_name(row: TypeRow) -> str:
     return f"{quote_identifier(schema.name)}.{name}" if isinstance(schema, Schema) else name
 
 
-def function_name(oid: int) -> str:
-    """The name of a function of a user, or of the constructors of a range type, as PostgreSQL prints it, or as an
-    expression that the catalog keeps has it: by its oid. Empty when there is none."""
+def function_name(oid: int, *, defined: bool = False) -> str:
+    """The name of a function of a user, or of the constructors of a range type, as PostgreSQL prints it (in
+    definitions with pg_temp for the temporary schema, if `defined`), or as an expression that the catalog keeps has it:
+    by its oid. Empty when there is none."""
     scope = TYPE_SCOPE.get()
     if scope.stored:
         return kept_name(oid)
@@ -479,4 +480,7 @@ def function_name(oid: int) -> str:
                 return name
             break
     schema = scope.catalog.get(record.schema)
-    return f"{quote_identifier(schema.name)}.{name}" if isinstance(schema, Schema) else name
+    if not isinstance(schema, Schema):
+        return name
+    shown = TEMPORARY_SCHEMA if defined and holds_temporary(schema.name) else schema.name
+    return f"{quote_identifier(shown)}.{name}"

@@ -30,7 +30,7 @@ from storage.catalog.model import (
     Schema,
     Sequence,
 )
-from storage.catalog.record import TEMPORARY_SCHEMA
+from storage.catalog.record import TEMPORARY_SCHEMA, ExtendedStatistics
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 
@@ -137,6 +137,8 @@ def _needs(record: CatalogRecord, gone: set[int]) -> bool:
             return record.relation in gone or record.foreign_relation in gone
         case Index() | Policy() | RowSecurity():
             return record.relation in gone
+        case ExtendedStatistics():
+            return record.schema in gone or record.relation in gone
         case Comment() | Acl():
             return record.object_oid in gone
         case _:

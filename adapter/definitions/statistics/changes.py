@@ -37,7 +37,8 @@ from planner.types.operator_classes import default_operator_class
 from planner.types.system_relations import SYSTEM_COLUMN_NAMES
 from planner.types.type_names import format_type
 from storage.catalog.model import CatalogSnapshot, Relation, Schema
-from storage.catalog.record import STATISTICS_FORMAT, ExtendedStatistics
+from storage.catalog.record import STATISTICS_FORMAT, ExtendedStatistics, holds_temporary
+from storage.catalog.temporary import is_temporary
 
 MAX_COLUMNS = 8
 """PostgreSQL's STATS_MAX_DIMENSIONS."""
@@ -78,7 +79,7 @@ async def create_statistics(running: Running, statement: st.CreateStatistics) ->
     await running.services.env.formats.require(STATISTICS_FORMAT)
     running.transaction.rely_on([relation, schema])
     record = ExtendedStatistics(
-        oid=new_oid(running, relation.oid),
+        oid=new_oid(running, schema.oid if is_temporary(schema.oid) else relation.oid),
         name=statement.name.name,
         schema=schema.oid,
         owner=owner_oid(running),
@@ -173,7 +174,10 @@ async def alter_statistics(running: Running, statement: st.AlterStatistics) -> N
     if statement.new_name is not None:
         changed = replace(record, name=statement.new_name)
     if statement.schema is not None:
-        changed = replace(record, schema=require_target_schema(catalog, statement.schema).oid)
+        schema = require_target_schema(catalog, statement.schema)
+        if schema.oid != record.schema and (is_temporary(schema.oid) or is_temporary(record.schema)):
+            raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
+        changed = replace(record, schema=schema.oid)
     if (changed.schema, changed.name) != (record.schema, record.name):
         _check_free(running, changed)
     if changed != record:
@@ -201,7 +205,10 @@ def statistics_called(catalog: CatalogSnapshot, schema: int, name: str) -> Exten
 def find_statistics(running: Running, name: st.QualifiedName) -> ExtendedStatistics | None:
     """The statistics object that a name means, or None."""
     catalog = own_catalog(running)
-    path = (name.schema,) if name.schema is not None else running.session.bind_context(catalog).search_path
+    if name.schema is not None:
+        path = [name.schema]
+    else:
+        path = [each for each in running.session.bind_context(catalog).search_path if not holds_temporary(each)]
     for schema_name in path:
         schema = catalog.schema(schema_name)
         found = None if schema is None else statistics_called(catalog, schema.oid, name.name)

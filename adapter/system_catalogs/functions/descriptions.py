@@ -40,6 +40,7 @@ from storage.catalog.access import Policy
 from storage.catalog.model import Constraint, Database
 from storage.catalog.outside import LAKE_WRAPPER, LAKE_WRAPPER_OID, Extension, ForeignServer
 from storage.catalog.record import ExtendedStatistics
+from storage.catalog.temporary import is_temporary
 
 SHARED_CLASSES = (PG_DATABASE, PG_AUTHID)
 
@@ -147,7 +148,7 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
     if class_id == PG_FOREIGN_DATA_WRAPPER:
         return f"foreign-data wrapper {LAKE_WRAPPER}" if oid == LAKE_WRAPPER_OID else None
     if class_id == PG_STATISTIC_EXT and isinstance(record, ExtendedStatistics):
-        hidden = record.schema not in context.path
+        hidden = record.schema not in context.path or is_temporary(record.schema)
         schema = f"{quote_identifier(objects.schema_name_by_oid[record.schema])}." if hidden else ""
         return f"statistics object {schema}{quote_identifier(record.name)}"
     if class_id == PG_POLICY and isinstance(record, Policy):

@@ -37,7 +37,7 @@ def function_definition(
         return None
     if row["prokind"] == "a":
         raise WrongObjectType(f'"{row["proname"]}" is an aggregate function')
-    schema = quote_identifier(objects.schema_name_by_oid.get(row["pronamespace"], ""))
+    schema = quote_identifier(objects.defined_in(row["pronamespace"]))
     language = dict(
         zip(catalog_data.columns("pg_language")["oid"], catalog_data.columns("pg_language")["lanname"], strict=True)
     )[row["prolang"]]

@@ -231,7 +231,12 @@ def _record(objects: CatalogObjects, class_id: int, oid: int) -> Identified | No
     if class_id == PG_STATISTIC_EXT:
         if not isinstance(record, ExtendedStatistics):
             return _none("statistics object")
-        return _in_schema("statistics object", _schema(objects, record.schema), record.name)
+        return _in_schema(
+            "statistics object",
+            _schema(objects, record.schema),
+            record.name,
+            defined_in=objects.defined_in(record.schema),
+        )
     if class_id == class_oid("pg_user_mapping"):
         return _mapping(objects, oid)
     return _default_acl(objects, oid) if class_id == class_oid("pg_default_acl") else None
@@ -318,6 +323,7 @@ def _named(kind: str, name: str | None) -> Identified:
     return Identified(kind, None, quote_identifier(name), quote_identifier(name), (name,))
 
 
-def _in_schema(kind: str, schema: str, name: str) -> Identified:
+def _in_schema(kind: str, schema: str, name: str, *, defined_in: str | None = None) -> Identified:
     quoted = quote_identifier(schema), quote_identifier(name)
-    return Identified(kind, *quoted, ".".join(quoted), (schema, name))
+    identity = f"{quote_identifier(schema if defined_in is None else defined_in)}.{quoted[1]}"
+    return Identified(kind, *quoted, identity, (schema, name))

@@ -327,7 +327,7 @@ def _static_name(relation: str, column: str, oid: int) -> str | None:
 def _known_relation(context: Entered, oid: int) -> str | None:
     if context.objects.relation(oid) is None:
         return None
-    return qualified_relation_name(context.objects, oid, context.path)
+    return qualified_relation_name(context.objects, oid, context.path, numbered=True)
 
 
 def _known_type(context: Entered, oid: int) -> str | None:

@@ -46,6 +46,7 @@ from planner.values.output_style import written_for
 from storage.catalog.model import PG_CATALOG_OID, Relation
 from storage.catalog.record import ExtendedStatistics
 from storage.catalog.routines import Function
+from storage.catalog.temporary import is_temporary
 from storage.clock import SystemClock
 
 DuckConnection: TypeAlias = Any
@@ -85,12 +86,16 @@ def _visible(context: Entered, kind: str, oid: int) -> bool | None:
         if function is None:
             return None
         own = objects.snapshot.get(oid)
-        return function.namespace in context.path and not (
-            isinstance(own, Function) and is_hidden(objects, own, context.path)
+        return (
+            function.namespace in context.path
+            and not is_temporary(function.namespace)
+            and not (isinstance(own, Function) and is_hidden(objects, own, context.path))
         )
     if kind == "statistics_obj":
         statistics = objects.snapshot.get(oid)
-        return statistics.schema in context.path if isinstance(statistics, ExtendedStatistics) else None
+        if not isinstance(statistics, ExtendedStatistics):
+            return None
+        return statistics.schema in context.path and not is_temporary(statistics.schema)
     relation = _NAMED_IN_CATALOG[kind]
     if not catalog_data.has_data(relation) or oid not in builtin_columns(relation)["oid"]:
         return None

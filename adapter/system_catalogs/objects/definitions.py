@@ -40,6 +40,7 @@ from storage.catalog.model import (
     Relation,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.record import TEMPORARY_SCHEMA, holds_temporary
 
 
 def format_type(objects: CatalogObjects, oid: int, typmod: int | None = None, path: tuple[int, ...] = ()) -> str:
@@ -117,7 +118,9 @@ def relation_names(objects: CatalogObjects, path: tuple[int, ...]) -> Callable[[
 
     def shown(schema: str, name: str) -> str:
         found = quote_identifier(name)
-        return found if oids.get((schema, name)) in visible else f"{quote_identifier(schema)}.{found}"
+        if oids.get((schema, name)) in visible:
+            return found
+        return f"{quote_identifier(TEMPORARY_SCHEMA if holds_temporary(schema) else schema)}.{found}"
 
     return shown
 
@@ -161,15 +164,19 @@ def column_list(objects: CatalogObjects, relation_oid: int, attnums: Sequence[in
     return ", ".join(quote_identifier(column_name(objects, relation_oid, attnum) or "???") for attnum in attnums)
 
 
-def qualified_relation_name(objects: CatalogObjects, oid: int, path: tuple[int, ...] | None) -> str:
-    """The relation's quoted name, with its schema unless `path` reaches it (None: always with its schema)."""
+def qualified_relation_name(
+    objects: CatalogObjects, oid: int, path: tuple[int, ...] | None, *, numbered: bool = False
+) -> str:
+    """The relation's quoted name, with its schema unless `path` reaches it (None: always with its schema). The
+    temporary schema is pg_temp, as definitions have it, or has its number."""
     named = objects.relation(oid)
     if named is None:
         return str(oid)
     name = quote_identifier(named.name)
     if path is not None and oid in objects.visible_relations(path):
         return name
-    return f"{quote_identifier(objects.schema_name_by_oid.get(named.namespace, ''))}.{name}"
+    schema = objects.schema_name_by_oid.get(named.namespace, "") if numbered else objects.defined_in(named.namespace)
+    return f"{quote_identifier(schema)}.{name}"
 
 
 def constraint_definition(
@@ -228,7 +235,7 @@ def _is_shown_as_kept(text: str) -> bool:
 
 def name_of_object(objects: CatalogObjects, type_oid: int, oid: int) -> str:
     """What an expression shows for the object that a value of regclass and the like stands for."""
-    return qualified_relation_name(objects, oid, None) if type_oid == REGCLASS else str(oid)
+    return qualified_relation_name(objects, oid, None, numbered=True) if type_oid == REGCLASS else str(oid)
 
 
 def _constraint_text(

@@ -40,7 +40,13 @@ from storage.catalog.model import (
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.outside import Extension, ForeignServer
-from storage.catalog.record import LARGE_OBJECT_COMMENTS, LARGE_OBJECT_SCHEMA, ExtendedStatistics
+from storage.catalog.record import (
+    LARGE_OBJECT_COMMENTS,
+    LARGE_OBJECT_SCHEMA,
+    TEMPORARY_SCHEMA,
+    ExtendedStatistics,
+    holds_temporary,
+)
 from storage.catalog.routines import Function
 from storage.catalog.types import BaseType, UserRange
 
@@ -216,7 +222,8 @@ class CatalogObjects:
     @property
     def statistics(self) -> Sequence[ExtendedStatistics]:
         """Extended statistics."""
-        return self._of(ExtendedStatistics)
+        # Temporary ones are of this session, which does not hear of it when their table goes.
+        return [record for record in self._of(ExtendedStatistics) if record.relation in self.snapshot.records]
 
     @property
     def enums(self) -> Sequence[EnumType]:
@@ -300,6 +307,12 @@ class CatalogObjects:
     def schema_name_by_oid(self) -> Mapping[int, str]:
         """Schema names."""
         return {schema.oid: schema.name for schema in self.schemas}
+
+    def defined_in(self, schema: int) -> str:
+        """The name of a schema as definitions have it: every session's temporary one is pg_temp there
+        (get_namespace_name_or_temp)."""
+        name = self.schema_name_by_oid.get(schema, "")
+        return TEMPORARY_SCHEMA if holds_temporary(name) else name
 
     @cached_property
     def role_names(self) -> Mapping[int, str]:

@@ -19,10 +19,10 @@ def statistics_definition(
 ) -> str | None:
     """pg_get_statisticsobjdef: the whole command; None when there is no such object. `names` is what regclass and the
     like show."""
-    record = objects.snapshot.get(oid)
-    if not isinstance(record, ExtendedStatistics):
+    record = _statistics(objects, oid)
+    if record is None:
         return None
-    name = f"{quote_identifier(objects.schema_name_by_oid[record.schema])}.{quote_identifier(record.name)}"
+    name = f"{quote_identifier(objects.defined_in(record.schema))}.{quote_identifier(record.name)}"
     kinds = "" if len(record.kinds) in (0, len(_KINDS)) else f" ({', '.join(_KINDS[each] for each in record.kinds)})"
     table = qualified_relation_name(objects, record.relation, path)
     return f"CREATE STATISTICS {name}{kinds} ON {statistics_columns(objects, oid, names)} FROM {table}"
@@ -30,8 +30,8 @@ def statistics_definition(
 
 def statistics_columns(objects: CatalogObjects, oid: int, names: ObjectNames) -> str | None:
     """pg_get_statisticsobjdef_columns: what stands behind ON."""
-    record = objects.snapshot.get(oid)
-    if not isinstance(record, ExtendedStatistics):
+    record = _statistics(objects, oid)
+    if record is None:
         return None
     relation, context = _relation(objects, record), bind_context(objects)
     places = (*record.columns, *(0 for _ in record.expressions))
@@ -40,11 +40,15 @@ def statistics_columns(objects: CatalogObjects, oid: int, names: ObjectNames) ->
 
 def statistics_expressions(objects: CatalogObjects, oid: int, names: ObjectNames) -> list[str] | None:
     """pg_get_statisticsobjdef_expressions: the expressions; None when there are none."""
-    record = objects.snapshot.get(oid)
-    if not isinstance(record, ExtendedStatistics) or not record.expressions:
+    record = _statistics(objects, oid)
+    if record is None or not record.expressions:
         return None
     relation, context = _relation(objects, record), bind_context(objects)
     return [shown_expression(relation, text, context, pretty=False, objects=names) for text in record.expressions]
+
+
+def _statistics(objects: CatalogObjects, oid: int) -> ExtendedStatistics | None:
+    return next((record for record in objects.statistics if record.oid == oid), None)
 
 
 def _relation(objects: CatalogObjects, record: ExtendedStatistics) -> Relation:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from adapter.execution_context import Row
+from adapter.system_catalogs.objects.builtin import builtin_columns
 from adapter.system_catalogs.objects.content import Content
-from adapter.system_catalogs.objects.objects import PLPGSQL_OID, CatalogObjects
+from adapter.system_catalogs.objects.objects import PG_CLASS, PG_PROC, PLPGSQL_OID, CatalogObjects
 from planner.extensions.available import AVAILABLE, PLPGSQL
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID, Relation
+from storage.catalog.routines import Function
 
 
 def pg_extension(objects: CatalogObjects) -> Content:
@@ -27,6 +29,30 @@ def _extension(oid: int, owner: int, schema: int, name: str, version: str) -> Ro
         "extconfig": None,
         "extcondition": None,
     }
+
+
+def pg_init_privs(objects: CatalogObjects) -> Content:
+    """The privileges that objects of extensions have had from the start: pg_dump writes those that others came to."""
+    rows: list[Row] = []
+    for extension in objects.extensions:
+        first = AVAILABLE[extension.name].first_privileges
+        for oid in extension.members if first else ():
+            record = objects.snapshot.get(oid)
+            if not isinstance(record, (Relation, Function)):
+                continue
+            place, name = (PG_CLASS, "pg_class") if isinstance(record, Relation) else (PG_PROC, "pg_proc")
+            privileges = first.get((name, record.name))
+            if privileges is not None:
+                rows.append(
+                    {
+                        "objoid": oid,
+                        "classoid": place,
+                        "objsubid": 0,
+                        "privtype": "e",
+                        "initprivs": list(privileges),
+                    }
+                )
+    return Content(columns=builtin_columns("pg_init_privs"), rows=rows)
 
 
 def pg_available_extensions(objects: CatalogObjects) -> Content:

@@ -98,3 +98,62 @@ async def test_savepoints(server: Server) -> None:
     assert await numbers(client) == [(1,), (2,), (3,)]
     await client.run("insert into own values (4); rollback")
     assert await numbers(client) == [(1,), (2,), (3,)]
+
+
+PERMANENT_USES = {
+    "a domain": "create domain d as tt",
+    "a domain over an array": "create domain d as tt[]",
+    "a domain over an enum": "create domain d as pg_temp.en",
+    "a domain's default": "create domain d as int default nextval('ts')",
+    "a composite type": "create type c as (a tt[], b int)",
+    "a table": "create table p (a pg_temp.en)",
+    "a table as a query": "create table p as select 'a'::pg_temp.en",
+    "a default": "create table p (a int default nextval('ts'))",
+    "a default that calls": "create table p (a int default pg_temp.pf(1))",
+    "a check": "create table p (a text, check (a::pg_temp.en is null))",
+    "a check that calls": "create table p (a int, check (pg_temp.pf(a) > 0))",
+    "a new column": "alter table kept add column b pg_temp.en",
+    "another type": "alter table kept alter column a type pg_temp.dd",
+    "another default": "alter table kept alter column a set default nextval('ts')",
+    "another check": "alter table kept add check (a::pg_temp.dd > 0)",
+    "an index": "create index on kept ((a::pg_temp.dd))",
+    "a partial index": "create index on kept (a) where a::pg_temp.dd > 0",
+    "a policy": "create policy pol on kept using (a::pg_temp.dd > 0)",
+    "a parameter": "create function f(tt) returns int language sql as 'select 1'",
+    "a result": "create function f() returns setof tt language sql as 'select null::tt'",
+    "a body": "create function f() returns int return pg_temp.pf(1)",
+    "a materialized view": "create materialized view m as select 'a'::pg_temp.en",
+}
+
+
+@pytest.mark.parametrize("use", PERMANENT_USES)
+async def test_permanent_objects_use_none(client: Client, use: str) -> None:
+    await client.run("create table kept (a int)")
+    await client.run("create temp table tt (a int); create type pg_temp.en as enum ('a')")
+    await client.run("create domain pg_temp.dd as int; create temp sequence ts")
+    await client.run("create function pg_temp.pf(int) returns int language sql immutable as 'select 1'")
+    before = await client.rows("select relname, relnatts, relchecks from pg_class where oid >= 16384 order by oid")
+    error = await client.error(PERMANENT_USES[use])
+    assert (error.sqlstate, error.message) == (
+        "0A000",
+        "permanent objects that use temporary objects are not supported",
+    )
+    after = await client.rows("select relname, relnatts, relchecks from pg_class where oid >= 16384 order by oid")
+    assert after == before
+
+
+async def test_views_of_temporary_types_are_temporary(server: Server) -> None:
+    one, other = await connect(server), await connect(server)
+    await one.run("create type pg_temp.en as enum ('a'); create view v as select 'a'::pg_temp.en as e")
+    assert await one.rows("select e::text from v") == [("a",)]
+    assert (await other.error("select * from v")).sqlstate == "42P01"
+
+
+async def test_temporary_statistics_of_permanent_tables(server: Server) -> None:
+    one, other = await connect(server), await connect(server)
+    await one.run("create table t (a int, b int); create statistics pg_temp.s on a, b from t")
+    seen = "select stxname from pg_statistic_ext"
+    assert (await one.rows(seen), await other.rows(seen)) == ([("s",)], [])
+    await other.run("drop table t")
+    assert await one.rows(seen) == []
+    await one.run("drop statistics pg_temp.s")

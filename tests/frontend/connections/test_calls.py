@@ -12,8 +12,8 @@ from frontend.connections.channel import ClientProtocol
 from frontend.connections.client_log import ClientLog
 from frontend.connections.connection import Connection
 from tests.adapter.harness import connect, open_server
-from tests.support.python_calls import CountedCalls
 from tests.frontend.raw_client import SYNC, bind, describe, execute, parse, query
+from tests.support.python_calls import CountedCalls
 
 READY = b"Z\0\0\0\5"
 RUNS = 10
