@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both, local_only
@@ -18,18 +19,30 @@ from planner.ir.nodes import Interval
 from planner.types.types import DATE, INT4, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
 from planner.values.datetimes.calendar_days import FIRST_DAY, LAST_DAY
 
+_Parts: TypeAlias = tuple[bool, bool, bool]
+"""Months, days, microseconds."""
+_ALL: _Parts = (True, True, True)
 
-def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
-    """`moment` (a timestamp) plus or minus argument `interval`: months, then days, then microseconds."""
+
+def _parts_of(site: CallSite, interval: int) -> _Parts:
+    """Which parts of argument `interval` may not be zero."""
+    constant = site.constants[interval]
+    if not isinstance(constant, Interval):
+        return _ALL
+    return constant.months != 0, constant.days != 0, constant.micros != 0
+
+
+def _shifted(site: CallSite, moment: str, interval: int, sign: str, only: _Parts = _ALL) -> str:
+    """`moment` (a timestamp) plus or minus argument `interval`: months, then days, then microseconds, those that are
+    asked for."""
     place = f"{{{interval}}}"
     constant = site.constants[interval]
     parts: list[str] = []
     if isinstance(constant, Interval):
         months, days, micros = str(constant.months), str(constant.days), str(constant.micros)
-        present = (constant.months != 0, constant.days != 0, constant.micros != 0)
     else:
         months, days, micros = f"{place}.months", f"{place}.days", f"{place}.micros"
-        present = (True, True, True)
+    present = [there and asked for there, asked in zip(_parts_of(site, interval), only, strict=True)]
     if site.engine == "local":
         for text, function, there in zip(
             (months, days, micros), ("to_months", "to_days", "to_microseconds"), present, strict=True
@@ -76,12 +89,28 @@ def _moved(site: CallSite, sign: str, moment: int, interval: int) -> str:
     type = site.arg_types[moment].oid
     if type == DATE:
         return _shifted(site, site.dialect.midnight(place), interval, sign)
-    if type == TIMESTAMPTZ and not is_utc(site.settings.timezone):
-        constant = site.constants[interval]
-        if not (isinstance(constant, Interval) and constant.months == 0 and constant.days == 0):
-            wall = site.dialect.to_local_time(site.settings.timezone, place)
-            return site.dialect.from_local_time(site.settings.timezone, _shifted(site, wall, interval, sign))
-    return _shifted(site, place, interval, sign)
+    if type != TIMESTAMPTZ or is_utc(site.settings.timezone):
+        return _shifted(site, place, interval, sign)
+    # Months and days are of the wall clock, each for itself, microseconds are not (timestamptz_pl_interval).
+    months, days, micros = _parts_of(site, interval)
+    steps: list[_Parts] = [(months, False, False), (False, days, False)]
+    if site.engine == "spark":
+        # NOTE: a step names its moment dozens of times, so both are one there. It differs where the months alone lead
+        # into the hour that a spring does not have.
+        steps = [(months, days, False)]
+    moved = place
+    for step in steps:
+        if any(step):
+            wall = site.dialect.to_local_time(site.settings.timezone, moved)
+            moved = site.dialect.from_local_time(site.settings.timezone, _shifted(site, wall, interval, sign, step))
+    if not micros:
+        return moved
+    if moved == place:
+        return _shifted(site, place, interval, sign)
+    amount = site.constants[interval]
+    text = str(amount.micros) if isinstance(amount, Interval) else f"{{{interval}}}.micros"
+    later = f"({moved} {sign} {site.dialect.micros_interval(text)})"
+    return site.dialect.if_finite(place, later, place)
 
 
 def _of_finite(site: CallSite, what: str, difference: str) -> str:
