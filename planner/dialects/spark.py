@@ -11,11 +11,13 @@ from planner.dialects import spark_texts
 from planner.dialects.dialect import JSON_FRACTIONS, Dialect
 from planner.dialects.engine_name import EngineName
 from planner.dialects.literals import COMMON_TYPES
-from planner.dialects.time_zones import is_utc
+from planner.dialects.quoting import quoted
+from planner.dialects.time_zones import is_utc, known_to_engines
 from planner.errors import FeatureNotSupported
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import NumericShape, SqlType
+from planner.values.datetimes.time_zones import setting_zone
 
 _DAY = r"\d\d\d\d-\d\d-\d\d"
 _CLOCK = r"\d\d:\d\d(:\d\d(\.\d\d?\d?\d?\d?\d?)?)?"
@@ -349,6 +351,15 @@ class SparkDialect(Dialect):
         again = f"convert_timezone('UTC', {place}, {second})"
         finite = f"CASE WHEN {again} = {timestamp} THEN {second} ELSE {first} END"
         return f"CAST({self.if_finite(timestamp, finite, timestamp)} AS TIMESTAMP)"
+
+    def on_clock(self, timezone: str, timestamp: str) -> str:
+        # Which of the hours that come twice is meant does not matter here, so that this is shorter than both ways.
+        zone = setting_zone(timezone)
+        if zone.offset is not None or not known_to_engines(zone):
+            return super().on_clock(timezone, timestamp)
+        place = quoted(self.string(zone.name))
+        there_and_back = f"convert_timezone('UTC', {place}, convert_timezone({place}, 'UTC', {timestamp}))"
+        return self.if_finite(timestamp, there_and_back, timestamp)
 
     def shifted(self, timestamp: str, by: str) -> str:
         return self.if_finite(timestamp, f"({timestamp} {by})", timestamp)

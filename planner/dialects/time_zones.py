@@ -79,13 +79,19 @@ class TimeZones(Literals):
         """A wall-clock timestamp in the session's zone `timezone` as a timestamptz."""
         return self.moment(setting_zone(timezone), timestamp)
 
+    def on_clock(self, timezone: str, timestamp: str) -> str:
+        """A wall-clock timestamp in the session's zone `timezone`, as the clock shows it: one in the hour that a spring
+        leaves out is an hour later."""
+        zone = setting_zone(timezone)
+        return timestamp if zone.offset is not None else self.wall(zone, self.moment(zone, timestamp))
+
     def wall(self, zone: Zone | str, moment: str) -> str:
         """A timestamptz as the wall-clock timestamp in `zone`."""
         plain = f"CAST({moment} AS {self.scalar_types[TIMESTAMP]})"
         if isinstance(zone, Zone) and zone.offset is not None:
             return self._shifted(plain, zone.offset)
         name = quoted(self.string(zone.name)) if isinstance(zone, Zone) else zone
-        if isinstance(zone, Zone) and _known_to_engines(zone):
+        if isinstance(zone, Zone) and known_to_engines(zone):
             return self.wall_in_place(moment, name)
         micros = self.python("tg_wall", self.moment_micros(moment, TIMESTAMPTZ), name)
         return self.if_finite(moment, self.moment_of_micros(micros, TIMESTAMP), plain)
@@ -96,7 +102,7 @@ class TimeZones(Literals):
         if isinstance(zone, Zone) and zone.offset is not None:
             return f"CAST({self._shifted(timestamp, -zone.offset)} AS {target})"
         name = quoted(self.string(zone.name)) if isinstance(zone, Zone) else zone
-        if isinstance(zone, Zone) and _known_to_engines(zone):
+        if isinstance(zone, Zone) and known_to_engines(zone):
             return self.moment_in_place(timestamp, name)
         micros = self.python("tg_moment", self.moment_micros(timestamp, TIMESTAMP), name)
         return self.if_finite(timestamp, self.moment_of_micros(micros, TIMESTAMPTZ), f"CAST({timestamp} AS {target})")
@@ -108,6 +114,6 @@ class TimeZones(Literals):
         return self.shifted(timestamp, f"{'-' if micros < 0 else '+'} {self.micros_interval(str(abs(micros)))}")
 
 
-def _known_to_engines(zone: Zone) -> bool:
+def known_to_engines(zone: Zone) -> bool:
     place = isinstance(zone.info, ZoneInfo) and zone.info.key == zone.name
     return place and "/" in zone.name and not zone.name.startswith(_UNKNOWN_TO_ENGINES)

@@ -18,7 +18,7 @@ from functools import cache
 from typing import TypeVar
 
 from planner.functions.routines import routines
-from planner.ir.nodes import Cast, Literal, Scalar, SessionValue
+from planner.ir.nodes import BoolOp, Case, Cast, Literal, Scalar, SessionValue
 from planner.ir.rewrite import transform, walk
 from planner.types.signature import Kind, Signature
 from planner.types.types import SqlType
@@ -88,8 +88,8 @@ def session_signatures(name: str) -> tuple[Signature, ...]:
     )
 
 
-def session_value(signature: Signature, args: tuple[Scalar, ...], type: SqlType) -> SessionValue | None:
-    """The session value that a call is; None when it is none (its arguments are not constant)."""
+def session_value(signature: Signature, args: tuple[Scalar, ...], type: SqlType) -> Scalar | None:
+    """The session value that a call is, or one of several; None when it is none (its arguments are not constant)."""
     name = VALUES.get(signature.name) if signature.oid < FIRST_USER_OID else None
     if name is None:
         return None
@@ -97,9 +97,12 @@ def session_value(signature: Signature, args: tuple[Scalar, ...], type: SqlType)
         return SessionValue(name=name, type=type)
     first = args[0]
     if name == "current_schemas":
-        if not isinstance(first, Literal):
-            return None
-        return SessionValue(name="current_schemas_implicit" if first.value else name, type=type)
+        with_implicit = SessionValue(name="current_schemas_implicit", type=type)
+        plain = SessionValue(name=name, type=type)
+        if isinstance(first, Literal):
+            return Literal(value=None, type=type) if first.value is None else with_implicit if first.value else plain
+        is_false = BoolOp(op="not", args=(first,), type=first.type)
+        return Case(whens=((first, with_implicit), (is_false, plain)), otherwise=None, type=type)
     while isinstance(first, Cast):
         first = first.arg
     if name != "setting" or not isinstance(first, Literal) or not isinstance(first.value, str):

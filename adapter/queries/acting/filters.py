@@ -7,7 +7,7 @@ on a query around it, or finds more than `MAX_ROWS` rows.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
-from planner.ir.rewrite import RELATIONS, column_ids, transform, walk
+from planner.ir.rewrite import RELATIONS, children, column_ids, is_correlated, transform, walk
 from storage.shards.parts import NO_COLUMNS, written_table
 
 FIRST_AT_HAND = ir.RETURNING_ROWS - 2000
@@ -70,6 +70,8 @@ async def with_filters_carried_out(
         return None
 
     transform(query.rel, note)
+    if any(not filters.keys().isdisjoint(map(id, walk(rel))) for rel in _evaluated_by_row(query.rel)):
+        raise _correlated()
     rows = dict(at_hand)
     scans: dict[int, ir.CteScan] = {}
     for number, (key, node) in enumerate(filters.items()):
@@ -77,11 +79,25 @@ async def with_filters_carried_out(
             raise FeatureNotSupported("functions that act on the session are not supported in a subquery of WHERE")
         own = {field.id for part in walk(node) for field in getattr(part, "fields", ())}
         if not own.issuperset(column_ids(node)):
-            raise FeatureNotSupported("functions that act on the session are not supported in a correlated subquery")
+            raise _correlated()
         batches = await read(replace(query, rel=_other_conditions(node)), at_hand)
         rows[FIRST_AT_HAND - number] = await _true_rows(running, node, batches, read_rows)
         scans[key] = ir.CteScan(cte=FIRST_AT_HAND - number, fields=node.fields)
     return replace(query, rel=transform(query.rel, lambda node: scans.get(id(node)))), rows
+
+
+def _evaluated_by_row(rel: ir.Rel) -> Iterator[ir.Rel]:
+    """The queries in `rel` that are carried out for each row around them."""
+    for node in walk(rel):
+        if isinstance(node, ir.Join):
+            inside = [node.right] if node.lateral else []
+        else:
+            inside = [] if type(node) in RELATIONS else [each for each in children(node) if type(each) in RELATIONS]
+        yield from filter(is_correlated, inside)
+
+
+def _correlated() -> FeatureNotSupported:
+    return FeatureNotSupported("functions that act on the session are not supported in a correlated subquery")
 
 
 def _conditions(node: ir.Filter, *, acting: bool) -> tuple[ir.Scalar, ...]:

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
+from planner.dialects.time_zones import is_utc
 from planner.errors import DataException, NullValueNotAllowed
 from planner.functions import registry
 from planner.functions.forms.form import NOT_CONSTANT
@@ -318,18 +319,44 @@ def _frame(scalars: Scalars, call: ir.WindowCall, *, ordered: bool) -> Fragment:
     exclude = "" if kept else f" EXCLUDE {frame.exclude.upper().replace('_', ' ')}"
     # Intervals are ordered by how long they are (`Dialect.interval_key`).
     as_lengths = frame.mode == "range" and any(key.expr.type.oid == types.INTERVAL for key in call.order_by)
-    start = _bound(scalars, frame.start, as_lengths=as_lengths)
-    end = _bound(scalars, frame.end, as_lengths=as_lengths)
+    start = _bound(scalars, call, frame.start, as_lengths=as_lengths)
+    end = _bound(scalars, call, frame.end, as_lengths=as_lengths)
     return made(f"{frame.mode.upper()} BETWEEN {start} AND {end}{exclude}", start, end)
 
 
-def _bound(scalars: Scalars, bound: ir.FrameBound, *, as_lengths: bool) -> Fragment:
+def _bound(scalars: Scalars, call: ir.WindowCall, bound: ir.FrameBound, *, as_lengths: bool) -> Fragment:
     fixed = _BOUNDS.get(bound.kind)
     if fixed is not None:
         return Fragment(fixed)
     assert bound.offset is not None
-    offset = _offset(scalars, bound.offset, as_lengths=as_lengths)
+    on_clock = _offset_on_clock(scalars, call, bound)
+    offset = _offset(scalars, bound.offset, as_lengths=as_lengths) if on_clock is None else on_clock
     return made(f"{offset} {'PRECEDING' if bound.kind == 'offset_preceding' else 'FOLLOWING'}", offset)
+
+
+def _offset_on_clock(scalars: Scalars, call: ir.WindowCall, bound: ir.FrameBound) -> Fragment | None:
+    """An offset of days or months from a timestamptz, which are those of the session's time zone: how long they take
+    from each row; None for others. Raises 0A000 where the engine has no such offsets."""
+    ctx = scalars.ctx
+    assert bound.offset is not None
+    length = scalars.constant(bound.offset)
+    if call.frame.mode != "range" or not isinstance(length, ir.Interval) or not (length.days or length.months):
+        return None
+    (key,) = call.order_by
+    if key.expr.type.oid != types.TIMESTAMPTZ or is_utc(ctx.settings.timezone):
+        return None
+    if not ctx.dialect.computed_frame_offsets:
+        raise ctx.unsupported("a window frame in days or months of a time zone")
+    sign = "-" if (bound.kind == "offset_preceding") is not key.descending else "+"
+    (shift,) = [each for each in registry.operators(sign) if each.args == (types.TIMESTAMPTZ, types.INTERVAL)]
+    there = scalars.lower(ir.Call(signature=shift, args=(key.expr, bound.offset), type=key.expr.type))
+    here = scalars.lower(key.expr)
+    left, right = (here, there) if sign == "-" else (there, here)
+    micros = [ctx.dialect.moment_micros(str(each), types.TIMESTAMPTZ) for each in (left, right)]
+    none = ctx.dialect.micros_interval("0")
+    taken = ctx.dialect.if_finite(str(here), ctx.dialect.micros_interval(f"({micros[0]} - {micros[1]})"), none)
+    # Rows without a moment are each other's peers, whatever the offset is.
+    return made(f"coalesce({taken}, {none})", here, there)
 
 
 def _offset(scalars: Scalars, offset: ir.Scalar, *, as_lengths: bool) -> Fragment:

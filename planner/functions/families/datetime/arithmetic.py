@@ -93,16 +93,17 @@ def _moved(site: CallSite, sign: str, moment: int, interval: int) -> str:
         return _shifted(site, place, interval, sign)
     # Months and days are of the wall clock, each for itself, microseconds are not (timestamptz_pl_interval).
     months, days, micros = _parts_of(site, interval)
-    steps: list[_Parts] = [(months, False, False), (False, days, False)]
-    if site.engine == "spark":
-        # NOTE: a step names its moment dozens of times, so both are one there. It differs where the months alone lead
-        # into the hour that a spring does not have.
-        steps = [(months, days, False)]
     moved = place
-    for step in steps:
-        if any(step):
-            wall = site.dialect.to_local_time(site.settings.timezone, moved)
-            moved = site.dialect.from_local_time(site.settings.timezone, _shifted(site, wall, interval, sign, step))
+    if months or days:
+        zone = site.settings.timezone
+        wall = site.dialect.to_local_time(zone, place)
+        if months:
+            wall = _shifted(site, wall, interval, sign, (True, False, False))
+        if months and days:
+            wall = site.dialect.on_clock(zone, wall)
+        if days:
+            wall = _shifted(site, wall, interval, sign, (False, True, False))
+        moved = site.dialect.from_local_time(zone, wall)
     if not micros:
         return moved
     if moved == place:
@@ -110,7 +111,8 @@ def _moved(site: CallSite, sign: str, moment: int, interval: int) -> str:
     amount = site.constants[interval]
     text = str(amount.micros) if isinstance(amount, Interval) else f"{{{interval}}}.micros"
     later = f"({moved} {sign} {site.dialect.micros_interval(text)})"
-    return site.dialect.if_finite(place, later, place)
+    moved = site.dialect.if_finite(place, later, place)
+    return moved if isinstance(amount, Interval) else unless_null(str(interval), moved)
 
 
 def _of_finite(site: CallSite, what: str, difference: str) -> str:
