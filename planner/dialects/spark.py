@@ -345,21 +345,22 @@ class SparkDialect(Dialect):
         return self.if_finite(moment, f"convert_timezone('UTC', {place}, {wall})", wall)
 
     def moment_in_place(self, timestamp: str, place: str) -> str:
-        # Spark takes the first of an hour that comes twice, PostgreSQL the second: the one that counts from after.
-        first = f"convert_timezone({place}, 'UTC', {timestamp})"
-        second = f"(convert_timezone({place}, 'UTC', {timestamp} + {_LONG}) - {_LONG})"
-        again = f"convert_timezone('UTC', {place}, {second})"
-        finite = f"CASE WHEN {again} = {timestamp} THEN {second} ELSE {first} END"
+        finite = _finite_moment_in_place(timestamp, place)
         return f"CAST({self.if_finite(timestamp, finite, timestamp)} AS TIMESTAMP)"
 
-    def on_clock(self, timezone: str, timestamp: str) -> str:
-        # Which of the hours that come twice is meant does not matter here, so that this is shorter than both ways.
+    def moved_on_clock(self, timezone: str, moment: str, steps: Sequence[str]) -> str:
         zone = setting_zone(timezone)
         if zone.offset is not None or not known_to_engines(zone):
-            return super().on_clock(timezone, timestamp)
+            # NOTE: conversions in Python would be called too often, so a step that leads into the hour which a spring
+            # leaves out is taken as it is where another one follows.
+            return super().moved_on_clock(timezone, moment, [" ".join(steps)])
         place = quoted(self.string(zone.name))
-        there_and_back = f"convert_timezone('UTC', {place}, convert_timezone({place}, 'UTC', {timestamp}))"
-        return self.if_finite(timestamp, there_and_back, timestamp)
+        wall = f"convert_timezone('UTC', {place}, CAST({moment} AS TIMESTAMP_NTZ))"
+        for number, step in enumerate(steps):
+            if number:
+                wall = f"convert_timezone('UTC', {place}, convert_timezone({place}, 'UTC', {wall}))"
+            wall = f"({wall} {step})"
+        return f"CAST({_finite_moment_in_place(wall, place)} AS TIMESTAMP)"
 
     def shifted(self, timestamp: str, by: str) -> str:
         return self.if_finite(timestamp, f"({timestamp} {by})", timestamp)
@@ -368,3 +369,11 @@ class SparkDialect(Dialect):
         low, high = (self.infinite(types.DATE, negative) for negative in (True, False))
         infinite = f"CASE WHEN year({timestamp}) < 1 THEN {low} ELSE {high} END"
         return self.if_finite(timestamp, f"CAST({timestamp} AS DATE)", infinite)
+
+
+def _finite_moment_in_place(timestamp: str, place: str) -> str:
+    # Spark takes the first of an hour that comes twice, PostgreSQL the second: the one that counts from after.
+    first = f"convert_timezone({place}, 'UTC', {timestamp})"
+    second = f"(convert_timezone({place}, 'UTC', {timestamp} + {_LONG}) - {_LONG})"
+    again = f"convert_timezone('UTC', {place}, {second})"
+    return f"CASE WHEN {again} = {timestamp} THEN {second} ELSE {first} END"

@@ -8,13 +8,14 @@ database. All else (POSIX rules, abbreviations whose meaning changed, zones that
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from planner.dialects.literals import Literals
 from planner.dialects.quoting import quoted
 from planner.types.types import TIMESTAMP, TIMESTAMPTZ
-from planner.values.datetimes.time_zones import Zone, setting_zone
+from planner.values.datetimes.time_zones import Zone, named_zone, setting_zone
 
 _UNKNOWN_TO_ENGINES = ("Etc/", "posix/", "right/", "SystemV/")
 """Folders of the time zone database that engines know otherwise than PostgreSQL, or not at all."""
@@ -79,11 +80,14 @@ class TimeZones(Literals):
         """A wall-clock timestamp in the session's zone `timezone` as a timestamptz."""
         return self.moment(setting_zone(timezone), timestamp)
 
-    def on_clock(self, timezone: str, timestamp: str) -> str:
-        """A wall-clock timestamp in the session's zone `timezone`, as the clock shows it: one in the hour that a spring
-        leaves out is an hour later."""
+    def moved_on_clock(self, timezone: str, moment: str, steps: Sequence[str]) -> str:
+        """A finite timestamptz by `steps`, one after the other on the clock of the session's zone `timezone`: operators
+        and the engine's own intervals."""
         zone = setting_zone(timezone)
-        return timestamp if zone.offset is not None else self.wall(zone, self.moment(zone, timestamp))
+        for step in steps:
+            # NOTE: where functions in Python are called before CASE has chosen, infinite moments come here too.
+            moment = self.moment(zone, self.shifted(self.wall(zone, moment), step))
+        return moment
 
     def wall(self, zone: Zone | str, moment: str) -> str:
         """A timestamptz as the wall-clock timestamp in `zone`."""
@@ -93,7 +97,9 @@ class TimeZones(Literals):
         name = quoted(self.string(zone.name)) if isinstance(zone, Zone) else zone
         if isinstance(zone, Zone) and known_to_engines(zone):
             return self.wall_in_place(moment, name)
-        micros = self.python("tg_wall", self.moment_micros(moment, TIMESTAMPTZ), name)
+        micros = self.python(
+            "tg_session_wall" if _is_setting(zone) else "tg_wall", self.moment_micros(moment, TIMESTAMPTZ), name
+        )
         return self.if_finite(moment, self.moment_of_micros(micros, TIMESTAMP), plain)
 
     def moment(self, zone: Zone | str, timestamp: str) -> str:
@@ -104,7 +110,11 @@ class TimeZones(Literals):
         name = quoted(self.string(zone.name)) if isinstance(zone, Zone) else zone
         if isinstance(zone, Zone) and known_to_engines(zone):
             return self.moment_in_place(timestamp, name)
-        micros = self.python("tg_moment", self.moment_micros(timestamp, TIMESTAMP), name)
+        micros = self.python(
+            "tg_session_moment" if _is_setting(zone) else "tg_moment",
+            self.moment_micros(timestamp, TIMESTAMP),
+            name,
+        )
         return self.if_finite(timestamp, self.moment_of_micros(micros, TIMESTAMPTZ), f"CAST({timestamp} AS {target})")
 
     def _shifted(self, timestamp: str, offset: timedelta) -> str:
@@ -112,6 +122,11 @@ class TimeZones(Literals):
         if not micros:
             return timestamp
         return self.shifted(timestamp, f"{'-' if micros < 0 else '+'} {self.micros_interval(str(abs(micros)))}")
+
+
+def _is_setting(zone: Zone | str) -> bool:
+    """Whether the zone is what its name means as the setting TimeZone, and no abbreviation."""
+    return isinstance(zone, Zone) and named_zone(zone.name) == zone
 
 
 def known_to_engines(zone: Zone) -> bool:

@@ -76,6 +76,16 @@ def moment_of_wall(micros: int, zone: str) -> int:
     return checked_micros(zone_of(zone).micros_of_wall(micros))
 
 
+def session_wall(micros: int, zone: str) -> int:
+    """`wall` of the setting TimeZone, where CET is the zone of that name and not the abbreviation."""
+    return checked_micros(micros + setting_zone(zone).offset_of(micros))
+
+
+def session_moment(micros: int, zone: str) -> int:
+    """`moment_of_wall` of the setting TimeZone."""
+    return checked_micros(setting_zone(zone).micros_of_wall(micros))
+
+
 def age(left: int, right: int) -> IntervalValue:
     """age(a, b): the difference in years, months, days and time, borrowing month lengths as PostgreSQL does. PostgreSQL
     15 counts to infinity as to the last moment that its 64 bits hold."""
@@ -402,6 +412,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_make_timestamptz": Udf((_I, _I, _I, _I, _I, _F, _T), _B, make_timestamptz),
     "tg_wall": Udf((_B, _T), _B, wall),
     "tg_moment": Udf((_B, _T), _B, moment_of_wall),
+    "tg_session_wall": Udf((_B, _T), _B, session_wall),
+    "tg_session_moment": Udf((_B, _T), _B, session_moment),
     "tg_moment_out": Udf((_B, _T, _T), _T, moment_out),
     "tg_timestamptz_out": Udf((_B, _T), _T, timestamptz_out),
     "tg_time_in": Udf((_T,), _B, time_in),

@@ -106,3 +106,28 @@ async def test_calls_in_subqueries_without_from(client: Client) -> None:
     assert rows == [(7, 8), (8, 10), (9, 12)]
     once = "SELECT g, (SELECT nextval('numbers')) FROM generate_series(1, 2) g"
     assert await client.rows(once) == [(1, 4), (2, 4)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT (SELECT a WHERE nextval('numbers') > 0) FROM generate_series(1, 3) a",
+        "SELECT EXISTS (SELECT a WHERE nextval('numbers') > 0) FROM generate_series(1, 3) a",
+        "SELECT ARRAY(SELECT a WHERE nextval('numbers') > 0) FROM generate_series(1, 3) a",
+        "SELECT a FROM generate_series(1, 3) a WHERE a IN (SELECT a WHERE nextval('numbers') > 0)",
+        "SELECT a FROM generate_series(1, 3) a, LATERAL (SELECT a AS b WHERE nextval('numbers') <> 2) c",
+        "SELECT a FROM generate_series(1, 3) a JOIN generate_series(1, 3) b "
+        "ON a = ANY (SELECT b WHERE nextval('numbers') > 2)",
+    ],
+)
+async def test_calls_in_conditions_of_each_row_are_refused(client: Client, query: str) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    assert (await client.error(query)).sqlstate == "0A000"
+    assert await client.value("SELECT nextval('numbers')") == 1
+
+
+async def test_conditions_of_one_query_are_asked_once(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    query = "SELECT a FROM generate_series(1, 3) a, (SELECT 1 AS b WHERE nextval('numbers') = 1) c"
+    assert await client.rows(query) == [(1,), (2,), (3,)]
+    assert await client.value("SELECT nextval('numbers')") == 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both, local_only
@@ -19,51 +18,40 @@ from planner.ir.nodes import Interval
 from planner.types.types import DATE, INT4, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
 from planner.values.datetimes.calendar_days import FIRST_DAY, LAST_DAY
 
-_Parts: TypeAlias = tuple[bool, bool, bool]
-"""Months, days, microseconds."""
-_ALL: _Parts = (True, True, True)
 
-
-def _parts_of(site: CallSite, interval: int) -> _Parts:
-    """Which parts of argument `interval` may not be zero."""
-    constant = site.constants[interval]
-    if not isinstance(constant, Interval):
-        return _ALL
-    return constant.months != 0, constant.days != 0, constant.micros != 0
-
-
-def _shifted(site: CallSite, moment: str, interval: int, sign: str, only: _Parts = _ALL) -> str:
-    """`moment` (a timestamp) plus or minus argument `interval`: months, then days, then microseconds, those that are
-    asked for."""
+def _pieces(site: CallSite, interval: int, sign: str) -> list[str]:
+    """Argument `interval` as the engine's own: what is behind a timestamp to which its months, its days and its
+    microseconds are added, empty for those that are none."""
     place = f"{{{interval}}}"
     constant = site.constants[interval]
-    parts: list[str] = []
     if isinstance(constant, Interval):
-        months, days, micros = str(constant.months), str(constant.days), str(constant.micros)
+        amounts = [str(constant.months), str(constant.days), str(constant.micros)]
     else:
-        months, days, micros = f"{place}.months", f"{place}.days", f"{place}.micros"
-    present = [there and asked for there, asked in zip(_parts_of(site, interval), only, strict=True)]
+        amounts = [f"{place}.months", f"{place}.days", f"{place}.micros"]
+    months, days, micros = amounts
     if site.engine == "local":
-        for text, function, there in zip(
-            (months, days, micros), ("to_months", "to_days", "to_microseconds"), present, strict=True
-        ):
-            if there:
-                parts.append(f"{function}({text})")
-        if not parts:
-            return moment
-        # DuckDB adds the months, days and microseconds of one INTERVAL in that order.
-        return f"({moment} {sign} ({' + '.join(parts)}))"
-    if present[0]:
-        parts.append(f"{sign} make_ym_interval(0, {months})")
-    if present[1]:
-        parts.append(f"{sign} make_dt_interval({days})")
-    if present[2]:
-        parts.append(f"{sign} {site.dialect.micros_interval(micros)}")
-    if not parts:
+        written = [f"to_months({months})", f"to_days({days})", f"to_microseconds({micros})"]
+    else:
+        written = [f"make_ym_interval(0, {months})", f"make_dt_interval({days})", site.dialect.micros_interval(micros)]
+    return ["" if amount == "0" else f"{sign} {text}" for amount, text in zip(amounts, written, strict=True)]
+
+
+def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
+    """`moment` (a timestamp) plus or minus argument `interval`: months, then days, then microseconds."""
+    pieces = list(filter(None, _pieces(site, interval, sign)))
+    if not pieces:
         return moment
-    shifted = site.dialect.shifted(moment, " ".join(parts))
-    # What is infinite stays so by any interval, but not by none.
-    return shifted if isinstance(constant, Interval) else f"CASE WHEN {place} IS NOT NULL THEN {shifted} END"
+    if site.engine == "local":
+        # DuckDB adds the months, days and microseconds of one INTERVAL in that order.
+        whole = " + ".join([piece.removeprefix(f"{sign} ") for piece in pieces])
+        return f"({moment} {sign} ({whole}))"
+    return _unless_none(site, interval, site.dialect.shifted(moment, " ".join(pieces)))
+
+
+def _unless_none(site: CallSite, interval: int, moved: str) -> str:
+    """What is infinite stays so by any interval, but not by none."""
+    constant = site.constants[interval]
+    return moved if isinstance(constant, Interval) else f"CASE WHEN {{{interval}}} IS NOT NULL THEN {moved} END"
 
 
 def _moment_interval(sign: str, moment: int, interval: int) -> Callable[[CallSite], str]:
@@ -89,30 +77,15 @@ def _moved(site: CallSite, sign: str, moment: int, interval: int) -> str:
     type = site.arg_types[moment].oid
     if type == DATE:
         return _shifted(site, site.dialect.midnight(place), interval, sign)
-    if type != TIMESTAMPTZ or is_utc(site.settings.timezone):
+    zone = site.settings.timezone
+    *of_clock, micros = _pieces(site, interval, sign)
+    steps = list(filter(None, of_clock))
+    if type != TIMESTAMPTZ or is_utc(zone) or not steps:
         return _shifted(site, place, interval, sign)
     # Months and days are of the wall clock, each for itself, microseconds are not (timestamptz_pl_interval).
-    months, days, micros = _parts_of(site, interval)
-    moved = place
-    if months or days:
-        zone = site.settings.timezone
-        wall = site.dialect.to_local_time(zone, place)
-        if months:
-            wall = _shifted(site, wall, interval, sign, (True, False, False))
-        if months and days:
-            wall = site.dialect.on_clock(zone, wall)
-        if days:
-            wall = _shifted(site, wall, interval, sign, (False, True, False))
-        moved = site.dialect.from_local_time(zone, wall)
-    if not micros:
-        return moved
-    if moved == place:
-        return _shifted(site, place, interval, sign)
-    amount = site.constants[interval]
-    text = str(amount.micros) if isinstance(amount, Interval) else f"{{{interval}}}.micros"
-    later = f"({moved} {sign} {site.dialect.micros_interval(text)})"
-    moved = site.dialect.if_finite(place, later, place)
-    return moved if isinstance(amount, Interval) else unless_null(str(interval), moved)
+    moved = site.dialect.moved_on_clock(zone, place, steps)
+    later = f"({moved} {micros})" if micros else moved
+    return _unless_none(site, interval, site.dialect.if_finite(place, later, place))
 
 
 def _of_finite(site: CallSite, what: str, difference: str) -> str:
