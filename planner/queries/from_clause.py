@@ -103,8 +103,7 @@ def _check_conflicts(level: Level, left: Sequence[NsItem], right: Sequence[NsIte
                 continue
             if (
                 first.relation_oid and second.relation_oid and first.relation_oid != second.relation_oid
-                and first.alias == first.relation_name and second.alias == second.relation_name
-                and first.schema != second.schema
+                and not first.aliased and not second.aliased
             ):  # fmt: skip
                 continue
             raise DuplicateAlias(f'table name "{first.alias}" specified more than once')

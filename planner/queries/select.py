@@ -165,7 +165,7 @@ class SelectQuery:
                 found = self._by_output_name(reference.fields[0].string.sval, clause, reference.location)
                 if found is not None:
                     return found
-        if by_name and node.HasField("a_const") and not node.a_const.isnull:
+        if by_name and node.HasField("a_const"):
             constant = node.a_const
             position = statement.position(constant.location)
             if not constant.HasField("ival"):

@@ -108,7 +108,7 @@ class NsColumn:
 
 class NsItem(Struct, kw_only=True):
     """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` and `database`
-    qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
+    qualify a relation that is not `aliased`, whose own name is `relation_name`. The flags are those of PostgreSQL's
     ParseNamespaceItem; `changed` marks what an UPDATE or DELETE changes. `row_type` is the oid of the composite type
     that a function's rows are of, 0 otherwise. `scalar_function` marks an item with one column of a scalar type whose
     whole-row reference is that column; `nullable` one whose rows an outer join in the FROM of the level `of` may lack.
@@ -121,6 +121,7 @@ class NsItem(Struct, kw_only=True):
     schema: str | None = None
     relation_name: str | None = None
     relation_oid: int = 0
+    aliased: bool = False
     system_columns: Mapping[str, Scalar] = field(default_factory=dict)
     rel_visible: bool = True
     cols_visible: bool = True
