@@ -237,7 +237,7 @@ def _grouping(level: Level, tree: Tree) -> Scalar:
     _check_clause(owner, "grouping operations", tree.location)
     field = statement.new_field("grouping", SqlType(INT4))
     statement.aggregate_owner[field.id] = owner
-    owner.grouping_refs.append((args, field, tree.location))
+    owner.grouping_refs.append((args, field, tree.location, owner is level))
     return statement.at(ColumnRef(id=field.id, type=field.type), tree.location)
 
 

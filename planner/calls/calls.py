@@ -7,6 +7,7 @@ computes later; each has its module.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from planner.calls.aggregate_calls import aggregate_call, rows_as_json
 from planner.calls.hypothetical_sets import hypothetical_set, is_hypothetical_set
@@ -25,6 +26,7 @@ from planner.ir.written import FunctionCall
 from planner.resolution.records import written_out
 from planner.resolution.session_values import session_value
 from planner.resolution.statement import Handler, Level
+from planner.syntax.later_grammar import JSON_CALLS
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
@@ -209,4 +211,19 @@ def _refuse_aggregate_syntax(level: Level, name: str, tree: Tree) -> None:
         )
 
 
-HANDLERS: Mapping[str, Handler] = {"func_call": _bind_call}
+def _bind_json_call(name: str, level: Level, tree: Tree) -> Scalar:
+    """The call of `name` that an expression `tree` of a later grammar is."""
+    of_value = tree.expr.DESCRIPTOR.name == "JsonValueExpr"
+    words = [field.name for field, _ in tree.ListFields() if field.name not in ("expr", "location")]
+    if words or (of_value and tree.expr.format.format_type != pb.JS_FORMAT_DEFAULT):
+        raise FeatureNotSupported(f"{name}() with words behind its argument is not supported")
+    call = pb.FuncCall(location=tree.location)
+    call.funcname.add().string.sval = name
+    call.args.add().CopyFrom(tree.expr.raw_expr if of_value else tree.expr)
+    return _bind_call(level, call)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "func_call": _bind_call,
+    **{kind: partial(_bind_json_call, name) for kind, name in JSON_CALLS.items()},
+}

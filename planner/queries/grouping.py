@@ -75,8 +75,10 @@ class Grouping:
             self.of_rows.update(range(before, len(self.keys)))
         return indexes
 
-    def key_of(self, arg: Scalar) -> int | None:
+    def key_of(self, arg: Scalar, *, in_subquery: bool) -> int | None:
         """The index of a key that is there where the argument of GROUPING is; None where that is no grouping item."""
+        if in_subquery and not self._is_variable(arg):
+            return None
         hidden = {*self.parts, *self.of_rows}
         found = next((index for index, key in enumerate(self.keys) if key == arg and index not in hidden), None)
         if found is not None:

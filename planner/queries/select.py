@@ -450,10 +450,10 @@ class SelectQuery:
     def _grouping_calls(self, grouping: Grouping) -> tuple[tuple[tuple[int, ...], ...], list[Field]]:
         groupings: list[tuple[int, ...]] = []
         fields: list[Field] = []
-        for args, field, location in self.level.grouping_refs:
+        for args, field, location, is_own in self.level.grouping_refs:
             indexes = []
             for arg in args:
-                key = grouping.key_of(arg)
+                key = grouping.key_of(arg, in_subquery=not is_own)
                 if key is None:
                     raise GroupingError(
                         "arguments to GROUPING must be grouping expressions of the associated query level",

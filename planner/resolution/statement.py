@@ -219,7 +219,7 @@ class Level:
         self.srf_depth: list[int] = []
         self.srf_locations: list[int] = []
         self.srf_barrier: str | None = None
-        self.grouping_refs: list[tuple[tuple[Scalar, ...], Field, int]] = []
+        self.grouping_refs: list[tuple[tuple[Scalar, ...], Field, int, bool]] = []
 
     def own(self, id: int, alias: str | None, name: str) -> None:
         """Records that field `id` is a column of this level's FROM."""
