@@ -246,12 +246,13 @@ def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -
     schema = level.statement.context.catalog.get(row.namespace)
     if len(names) == 1 and isinstance(schema, Schema) and holds_temporary(schema.name):
         return None
-    source, target = arg.type.oid, column_type(row.oid).oid
+    wanted = column_type(row.oid)
+    source, target = arg.type.oid, wanted.oid
     if source != UNKNOWN:
         how = pathway(source, target, Context.EXPLICIT)
         if how not in ("io", "relabel") or (how == "io" and is_record(source)):
             return None
-    return explicit_cast(level.statement, arg, column_type(target), location)
+    return explicit_cast(level.statement, arg, wanted, location)
 
 
 def _apply(level: Level, chosen: Candidate, args: list[Scalar], location: int) -> Resolved | Scalar:
