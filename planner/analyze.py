@@ -19,7 +19,7 @@ from planner.collations.conflicts import with_collations
 from planner.command_tags import command_tag
 from planner.common_errors import too_deep
 from planner.definitions.views import ViewDefinition, define_query, define_view
-from planner.errors import DatatypeMismatch, SqlSyntaxError
+from planner.errors import DatatypeMismatch, SqlError, SqlSyntaxError
 from planner.expressions.bind import EXECUTE_CLAUSE, bind_clause
 from planner.files.past_queries import as_it_was, at_moment, moment_of
 from planner.ir.barriers import settled
@@ -29,6 +29,7 @@ from planner.queries.changes.changes import CHANGES, bind_change
 from planner.queries.changes.column_values import bound_query
 from planner.queries.changes.modifying_with import with_steps
 from planner.queries.grammar import new_statement
+from planner.queries.in_from.unnamed import first_unnamed
 from planner.resolution.casting import coerce_to_target
 from planner.resolution.coercion import Context
 from planner.resolution.query import bind_query, one_row_query
@@ -60,6 +61,11 @@ def analyze(
         return _analyze(parsed, context, declared_param_types, most_weight)
     except RecursionError:
         raise too_deep() from None
+    except SqlError:
+        refused = first_unnamed(parsed, parsed.tree)
+        if refused is None:
+            raise
+        raise refused from None
 
 
 def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int], most_weight: int | None) -> AnyStatement:

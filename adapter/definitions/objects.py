@@ -10,7 +10,12 @@ from adapter.definitions.common.owners import check_new_owner, give, require_mem
 from adapter.definitions.common.storage_parameters import checked_parameters
 from adapter.definitions.common.table_options import RETAIN_HISTORY, retained_ms
 from adapter.definitions.constraints.keys import find_constraint, refuse_duplicate
-from adapter.definitions.databases.changes import give_database, rename_database, require_database
+from adapter.definitions.databases.changes import (
+    find_database,
+    give_database,
+    rename_database,
+    require_database,
+)
 from adapter.definitions.extensions.changes import require as require_extension
 from adapter.definitions.foreign.servers import rename_server, require_server
 from adapter.definitions.large_objects import changes as large_objects
@@ -37,7 +42,7 @@ from adapter.execution.statement import Running
 from adapter.publishing.published_tables import OF_TABLES, flag_of
 from adapter.publishing.published_tables import OPTION as ICEBERG
 from adapter.results import Notice
-from planner.common_errors import existing_relation, missing_column
+from planner.common_errors import existing_relation, missing_column, missing_database
 from planner.errors import (
     DuplicateSchema,
     FeatureNotSupported,
@@ -186,6 +191,11 @@ async def comment(running: Running, statement: st.Comment) -> None:
         await large_objects.comment(running, statement)
         return
     catalog = own_catalog(running)
+    if statement.kind == "database" and find_database(catalog, statement.name) is None:
+        # pg_restore comments on a database under another name.
+        warning = missing_database(statement.name)
+        running.session.notice(Notice(severity="WARNING", sqlstate=warning.sqlstate, message=warning.message))
+        return
     oid, subid = _commented(running, catalog, statement)
     existing = [r for r in catalog.all() if isinstance(r, Comment) and r.object_oid == oid and r.subid == subid]
     added = []

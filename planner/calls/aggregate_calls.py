@@ -49,8 +49,6 @@ def aggregate_call(
     statement = level.statement
     signature = resolved.signature
     position = statement.position(tree.location)
-    if signature.ordered_set and not tree.agg_within_group:
-        raise WrongObjectType(f"WITHIN GROUP is required for ordered-set aggregate {name}", position=position)
     if tree.agg_within_group and not signature.ordered_set:
         raise WrongObjectType(
             f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP", position=position
@@ -239,7 +237,7 @@ def _grouping(level: Level, tree: Tree) -> Scalar:
     _check_clause(owner, "grouping operations", tree.location)
     field = statement.new_field("grouping", SqlType(INT4))
     statement.aggregate_owner[field.id] = owner
-    owner.grouping_refs.append((args, field, tree.location))
+    owner.grouping_refs.append((args, field, tree.location, owner is level))
     return statement.at(ColumnRef(id=field.id, type=field.type), tree.location)
 
 

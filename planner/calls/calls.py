@@ -7,16 +7,17 @@ computes later; each has its module.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from planner.calls.aggregate_calls import aggregate_call, rows_as_json
-from planner.calls.hypothetical_sets import HYPOTHETICAL_SETS, hypothetical_set
+from planner.calls.hypothetical_sets import hypothetical_set, is_hypothetical_set
 from planner.calls.json_records import json_record
 from planner.calls.overloads import Resolved, overloads, resolve_call, written_arguments
 from planner.calls.set_returning import row_of_function, set_returning
 from planner.calls.user_calls import user_call
 from planner.calls.user_functions import constructed, is_user_function
 from planner.calls.window_calls import window_call
-from planner.errors import FeatureNotSupported, TooManyArguments, UndefinedFunction, WrongObjectType
+from planner.errors import FeatureNotSupported, SqlSyntaxError, TooManyArguments, UndefinedFunction, WrongObjectType
 from planner.expressions.bind import bind
 from planner.expressions.rows import row_before
 from planner.functions import registry
@@ -25,6 +26,7 @@ from planner.ir.written import FunctionCall
 from planner.resolution.records import written_out
 from planner.resolution.session_values import session_value
 from planner.resolution.statement import Handler, Level
+from planner.syntax.later_grammar import JSON_CALLS
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
@@ -45,7 +47,7 @@ _MAKES_JSON = frozenset({
 def _bind_call(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     names = strings(tree.funcname)
-    if tree.agg_within_group and names[-1] in HYPOTHETICAL_SETS and names[:-1] in ((), ("pg_catalog",)):
+    if tree.agg_within_group and is_hypothetical_set(names):
         return hypothetical_set(level, tree, names[-1])
     args: list[Scalar] = []
     arg_names: list[str | None] = []
@@ -85,6 +87,10 @@ def _call(level: Level, tree: Tree, args: list[Scalar], arg_names: list[str | No
     order: list[tuple[Tree, Scalar]] = []
     if tree.agg_within_group:
         order = [(node.sort_by, bind(level, node.sort_by.node)) for node in tree.agg_order]
+        if any(arg_names):
+            raise SqlSyntaxError(
+                "positional argument cannot follow named argument", position=statement.position_of(order[0][1])
+            )
         args.extend(expr for _, expr in order)
         arg_names.extend(None for _ in order)
     if names[-1] in ("array_to_json", "to_json", "to_jsonb"):
@@ -109,6 +115,7 @@ def _call(level: Level, tree: Tree, args: list[Scalar], arg_names: list[str | No
         arg_names=arg_names if any(arg_names) else (),
         variadic=tree.func_variadic,
         ordered=len(tree.agg_order) > 1 and not tree.agg_within_group,
+        within=tree.agg_within_group,
     )
     name_text = ".".join(names)
     if not isinstance(resolved, Resolved):
@@ -204,4 +211,19 @@ def _refuse_aggregate_syntax(level: Level, name: str, tree: Tree) -> None:
         )
 
 
-HANDLERS: Mapping[str, Handler] = {"func_call": _bind_call}
+def _bind_json_call(name: str, level: Level, tree: Tree) -> Scalar:
+    """The call of `name` that an expression `tree` of a later grammar is."""
+    of_value = tree.expr.DESCRIPTOR.name == "JsonValueExpr"
+    words = [field.name for field, _ in tree.ListFields() if field.name not in ("expr", "location")]
+    if words or (of_value and tree.expr.format.format_type != pb.JS_FORMAT_DEFAULT):
+        raise FeatureNotSupported(f"{name}() with words behind its argument is not supported")
+    call = pb.FuncCall(location=tree.location)
+    call.funcname.add().string.sval = name
+    call.args.add().CopyFrom(tree.expr.raw_expr if of_value else tree.expr)
+    return _bind_call(level, call)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "func_call": _bind_call,
+    **{kind: partial(_bind_json_call, name) for kind, name in JSON_CALLS.items()},
+}

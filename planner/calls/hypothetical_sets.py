@@ -25,8 +25,10 @@ _FORMS: Mapping[str, str] = {
 }
 """What each is short for, in terms of the rows before the hypothetical one and of those that are its peers."""
 
-HYPOTHETICAL_SETS = frozenset(_FORMS)
-"""The names of these aggregates."""
+
+def is_hypothetical_set(names: tuple[str, ...]) -> bool:
+    """Whether a call of `names` with arguments means one of these aggregates."""
+    return names[-1] in _FORMS and names[:-1] in ((), ("pg_catalog",))
 
 
 def hypothetical_set(level: Level, tree: Tree, name: str) -> Scalar:
@@ -34,7 +36,7 @@ def hypothetical_set(level: Level, tree: Tree, name: str) -> Scalar:
     statement = level.statement
     position = statement.position(tree.location)
     if tree.HasField("over"):
-        raise FeatureNotSupported(f"OVER is not supported for hypothetical-set aggregate {name}", position=position)
+        raise FeatureNotSupported(f"OVER is not supported for ordered-set aggregate {name}", position=position)
     orders, direct = [node.sort_by for node in tree.agg_order], list(tree.args)
     if len(orders) != len(direct):
         types = [bind(level, node).type.oid for node in (*direct, *(order.node for order in orders))]

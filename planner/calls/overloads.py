@@ -8,6 +8,7 @@ from functools import cache, lru_cache, partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.calls.hypothetical_sets import is_hypothetical_set
 from planner.calls.user_functions import (
     constructors_named,
     default_argument,
@@ -19,7 +20,14 @@ from planner.calls.user_functions import (
 )
 from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
-from planner.errors import AmbiguousFunction, DatatypeMismatch, FeatureNotSupported, SqlSyntaxError, UndefinedFunction
+from planner.errors import (
+    AmbiguousFunction,
+    DatatypeMismatch,
+    FeatureNotSupported,
+    SqlSyntaxError,
+    UndefinedFunction,
+    WrongObjectType,
+)
 from planner.functions import of_extensions, own, own_bodies, registry
 from planner.functions.behind import CAST
 from planner.functions.routines import routines
@@ -40,7 +48,6 @@ from planner.resolution.coercion import (
     Candidate,
     Context,
     candidates,
-    category,
     choose,
     concrete_signature,
     pathway,
@@ -137,9 +144,10 @@ def resolve_call(
     arg_names: Sequence[str | None] = (),
     variadic: bool = False,
     ordered: bool = False,
+    within: bool = False,
 ) -> Resolved | Scalar:
     """The call that `names(args)` means; a `Scalar` when it is a cast or an operator written as a function
-    (``int4(x)``, ``int4eq(x, y)``)."""
+    (``int4(x)``, ``int4eq(x, y)``). `within`: it has WITHIN GROUP, which ordered-set aggregates need (42809)."""
     statement = level.statement
     found = overloads(level, names, location)
     if any(map(_is_output, args)):
@@ -179,6 +187,13 @@ def resolve_call(
         row = args[0]
         if isinstance(row, RowConstructor) and names[0] in row.names:
             return row.items[row.names.index(names[0])]
+    # Hypothetical-set aggregates take arguments of any number and type, and no others of their names take any.
+    hypothetical = chosen is None and bool(args) and not named and is_hypothetical_set(names)
+    if not within and (hypothetical or (chosen is not None and chosen.signature.ordered_set)):
+        raise WrongObjectType(
+            f"WITHIN GROUP is required for ordered-set aggregate {'.'.join(names)}",
+            position=statement.position(location),
+        )
     if chosen is None and not found and (refused := _refused(level, names, len(args))) is not None:
         raise FeatureNotSupported(refused, position=statement.position(location))
     if chosen is None:
@@ -223,22 +238,21 @@ def _signature_text(names: tuple[str, ...], inputs: tuple[int, ...], arg_names: 
 
 
 def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -> Scalar | None:
-    """`type(x)` as a cast, where the conversion is trivial or the argument an unknown literal."""
+    """`type(x)` as a cast, where the conversion is trivial or through text or the argument an unknown literal
+    (func_get_detail)."""
     row = lookup_type(names)
-    if row is None or row.type not in "bd":
+    if row is None or row.type == "c":
         return None
     schema = level.statement.context.catalog.get(row.namespace)
     if len(names) == 1 and isinstance(schema, Schema) and holds_temporary(schema.name):
         return None
-    source, target = arg.type.oid, row.oid
+    wanted = column_type(row.oid)
+    source, target = arg.type.oid, wanted.oid
     if source != UNKNOWN:
         how = pathway(source, target, Context.EXPLICIT)
-        if how == "io":
-            if is_record(source) or category(target) != "S" or category(source) == "S":
-                return None
-        elif how != "relabel":
+        if how not in ("io", "relabel") or (how == "io" and is_record(source)):
             return None
-    return explicit_cast(level.statement, arg, column_type(target), location)
+    return explicit_cast(level.statement, arg, wanted, location)
 
 
 def _apply(level: Level, chosen: Candidate, args: list[Scalar], location: int) -> Resolved | Scalar:

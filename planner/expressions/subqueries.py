@@ -83,10 +83,6 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
     is_fixed = not any(is_volatile(arg) for arg in args)
     if len(args) > 1 and symbol in ("<", "<=", ">", ">=") and is_fixed:
         return _ordered_rows(level, tree, symbol, args, rel)
-    if is_of_rows and symbol not in ("=", "<>"):
-        raise FeatureNotSupported(
-            f"row comparison {symbol} with a subquery is not supported", position=statement.position(location)
-        )
     calls = []
     targets = []
     for arg, field in zip(args, rel.fields, strict=True):
@@ -95,13 +91,17 @@ def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
         call = build_call(level, signature, [arg, column], location)
         if call.type.oid != BOOL:
             raise DatatypeMismatch(
-                f"operator {symbol} must return type boolean, not type {format_type(call.type.oid)}",
+                f"row comparison operator must yield type boolean, not type {format_type(call.type.oid)}",
                 position=statement.position(location),
             )
         if len(args) == 1:
             note_operator(level, tree, signature)
         calls.append(call)
         targets.append(call.args[1].type)
+    if is_of_rows and symbol not in ("=", "<>"):
+        raise FeatureNotSupported(
+            f"row comparison {symbol} with a subquery is not supported", position=statement.position(location)
+        )
     quantifier: Any = "any" if tree.sub_link_type == pb.ANY_SUBLINK else "all"
     result = QuantifiedSubquery(
         args=tuple(call.args[0] for call in calls),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.ir.nodes import Scalar, ScalarSubquery
+from planner.syntax.later_grammar import JSON_CALLS
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 
@@ -54,6 +55,8 @@ def _figure(node: Tree) -> tuple[str | None, int]:
         return _figure(tree.arg)
     if kind == "func_call":
         return tree.funcname[len(tree.funcname) - 1].string.sval, 2
+    if kind in JSON_CALLS:
+        return JSON_CALLS[kind], 2
     if kind == "a_expr":
         return ("nullif", 2) if tree.kind == pb.AEXPR_NULLIF else (None, 0)
     if kind == "type_cast":

@@ -45,6 +45,7 @@ from planner.ir.rewrite import column_ids, transform
 from planner.queries.column_names import column_name
 from planner.queries.in_from.merged import merged_alias
 from planner.queries.in_from.rows_from import side_by_side, with_attributes
+from planner.queries.in_from.unnamed import unnamed
 from planner.queries.in_from.values_in_from import value_in_from
 from planner.queries.relations import apply_column_aliases, bind_range_var
 from planner.resolution.casting import to_boolean, to_common, unify
@@ -54,9 +55,9 @@ from planner.resolution.query import bind_query
 from planner.resolution.records import is_record
 from planner.resolution.session_values import session_value
 from planner.resolution.statement import Level, NsColumn, NsItem
-from planner.syntax.libpg_query import pb, scan
+from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
-from planner.syntax.parse import Tree, subtrees
+from planner.syntax.parse import Tree
 from planner.types.signature import Kind
 from planner.types.type_names import format_type
 from planner.types.types import INT8, RECORD, SqlType
@@ -103,8 +104,7 @@ def _check_conflicts(level: Level, left: Sequence[NsItem], right: Sequence[NsIte
                 continue
             if (
                 first.relation_oid and second.relation_oid and first.relation_oid != second.relation_oid
-                and first.alias == first.relation_name and second.alias == second.relation_name
-                and first.schema != second.schema
+                and not first.aliased and not second.aliased
             ):  # fmt: skip
                 continue
             raise DuplicateAlias(f'table name "{first.alias}" specified more than once')
@@ -165,16 +165,7 @@ def _subselect(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     statement = level.statement
     select = tree.subquery.select_stmt
     if not tree.HasField("alias"):
-        location = _parenthesis_before(statement.parsed.text, select)
-        if select.values_lists:
-            raise SqlSyntaxError(
-                "VALUES in FROM must have an alias", hint="For example, FROM (VALUES ...) [AS] foo.",
-                position=statement.position(location),
-            )  # fmt: skip
-        raise SqlSyntaxError(
-            "subquery in FROM must have an alias", hint="For example, FROM (SELECT ...) [AS] foo.",
-            position=statement.position(location),
-        )  # fmt: skip
+        raise unnamed(statement.parsed, tree)
     inner = Level(statement, level)
     outer_active, outer_clause = level.lateral_active, level.clause
     # An aggregate of this level can only stand there when it reads a column of another item.
@@ -188,38 +179,6 @@ def _subselect(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     item = _item_of(level, rel, alias, names)
     item.rel = rel
     return rel, [item]
-
-
-def _parenthesis_before(text: str, select: Tree) -> int:
-    """Where the parenthesis around a subquery stands: the tree does not say, so the tokens before its first located
-    part are read backwards."""
-    first = _first_location(select)
-    if first < 0:
-        return -1
-    tokens = [token for token in scan(text).tokens if token.start < first]
-    depth = 0
-    for index in range(len(tokens) - 1, -1, -1):
-        kind = tokens[index].token
-        if kind == pb.ASCII_41:
-            depth += 1
-        elif kind == pb.ASCII_40 and depth:
-            depth -= 1
-        elif kind == pb.ASCII_40:
-            following = tokens[index + 1].token if index + 1 < len(tokens) else None
-            if following in (pb.SELECT, pb.VALUES, pb.WITH, pb.TABLE):
-                return int(tokens[index].start)
-    return -1
-
-
-def _first_location(tree: Any) -> int:
-    """The smallest location in a parse tree, -1 when it has none."""
-    found = (
-        value
-        for part in subtrees(tree)
-        for descriptor, value in part.ListFields()
-        if descriptor.name == "location" and value >= 0
-    )
-    return min(found, default=-1)
 
 
 def _item_of(level: Level, rel: Rel, alias: str, names: Sequence[str]) -> NsItem:

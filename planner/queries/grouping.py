@@ -75,8 +75,10 @@ class Grouping:
             self.of_rows.update(range(before, len(self.keys)))
         return indexes
 
-    def key_of(self, arg: Scalar) -> int | None:
+    def key_of(self, arg: Scalar, *, in_subquery: bool) -> int | None:
         """The index of a key that is there where the argument of GROUPING is; None where that is no grouping item."""
+        if in_subquery and not self._is_variable(arg):
+            return None
         hidden = {*self.parts, *self.of_rows}
         found = next((index for index, key in enumerate(self.keys) if key == arg and index not in hidden), None)
         if found is not None:
@@ -152,14 +154,16 @@ class Grouping:
             key = self.keys[index]
             if index in self.of_rows and not self._is_of_row(node):
                 continue
+            if self.outer_depth and not self._is_variable(key):
+                continue
             if key == node or (self.own[index] and is_alike(key, node)):
                 return self._reference(index, node)
         for record, indexes, names in self.records:
-            if record == node:
+            if record == node and not (self.outer_depth and not self._is_variable(record)):
                 items = tuple(ColumnRef(id=self.fields[i].id, type=self.fields[i].type) for i in indexes)
                 return RowConstructor(items=items, names=names, type=node.type, nullable=True)
         for row, indexes in self.rows:
-            if row == node:
+            if row == node and not (self.outer_depth and not self._is_variable(row)):
                 refs = tuple(self._reference(index, node) for index in indexes)
                 count = len(row.items)
                 return replace(row, items=refs[:count], value=refs[count], nullable=True)
@@ -180,6 +184,15 @@ class Grouping:
             self.outer_depth -= 1
             return replace(node, **changes)
         return None
+
+    def _is_variable(self, key: Scalar) -> bool:
+        """Whether it is a column or a whole row: of other keys PostgreSQL knows nothing in subqueries, where their
+        columns are ungrouped (check_ungrouped_columns_walker)."""
+        if isinstance(key, ColumnRef):
+            return True
+        if isinstance(key, RowConstructor):
+            return all(id(item) in self.level.statement.row_parts for item in key.items)
+        return any(key == column for item in self.level.rtes for column in item.system_columns.values())
 
     def _is_of_row(self, node: Any) -> bool:
         """Whether it stands for a part of a row, and not by itself in the statement."""

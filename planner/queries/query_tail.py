@@ -10,9 +10,8 @@ from planner.ir.nodes import ColumnRef, Limit, Rel, Scalar, Sort, SortKey
 from planner.ir.rewrite import walk
 from planner.resolution.casting import to_specific
 from planner.resolution.records import lack_of, ordered_by
-from planner.resolution.scope import find_column, missing_column
 from planner.resolution.sorting import sort_direction
-from planner.resolution.statement import Level
+from planner.resolution.statement import Level, NsColumn, NsItem
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree, tree_location
@@ -37,6 +36,7 @@ class QueryTail:
             item = node.sort_by
             index = _output_column(level, item.node, names)
             if index is None:
+                _bind_over_columns(level, item.node, names, types)
                 raise refusal(level.statement.position(tree_location(item.node)))
             descending, nulls_first = sort_direction(level, item, ColumnRef(id=0, type=types[index]))
             self.order.append((index, descending, nulls_first))
@@ -73,9 +73,6 @@ def _output_column(level: Level, node: Tree, names: Sequence[str]) -> int | None
             )
         if found:
             return found[0]
-        if find_column(level, name, -1) is None:
-            raise missing_column(level, None, name, node.column_ref.location)
-        return None
     if node.HasField("a_const"):
         constant = node.a_const
         if not constant.HasField("ival"):
@@ -87,6 +84,18 @@ def _output_column(level: Level, node: Tree, names: Sequence[str]) -> int | None
             )
         return int(number) - 1
     return None
+
+
+def _bind_over_columns(level: Level, node: Tree, names: Sequence[str], types: Sequence[SqlType]) -> None:
+    """Binds an ORDER BY item over the output columns, for the errors that are in it: they come first."""
+    fields = [level.statement.new_field(name, type) for name, type in zip(names, types, strict=True)]
+    columns = [NsColumn(field.name, field=field) for field in fields]
+    outer = level.namespace
+    level.namespace = [*outer, NsItem(alias=None, columns=columns, rel_visible=False)]
+    try:
+        bind_clause(level, node, "ORDER BY")
+    finally:
+        level.namespace = outer
 
 
 def bind_limit(level: Level, tree: Tree) -> tuple[Scalar | None, Scalar | None]:

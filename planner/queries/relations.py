@@ -249,6 +249,7 @@ def scan_table(
         schema=schema_name(statement.context, relation.schema),
         relation_name=relation.name,
         relation_oid=relation.oid,
+        aliased=alias is not None,
         system_columns=system,
     )
     return scan, item_
@@ -283,6 +284,7 @@ def _sequence(level: Level, found: Sequence, tree: Tree, alias: Tree | None) -> 
         schema=schema_name(statement.context, found.schema),
         relation_name=found.name,
         relation_oid=found.oid,
+        aliased=alias is not None,
         system_columns={"tableoid": Literal(value=found.oid, type=SqlType(OID))},
     )
 
@@ -312,6 +314,7 @@ def _system_scan(level: Level, found: SystemRelation, tree: Tree, alias: Tree | 
         schema=found.schema,
         relation_name=found.name,
         relation_oid=found.oid,
+        aliased=alias is not None,
         system_columns=system,
     )
 
@@ -352,7 +355,13 @@ def _cte_scan(level: Level, cte: Cte, tree: Tree, alias: Tree | None) -> tuple[R
     hidden = {column.name: column.expr for column in added if column not in columns}
     hidden.update({item.name: ColumnRef(id=item.id, type=item.type) for item in fields[own:]} if hidden else {})
     scan = CteScan(cte=cte.id, fields=tuple(fields))
-    return scan, NsItem(alias=item_alias, columns=columns, relation_name=cte.name, system_columns=hidden)
+    return scan, NsItem(
+        alias=item_alias,
+        columns=columns,
+        relation_name=cte.name,
+        aliased=alias is not None,
+        system_columns=hidden,
+    )
 
 
 # ---------------------------------------------------------------- views
@@ -396,6 +405,7 @@ def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> t
         schema=schema_name(statement.context, relation.schema),
         relation_name=relation.name,
         relation_oid=relation.oid,
+        aliased=alias is not None,
         system_columns=stored if relation.kind == "m" else {},
     )
 

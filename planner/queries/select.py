@@ -165,7 +165,7 @@ class SelectQuery:
                 found = self._by_output_name(reference.fields[0].string.sval, clause, reference.location)
                 if found is not None:
                     return found
-        if by_name and node.HasField("a_const") and not node.a_const.isnull:
+        if by_name and node.HasField("a_const"):
             constant = node.a_const
             position = statement.position(constant.location)
             if not constant.HasField("ival"):
@@ -450,10 +450,10 @@ class SelectQuery:
     def _grouping_calls(self, grouping: Grouping) -> tuple[tuple[tuple[int, ...], ...], list[Field]]:
         groupings: list[tuple[int, ...]] = []
         fields: list[Field] = []
-        for args, field, location in self.level.grouping_refs:
+        for args, field, location, is_own in self.level.grouping_refs:
             indexes = []
             for arg in args:
-                key = grouping.key_of(arg)
+                key = grouping.key_of(arg, in_subquery=not is_own)
                 if key is None:
                     raise GroupingError(
                         "arguments to GROUPING must be grouping expressions of the associated query level",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlError, SqlSyntaxError
@@ -14,7 +14,7 @@ from planner.resolution.coercion import common_type
 from planner.resolution.operators import check_groupable
 from planner.resolution.query import analyze_query, cast_columns, coerce_column, column_position, first_position
 from planner.resolution.records import compared_by, is_record, may_look_different, record_fields
-from planner.resolution.statement import Analyzed, Level
+from planner.resolution.statement import Analyzed, Level, NsColumn, NsItem
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
@@ -33,7 +33,16 @@ class SetQuery:
         self.level = level
         _refuse_locking(tree)
         self.root = _SetNode(level, tree)
+        if tree.sort_clause:
+            level.rtes += self._sides()
         self.tail = QueryTail(level, tree, self.names, self.types, _unordered)
+
+    def _sides(self) -> list[NsItem]:
+        """The sides as PostgreSQL calls them, which hints of errors in ORDER BY name."""
+        return [
+            NsItem(alias=f"*SELECT* {number}", columns=[NsColumn(name) for name in side.names])
+            for number, side in enumerate(self.root.sides(), 1)
+        ]
 
     @property
     def names(self) -> list[str]:
@@ -110,6 +119,14 @@ class _SetNode:
             if not tree.all or self.operation != "UNION":
                 sample = self.left.column_expr(index) or ColumnRef(id=0, type=self.types[-1])
                 check_groupable(level, sample if sample.type.oid == chosen else ColumnRef(id=0, type=self.types[-1]))
+
+    def sides(self) -> Iterator[Analyzed]:
+        """The queries that are no set operations, from left to right."""
+        for side in (self.left, self.right):
+            if isinstance(side, _SetNode):
+                yield from side.sides()
+            else:
+                yield side
 
     def origins(self) -> list[Origin | None]:
         return [None] * len(self.types)

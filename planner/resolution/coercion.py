@@ -226,6 +226,10 @@ def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
     """Whether the arguments agree on what the pseudo-types stand for (check_generic_type_consistency)."""
     if not any(oid in POLYMORPHIC for oid in declared):
         return True
+    if ANYENUM in declared and all(
+        given == UNKNOWN for wanted, given in zip(declared, actual, strict=True) if wanted in POLYMORPHIC
+    ):
+        return False
     element = array = 0
     ranges: set[int] = set()
     common: list[int] = []

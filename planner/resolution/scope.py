@@ -22,7 +22,7 @@ from planner.errors import (
 from planner.ir.nodes import ColumnRef, RowConstructor, Scalar
 from planner.ir.rewrite import column_ids
 from planner.ir.written import ItemColumn, WholeRow
-from planner.resolution.statement import Level, NsColumn, NsItem, Statement
+from planner.resolution.statement import BindContext, Level, NsColumn, NsItem, Statement
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.derived_oids import row_type_oid
@@ -144,7 +144,7 @@ def find_item(level: Level, schema: str | None, name: str, location: int) -> NsI
             if schema is None:
                 if item.alias != name:
                     continue
-            elif item.schema != schema or item.relation_name != name or item.alias != name:
+            elif item.aliased or item.schema != schema or item.relation_name != name:
                 continue
             if found is not None:
                 raise AmbiguousAlias(
@@ -308,22 +308,41 @@ def expand_star(level: Level, fields: Sequence[Tree], location: int) -> list[tup
 def missing_item(level: Level, schema: str | None, name: str, location: int) -> UndefinedTable:
     """42P01 for a qualifier that is no visible FROM item, with PostgreSQL's hints."""
     position = level.statement.position(location)
+    item = _item_meant(level, schema, name)
+    if item is None:
+        return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=position)
+    hint = f'There is an entry for table "{item.alias}", but it cannot be referenced from this part of the query.'
+    renamed = item.aliased and item.alias is not None and item.alias != name
+    if renamed and find_item(level, None, item.alias or "", location) is item:
+        hint = f'Perhaps you meant to reference the table alias "{item.alias}".'
+    return UndefinedTable(f'invalid reference to FROM-clause entry for table "{name}"', hint=hint, position=position)
+
+
+def _item_meant(level: Level, schema: str | None, name: str) -> NsItem | None:
+    """The FROM item that a qualifier may have meant, visible or not: one of the relation or common table that it is
+    the name of, or one called so (searchRangeTableForRel)."""
+    common = schema is None and any(name in current.ctes for current in levels(level))
+    meant = 0 if common else _relation_called(level.statement.context, schema, name)
     for current in levels(level):
         for item in current.rtes:
-            if item.alias == name and (schema is None or item.schema == schema):
-                return UndefinedTable(
-                    f'invalid reference to FROM-clause entry for table "{name}"',
-                    hint=f'There is an entry for table "{item.alias}", but it cannot be referenced from this part of '
-                    "the query.",
-                    position=position,
-                )
-            if item.relation_name == name and item.alias != name and (schema is None or item.schema == schema):
-                return UndefinedTable(
-                    f'invalid reference to FROM-clause entry for table "{name}"',
-                    hint=f'Perhaps you meant to reference the table alias "{item.alias}".',
-                    position=position,
-                )
-    return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=position)
+            if item.alias == name or (meant and item.relation_oid == meant):
+                return item
+            if common and item.relation_name == name and not item.relation_oid:
+                return item
+    return None
+
+
+def _relation_called(context: BindContext, schema: str | None, name: str) -> int:
+    """The oid of the relation of this name, by search path when it is unqualified; 0 when there is none."""
+    for path in (schema,) if schema is not None else context.searched_schemas():
+        system = context.system_relations.lookup(path, name)
+        if system is not None:
+            return system.oid
+        record = context.catalog.schema(path)
+        oid = 0 if record is None else context.catalog.relation_names.get((record.oid, name), 0)
+        if oid:
+            return oid
+    return 0
 
 
 def missing_column(level: Level, relation: str | None, name: str, location: int) -> UndefinedColumn:

@@ -107,13 +107,12 @@ class NsColumn:
 
 
 class NsItem(Struct, kw_only=True):
-    """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` and `database`
-    qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
-    ParseNamespaceItem; `changed` marks what an UPDATE or DELETE changes. `row_type` is the oid of the composite type
-    that a function's rows are of, 0 otherwise. `scalar_function` marks an item with one column of a scalar type whose
-    whole-row reference is that column; `nullable` one whose rows an outer join in the FROM of the level `of` may lack.
-    `rel` is what it reads, unless it is a join; `joined` marks one that has a name; `source` is what has its rows.
-    `presence` is the column that tells a row of it from a lack of one, once that has been asked for."""
+    """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` qualifies a
+    relation that is not `aliased`, whose own name is `relation_name`. The flags are those of PostgreSQL's
+    ParseNamespaceItem; `changed` marks what an UPDATE or DELETE changes. `row_type` is the composite type of a
+    function's rows, or 0. `scalar_function` marks an item with one column of a scalar type whose whole-row reference is
+    that column; `nullable` one whose rows an outer join in the FROM of `of` may lack. `rel` is what it reads, unless it
+    is a join; `joined` marks one with a name; `source` has its rows; `presence` tells a row from a lack of one."""
 
     alias: str | None
     columns: list[NsColumn]
@@ -121,6 +120,7 @@ class NsItem(Struct, kw_only=True):
     schema: str | None = None
     relation_name: str | None = None
     relation_oid: int = 0
+    aliased: bool = False
     system_columns: Mapping[str, Scalar] = field(default_factory=dict)
     rel_visible: bool = True
     cols_visible: bool = True
@@ -219,7 +219,7 @@ class Level:
         self.srf_depth: list[int] = []
         self.srf_locations: list[int] = []
         self.srf_barrier: str | None = None
-        self.grouping_refs: list[tuple[tuple[Scalar, ...], Field, int]] = []
+        self.grouping_refs: list[tuple[tuple[Scalar, ...], Field, int, bool]] = []
 
     def own(self, id: int, alias: str | None, name: str) -> None:
         """Records that field `id` is a column of this level's FROM."""

@@ -6,6 +6,9 @@ length, so that every position stays what it is.
 
 ``1_000``, ``0x1F``, ``0o17`` and ``0b101`` are numbers. For PostgreSQL 15 they are a number with letters behind it, an
 error of its scanner (scan.l's integer_junk, decimal_junk and real_junk).
+
+``json(x)``, ``json_scalar(x)`` and ``json_serialize(x)`` are expressions of their own. For PostgreSQL 15 these are
+calls.
 """
 
 from __future__ import annotations
@@ -17,6 +20,13 @@ from planner.syntax.libpg_query import PgQueryError, pb, scan
 
 JSON_NAME = "js$n"
 """What stands for JSON in the tree."""
+
+JSON_CALLS = {
+    "json_parse_expr": "json",
+    "json_scalar_expr": "json_scalar",
+    "json_serialize_expr": "json_serialize",
+}
+"""The functions that kinds of expressions are calls of."""
 
 _MAY_BE = re.compile(r"\bcopy\b.*\bformat\s+json\b", re.IGNORECASE | re.DOTALL)
 _MAY_BE_JUNK = re.compile(r"[0-9]_[0-9]|0[xXoObB][0-9A-Fa-f_]|\$[0-9]+[^\W0-9]")

@@ -6,6 +6,8 @@ under them, which is what PostgreSQL reports to clients.
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from planner.catalog_data.content import TypeRow, columns, type_by_name, types
@@ -14,6 +16,8 @@ from planner.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
     InvalidParameterValue,
+    InvalidTextRepresentation,
+    NumericValueOutOfRange,
     SqlError,
     SqlSyntaxError,
     UndefinedObject,
@@ -286,13 +290,45 @@ def check_collatable(type: SqlType, position: int | None) -> None:
 def _typmod(node: Tree, row: TypeRow, position: int | None) -> int:
     if not node.typmods:
         return -1
-    values: list[int] = []
-    for typmod in node.typmods:
-        constant = typmod.a_const if typmod.HasField("a_const") else None
-        if constant is None or not constant.HasField("ival"):
-            raise InvalidParameterValue("type modifiers must be simple constants or identifiers", position=position)
-        values.append(constant.ival.ival)
-    return type_modifier(row.oid, values, position)
+    if not _takes_modifier(element_of(row.oid) or row.oid):
+        raise SqlSyntaxError(f'type modifier is not allowed for type "{_name(row.oid)}"', position=position)
+    texts = [_modifier_text(typmod) for typmod in node.typmods]
+    if None in texts:
+        raise SqlSyntaxError("type modifiers must be simple constants or identifiers", position=position)
+    return type_modifier(row.oid, [_modifier(text or "", position) for text in texts], position)
+
+
+def _modifier_text(node: Tree) -> str | None:
+    """What a modifier is written as: a number, a string or an identifier; None for other expressions
+    (typenameTypeMod)."""
+    if (
+        node.HasField("column_ref")
+        and len(node.column_ref.fields) == 1
+        and node.column_ref.fields[0].HasField("string")
+    ):
+        return str(node.column_ref.fields[0].string.sval)
+    if not node.HasField("a_const"):
+        return None
+    constant = node.a_const
+    if constant.HasField("ival"):
+        return str(constant.ival.ival)
+    if constant.HasField("fval"):
+        return str(constant.fval.fval)
+    return str(constant.sval.sval) if constant.HasField("sval") else None
+
+
+def _modifier(text: str, position: int | None) -> int:
+    """A modifier as a number. 22P02, 22003."""
+    if _INTEGER.fullmatch(text) is None:
+        raise InvalidTextRepresentation(f'invalid input syntax for type integer: "{text}"', position=position)
+    value = int(text)
+    if not -(2**31) <= value < 2**31:
+        raise NumericValueOutOfRange(f'value "{text}" is out of range for type integer', position=position)
+    return value
+
+
+def _takes_modifier(oid: int) -> bool:
+    return oid in (VARCHAR, BPCHAR, NUMERIC, INTERVAL, BIT, VARBIT) or oid in _TIME_TYPES
 
 
 def type_modifier(oid: int, values: list[int], position: int | None = None) -> int:
@@ -337,6 +373,9 @@ def type_modifier(oid: int, values: list[int], position: int | None = None) -> i
             raise InvalidParameterValue(f"length for type {name} must be at least 1", position=position)
         return values[0]
     raise SqlSyntaxError(f'type modifier is not allowed for type "{_name(oid)}"', position=position)
+
+
+_INTEGER = re.compile(r"[ \t\n\v\f\r]*[+-]?[0-9]+[ \t\n\v\f\r]*")
 
 
 def _name(oid: int) -> str:

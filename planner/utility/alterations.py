@@ -106,7 +106,7 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.DropConstraint(name=command.name, if_exists=command.missing_ok, cascade=cascade)
     if kind == pb.AT_AddIdentity:
         constraint = definition.constraint
-        options = sequence_options(constraint.options, parsed)
+        options = sequence_options(constraint.options, parsed, of_column=True)
         return st.AddIdentity(name=command.name, identity=constraint.generated_when, options=options)
     if kind == pb.AT_SetIdentity:
         return _set_identity(command.name, definition.list.items, parsed)

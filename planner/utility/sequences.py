@@ -6,21 +6,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner.common_errors import redundant_options
-from planner.errors import FeatureNotSupported
+from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.names import name_from_list, qualified_name
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import resolve_type_name
 
 
-def sequence_options(options: Any, parsed: Parsed) -> st.SequenceOptions:
-    """The options of CREATE and ALTER SEQUENCE and of identity columns. 42601 for one that is given twice."""
+def sequence_options(options: Any, parsed: Parsed, *, of_column: bool = False) -> st.SequenceOptions:
+    """The options of CREATE and ALTER SEQUENCE and of identity columns. 42601 for one that is given twice, and for one
+    that says of the sequence `of_column` what the column does."""
     given: dict[str, Any] = {}
+    there = {"as"} if of_column else set[str]()
     for node in options:
         element = node.def_elem
         name = element.defname
-        if name in given:
+        if name in there:
             raise redundant_options(parsed.position(element.location))
+        there.add(name)
         has_value = element.HasField("arg")
         if name == "as":
             given["type"] = resolve_type_name(element.arg.type_name, parsed)
@@ -53,6 +56,10 @@ def _integer(element: Tree) -> int:
 
 
 def _create_sequence(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    for node in tree.options:
+        if node.def_elem.defname == "sequence_name":
+            position = parsed.position(node.def_elem.location)
+            raise SqlSyntaxError("invalid sequence option SEQUENCE NAME", position=position)
     return st.CreateSequence(
         name=qualified_name(tree.sequence, parsed),
         options=sequence_options(tree.options, parsed),

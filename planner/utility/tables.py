@@ -265,7 +265,7 @@ def column_definition(
             if type.oid not in (INT2, INT4, INT8):
                 raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
             identity = constraint.generated_when or "d"
-            identity_options = sequence_options(constraint.options, parsed)
+            identity_options = sequence_options(constraint.options, parsed, of_column=True)
             if not_null is False:
                 raise SqlSyntaxError(f"conflicting NULL/NOT NULL declarations {of_column}", position=position)
             not_null = True

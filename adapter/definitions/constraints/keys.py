@@ -317,8 +317,8 @@ def _referenced(
         if primary is None:
             raise UndefinedObject(f'there is no primary key for referenced table "{parent.name}"')
         attnums = primary.columns
-    if len(attnums) != len(definition.columns):
-        raise InvalidForeignKey("number of referencing and referenced columns for foreign key disagree")
+    if len(set(attnums)) != len(attnums):
+        raise InvalidForeignKey("foreign key referenced-columns list must not contain duplicates")
     matching = [key for key in keys if sorted(key.columns) == sorted(attnums)]
     if not matching:
         raise InvalidForeignKey(
@@ -327,6 +327,8 @@ def _referenced(
     if all(isinstance(key, Constraint) and key.deferrable for key in matching):
         title = "primary key" if not definition.foreign_columns else "unique constraint"
         raise ObjectNotInPrerequisiteState(f'cannot use a deferrable {title} for referenced table "{parent.name}"')
+    if len(attnums) != len(definition.columns):
+        raise InvalidForeignKey("number of referencing and referenced columns for foreign key disagree")
     return attnums
 
 

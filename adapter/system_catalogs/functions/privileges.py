@@ -63,7 +63,7 @@ def _privileges(kind: str, text: str) -> list[tuple[str, bool]]:
     """The privileges asked for and whether WITH GRANT OPTION is; 22023 for one that the kind does not have."""
     wanted: list[tuple[str, bool]] = []
     for item in text.split(","):
-        name = " ".join(item.upper().split())
+        name = item.strip().upper()
         suffix = " WITH ADMIN OPTION" if kind == "role" and name.endswith("ADMIN OPTION") else " WITH GRANT OPTION"
         grant = name.endswith(suffix)
         plain = name.removesuffix(suffix)

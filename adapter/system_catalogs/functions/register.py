@@ -37,7 +37,7 @@ from adapter.system_catalogs.objects.statistics_definitions import (
 from adapter.system_catalogs.relations.session import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, unknown_setting
-from planner.errors import SqlError, UndefinedObject
+from planner.errors import InvalidParameterValue, SqlError, UndefinedObject
 from planner.syntax.identifiers import quote_identifier
 from planner.types.type_scope import types_of
 from planner.types.types import REG_TYPES
@@ -189,6 +189,14 @@ def _relation_size(context: Entered, oid: int) -> int | None:
     if context.objects.relation(oid) is None:
         return None
     return 0 if context.facts is None else context.facts.relation_size(oid)
+
+
+def _fork_size(context: Entered, oid: int, fork: str) -> int | None:
+    """Bytes of a fork of a relation: nothing is stored in others than the main one. 22023 for one that is none."""
+    size = _relation_size(context, oid)
+    if size is not None and fork not in ("main", "fsm", "vm", "init"):
+        raise InvalidParameterValue("invalid fork name", hint='Valid fork names are "main", "fsm", "vm", and "init".')
+    return size if size is None or fork == "main" else 0
 
 
 def _tuples(context: Entered, oid: int, known: float) -> float:
@@ -440,6 +448,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_acldefault": Udf(args=(TEXT, OID), result="VARCHAR[]", call=privileges.default_acl),
     "tg_aclexplode": Udf(args=("VARCHAR[]",), result=_ACL_ROW, call=privileges.explode_acl),
     "tg_relation_size": Udf(args=(OID,), result="BIGINT", call=_relation_size),
+    "tg_fork_size": Udf(args=(OID, TEXT), result="BIGINT", call=_fork_size),
     "tg_reltuples": Udf(args=(OID, "FLOAT"), result="FLOAT", call=_tuples),
     "tg_relpages": Udf(args=(OID, INT4), result=INT4, call=_pages),
     "tg_indexes_size": Udf(args=(OID,), result="BIGINT", call=_indexes_size),

@@ -128,7 +128,7 @@ class QueryScalars(Printer):
             for call, field in owner.aggregates:
                 if field.id == id:
                     return self._aggregate(call)
-            for args, field, _ in owner.grouping_refs:
+            for args, field, _, _ in owner.grouping_refs:
                 if field.id == id:
                     return f"GROUPING({self._listed(args)})"
         for level in reversed(self.levels):

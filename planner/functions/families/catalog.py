@@ -64,7 +64,7 @@ _SIMPLE = {
     "pg_encoding_to_char(int4)": "tg_encoding_to_char({0})",
     "pg_char_to_encoding(name)": "tg_char_to_encoding({0})",
     "pg_relation_size(regclass)": "tg_relation_size({token}, {0})",
-    "pg_relation_size(regclass,text)": "CASE WHEN {1} IS NOT NULL THEN tg_relation_size({token}, {0}) END",
+    "pg_relation_size(regclass,text)": "tg_fork_size({token}, {0}, {1})",
     "pg_table_size(regclass)": "tg_relation_size({token}, {0})",
     "pg_total_relation_size(regclass)": "(tg_relation_size({token}, {0}) + tg_indexes_size({token}, {0}))",
     "pg_indexes_size(regclass)": "tg_indexes_size({token}, {0})",

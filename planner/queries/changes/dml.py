@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from planner.calls.set_returning import SetInValues
 from planner.common_errors import repeated_column
@@ -12,8 +11,8 @@ from planner.errors import (
     SqlSyntaxError,
 )
 from planner.expressions.alike_params import AlikeParams
-from planner.expressions.bind import bind, bind_clause
-from planner.expressions.rows import starred, without_stars
+from planner.expressions.bind import bind
+from planner.expressions.rows import without_stars
 from planner.files.past_queries import as_it_was, at_moment, moment_of
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, PolicyChecks
 from planner.ir.nodes import (
@@ -27,12 +26,19 @@ from planner.ir.nodes import (
     Project,
     Rel,
     Scalar,
-    ScalarSubquery,
     Scan,
     SessionValue,
     Values,
 )
 from planner.ir.written import KeyWord
+from planner.queries.changes.assigned_values import (
+    assign_part,
+    assigned_twice,
+    assigned_values,
+    earlier_parts,
+    given_values,
+    part_type,
+)
 from planner.queries.changes.column_values import (
     assign,
     bound_query,
@@ -44,7 +50,6 @@ from planner.queries.changes.column_values import (
     without_acting_columns,
 )
 from planner.queries.changes.on_conflict import BoundConflict, bind_on_conflict
-from planner.queries.changes.part_values import assign_part, earlier_parts, part_type
 from planner.queries.changes.policy_checks import conflicting_checks, found_rows, inserted_checks, updated_checks
 from planner.queries.changes.returning import inserted_returning, joined_returning
 from planner.queries.changes.targets import (
@@ -61,11 +66,11 @@ from planner.queries.from_clause import bind_from
 from planner.queries.values import bind_rows
 from planner.resolution.casting import finish_row
 from planner.resolution.operators import BOOLEAN
-from planner.resolution.query import analyze_query, bind_query, single_column
+from planner.resolution.query import analyze_query
 from planner.resolution.row_security import DELETE, UPDATE
-from planner.resolution.statement import Assigned, Level, NsItem, Statement
+from planner.resolution.statement import Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import Tree, tree_location
+from planner.syntax.parse import Tree
 from planner.types.types import INT8, UNKNOWN, SqlType
 from storage.catalog.model import Column
 
@@ -116,7 +121,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     conflict = None
     if tree.HasField("on_conflict_clause"):
         # PostgreSQL's messages speak of an INSERT there, too.
-        conflict = bind_on_conflict(level, target, tree, partial(assignments, verb="insert"))
+        conflict = bind_on_conflict(level, target, tree)
     returning = inserted_returning(level, target, tree, tables)
     checks = updated = None
     if conflict is not None and conflict.update is not None and statement.context.policies is not None:
@@ -233,12 +238,8 @@ def insert_places(target: ChangeTarget, given: Sequence[int]) -> list[int]:
     by_place = dict(zip(places, given, strict=True))
     for place, index in zip(places, given, strict=True):
         if by_place[place] != index:
-            raise _assigned_twice(target.live[place])
+            raise assigned_twice(target.live[place])
     return places
-
-
-def _assigned_twice(column: Column) -> SqlSyntaxError:
-    return SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
 
 
 def inserted_value(level: Level, node: Tree, column: Column, type: SqlType, override: int) -> Scalar:
@@ -408,9 +409,10 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     level.presences = []
     rel = bind_from(level, tree.from_clause, into=found)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
-    changes, not_default = assignments(level, target, tree, old)
     if tree.HasField("where_clause"):
         rel = Filter(input=rel, condition=_condition(level, target, scan, tree), fields=rel.fields)
+    given = given_values(level, tree)
+    changes, not_default = assigned_values(level, target, tree, given, old)
     row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
     if tree.from_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
@@ -463,105 +465,6 @@ def _read(
     exprs = (*exprs, *(ColumnRef(id=field.id, type=field.type) for field in joined))
     fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
     return with_tables(tables, Project(input=rel, exprs=exprs, fields=fields))
-
-
-def assignments(
-    level: Level, target: ChangeTarget, tree: Tree, old: Sequence[Scalar], verb: str = "update"
-) -> tuple[dict[int, Scalar], set[int]]:
-    """The new values, by place among the live columns, and the places of those that are not the default. `old` are the
-    values that there are, parts of which may stay."""
-    statement, live, types = level.statement, target.live, target.types
-    changes: dict[int, Scalar] = {}
-    not_default: set[int] = set()
-    in_parts: set[int] = set()
-    multiple: dict[bytes, list[Scalar | None]] = {}
-    noted = None if statement.notes is None else statement.notes.change(tree).assigned
-    for node in tree.target_list:
-        named = node.res_target
-        place = target.index(named.name, statement.position(named.location), assigned=True)
-        index = target.assigned(place, verb)
-        if index in changes and not (named.indirection and index in in_parts):
-            raise _assigned_twice(live[index])
-        expr: Scalar | None
-        if named.val.HasField("multi_assign_ref"):
-            reference = named.val.multi_assign_ref
-            if reference.colno == 1:
-                current = _multiple(level, reference, statement.position(named.location))
-                multiple[b"row"] = current
-            current = multiple[b"row"]
-            expr = current[reference.colno - 1]
-        elif named.val.HasField("set_to_default"):
-            expr = None
-        else:
-            expr = _updated(level, named.val)
-        column, type = live[index], types[index]
-        if named.indirection:
-            in_parts.add(index)
-            not_default.add(index)
-            value = None if expr is None else finish_row(statement, expr, type)
-            changes[index] = assign_part(level, named, column, type, changes.get(index, old[index]), value)
-        elif expr is None:
-            # Of a view without one the DEFAULT is NULL, other than in an INSERT.
-            named_column = target.named.live_columns()[place]
-            value = default_value(statement, named_column, type)
-            changes[index] = statement.written_as(value, KeyWord(text="DEFAULT"))
-            if target.views:
-                not_default.add(index)
-        else:
-            not_default.add(index)
-            changes[index] = assign(statement, finish_row(statement, expr, type), column, type)
-        if noted is not None:
-            _note_assigned(noted, named, changes[index] if expr is None else expr, changes[index])
-    return changes, not_default
-
-
-def _note_assigned(noted: list[Assigned], named: Tree, given: Scalar, value: Scalar) -> None:
-    """Notes what an item of SET gives to a column: `given`, which is `value` in the column's type. Columns that get the
-    row of a query do so together."""
-    reference = named.val.multi_assign_ref
-    if not (named.val.HasField("multi_assign_ref") and reference.source.HasField("sub_link")):
-        noted.append(Assigned([(named.name, named)], value))
-    elif reference.colno == 1:
-        noted.append(Assigned([(named.name, named)], given, of_query=True))
-    else:
-        noted[-1].columns.append((named.name, named))
-
-
-def _updated(level: Level, node: Tree) -> Scalar:
-    return bind_clause(level, node, "UPDATE")
-
-
-def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scalar | None]:
-    """The values of ``SET (a, b) = ...``; None stands for DEFAULT."""
-    statement = level.statement
-    source = reference.source
-    if source.HasField("row_expr"):
-        values: list[Scalar | None] = []
-        for node in source.row_expr.args:
-            values += [None] if node.HasField("set_to_default") else starred(level, node) or [_updated(level, node)]
-        if len(values) != reference.ncolumns:
-            raise SqlSyntaxError(
-                "number of columns does not match number of values",
-                position=statement.position(source.row_expr.location),
-            )
-        return values
-    if source.HasField("sub_link"):
-        outer, level.clause = level.clause, "UPDATE"
-        rel = bind_query(Level(statement, level), source.sub_link.subselect.select_stmt)
-        level.clause = outer
-        if len(rel.fields) != reference.ncolumns:
-            raise SqlSyntaxError(
-                "number of columns does not match number of values",
-                position=statement.position(source.sub_link.location),
-            )
-        return [
-            ScalarSubquery(rel=single_column(statement, rel, index), type=field.type)
-            for index, field in enumerate(rel.fields)
-        ]
-    raise FeatureNotSupported(
-        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
-        position=statement.position(tree_location(source)) or position,
-    )
 
 
 def bind_delete(level: Level, tree: Tree) -> BoundDelete:

@@ -26,9 +26,9 @@ from planner.ir.nodes import (
     Scalar,
     Scan,
 )
+from planner.queries.changes.assigned_values import assign_part, assigned_values, given_values
 from planner.queries.changes.column_values import bound_query, computing, default_value, refuse_updates, refuse_values
-from planner.queries.changes.dml import assignments, insert_columns, inserted_value
-from planner.queries.changes.part_values import assign_part
+from planner.queries.changes.dml import insert_columns, inserted_value
 from planner.queries.changes.policy_checks import found_rows, inserted_checks, merged_checks, updated_checks
 from planner.queries.changes.returning import joined_returning
 from planner.queries.changes.targets import ChangeTarget, change_target, note_columns, note_item
@@ -228,7 +228,8 @@ def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tup
     statement, live, types = target.statement, target.live, target.types
     if clause.command_type == pb.CMD_UPDATE:
         old = [ColumnRef(id=field.id, type=field.type) for field in target.scan.fields[:-1]]
-        changes, given = assignments(target.level, target.changed, clause, old)
+        written = given_values(target.level, clause)
+        changes, given = assigned_values(target.level, target.changed, clause, written, old)
         refuse_updates(live, given)
         return changes, ()
     if clause.command_type != pb.CMD_INSERT:

@@ -5,7 +5,7 @@ Source of the rules: PostgreSQL's transformOnConflictClause and infer_arbiter_in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ from planner.errors import (
 )
 from planner.ir.bound import ConditionalKey
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
+from planner.queries.changes.assigned_values import assigned_values, given_values
 from planner.queries.changes.column_values import computing, refuse_updates, with_computed
 from planner.queries.changes.inference import Inferred, inferred
 from planner.queries.changes.targets import ChangeTarget, bind_where, note_item, scan_target
@@ -27,8 +28,6 @@ from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from storage.catalog.model import Constraint, Index, Relation
-
-Assignments = Callable[[Level, ChangeTarget, Tree, Sequence[Scalar]], tuple[dict[int, Scalar], set[int]]]
 
 
 class BoundConflict(Struct, frozen=True, kw_only=True):
@@ -40,10 +39,10 @@ class BoundConflict(Struct, frozen=True, kw_only=True):
     update: Rel | None
 
 
-def bind_on_conflict(outer: Level, target: ChangeTarget, insert: Tree, assignments: Assignments) -> BoundConflict:
+def bind_on_conflict(outer: Level, target: ChangeTarget, insert: Tree) -> BoundConflict:
     """The ON CONFLICT clause of `insert`: the keys that decide, and with DO UPDATE what reads the rows that are there,
     beside those that were to be inserted, and gives for each whether it changes and its columns afterwards. `outer` has
-    the statement's common tables; `assignments` binds a SET list.
+    the statement's common tables.
 
     Raises 42P10, 42704, 42601, 55000, 42703, and what binding expressions raises.
     """
@@ -56,7 +55,7 @@ def bind_on_conflict(outer: Level, target: ChangeTarget, insert: Tree, assignmen
         target.read([attnum for columns in read for attnum in columns if attnum])
     if updates:
         target.need("w")
-    changed = _update(outer, target, insert, assignments) if updates else None
+    changed = _update(outer, target, insert) if updates else None
     oids = tuple(constraint.oid for constraint in arbiters.keys)
     return BoundConflict(arbiters=oids, conditional=tuple(arbiters.conditional), update=changed)
 
@@ -109,7 +108,7 @@ def _refuse_deferrable(statement: Statement, relation: Relation, arbiters: Seque
             )
 
 
-def _update(outer: Level, target: ChangeTarget, insert: Tree, assignments: Assignments) -> Rel:
+def _update(outer: Level, target: ChangeTarget, insert: Tree) -> Rel:
     statement, tree = outer.statement, insert.on_conflict_clause
     level = Level(statement, outer.parent)
     level.ctes = outer.ctes
@@ -125,7 +124,8 @@ def _update(outer: Level, target: ChangeTarget, insert: Tree, assignments: Assig
         statement.notes.change(tree).excluded = excluded_item
     relation, live = target.relation, target.live
     kept = [ColumnRef(id=field.id, type=field.type) for field in existing.fields]
-    changes, given = assignments(level, target, tree, kept)
+    written = given_values(level, tree)
+    changes, given = assigned_values(level, target, tree, written, kept, "insert")
     refuse_updates(live, given)
     condition: Scalar = Literal(value=True, type=BOOLEAN)
     if tree.HasField("where_clause"):

@@ -18,6 +18,7 @@ from planner.queries.target_list import bind_targets
 from planner.resolution.casting import finish_row, resolve_unknown
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Level, NsItem
+from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 
 
@@ -36,7 +37,7 @@ def inserted_returning(
     note_item(inner, tree.returning_clause, item)
     fields = scan.fields
     marked = tree.HasField("on_conflict_clause") and "xmax" in item.system_columns
-    if tree.HasField("on_conflict_clause"):
+    if tree.on_conflict_clause.action == pb.ONCONFLICT_UPDATE:
         inner.rtes.append(NsItem(alias="excluded", columns=[], relation_name=item.relation_name))
     if marked:
         replaced = level.statement.new_field("_replaced", BOOLEAN)

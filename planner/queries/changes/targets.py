@@ -272,7 +272,7 @@ def scan_target(
     offer(level, target.uses[-1], item)
     item, conditions = through_views(level, target.views, item, target.uses)
     if alias is not None:
-        item.alias = alias.aliasname
+        item.alias, item.aliased = alias.aliasname, True
     rel: Rel = scan
     for condition in conditions:
         if condition is not None:

@@ -55,7 +55,14 @@ def base_item(level: Level, tree: Tree, base: Relation, columns: list[NsColumn],
     name = alias.aliasname if alias is not None else base.name
     names = apply_column_aliases(alias, name, [column.name for column in columns])
     offered = [NsColumn(new, expr=column.expr) for new, column in zip(names, columns, strict=True)]
-    return NsItem(alias=name, columns=offered, schema=schema, relation_name=base.name, relation_oid=base.oid)
+    return NsItem(
+        alias=name,
+        columns=offered,
+        schema=schema,
+        relation_name=base.name,
+        relation_oid=base.oid,
+        aliased=alias is not None,
+    )
 
 
 def updatable_view(statement: Statement, view: Relation) -> UpdatableView | str:

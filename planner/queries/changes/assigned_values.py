@@ -1,5 +1,5 @@
-"""SET of a part of a column: ``a[2] = ...``, ``a[2:3] = ...``, ``c.field = ...`` (PostgreSQL's
-transformAssignmentIndirection)."""
+"""SET: what it gives to columns (transformUpdateTargetList) and to parts of them: ``a[2] = ...``, ``a[2:3] = ...``,
+``c.field = ...`` (transformAssignmentIndirection)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from itertools import dropwhile, takewhile
 
 from msgspec.structs import replace
 
-from planner.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn
+from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError, UndefinedColumn
 from planner.expressions.arrays import element_type
+from planner.expressions.bind import bind_clause
 from planner.expressions.indirection import hstore_key, json_subscript, subscript_bounds
-from planner.expressions.rows import field_of
+from planner.expressions.rows import field_of, starred
 from planner.functions import of_extensions, own
 from planner.ir.nodes import (
     ArrayConstructor,
@@ -22,20 +23,137 @@ from planner.ir.nodes import (
     Param,
     RowConstructor,
     Scalar,
+    ScalarSubquery,
     Subscript,
     SubscriptAssignment,
 )
 from planner.ir.physical import listed
-from planner.resolution.casting import coerce, coerce_to_target, with_shape
+from planner.ir.written import KeyWord
+from planner.queries.changes.column_values import assign, default_value
+from planner.queries.changes.targets import ChangeTarget
+from planner.resolution.casting import coerce, coerce_to_target, finish_row, with_shape
 from planner.resolution.coercion import Context
-from planner.resolution.statement import Level, PartNotes
-from planner.syntax.parse import Tree
+from planner.resolution.query import bind_query, single_column
+from planner.resolution.statement import Assigned, Level, PartNotes
+from planner.syntax.parse import Tree, tree_location
 from planner.types.base_types import HSTORE, base_type, kind_of
 from planner.types.type_names import array_of, format_type, type_row
 from planner.types.types import INT4, JSONB, TEXT, SqlType
 from planner.types.user_types import attributes
 from planner.values.geometry.shapes import SUBSCRIPTABLE
 from storage.catalog.model import Column
+
+
+def assigned_twice(column: Column) -> SqlSyntaxError:
+    return SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
+
+
+def given_values(level: Level, tree: Tree) -> list[Scalar | None]:
+    """What each item of SET gives to its column, as it is written; None stands for DEFAULT. PostgreSQL binds all of
+    them before it looks for the columns."""
+    given: list[Scalar | None] = []
+    multiple: list[Scalar | None] = []
+    for node in tree.target_list:
+        named = node.res_target
+        if named.val.HasField("multi_assign_ref"):
+            reference = named.val.multi_assign_ref
+            if reference.colno == 1:
+                multiple = _multiple(level, reference, level.statement.position(named.location))
+            given.append(multiple[reference.colno - 1])
+        else:
+            given.append(None if named.val.HasField("set_to_default") else _updated(level, named.val))
+    return given
+
+
+def assigned_values(
+    level: Level,
+    target: ChangeTarget,
+    tree: Tree,
+    given: Sequence[Scalar | None],
+    old: Sequence[Scalar],
+    verb: str = "update",
+) -> tuple[dict[int, Scalar], set[int]]:
+    """The new values, by place among the live columns, and the places of those that are not the default. `given` are
+    those of `given_values`; `old` are the values that there are, parts of which may stay."""
+    statement, live, types = level.statement, target.live, target.types
+    changes: dict[int, Scalar] = {}
+    not_default: set[int] = set()
+    in_parts: set[int] = set()
+    noted = None if statement.notes is None else statement.notes.change(tree).assigned
+    for node, expr in zip(tree.target_list, given, strict=True):
+        named = node.res_target
+        place = target.index(named.name, statement.position(named.location), assigned=True)
+        index = target.assigned(place, verb)
+        if index in changes and not (named.indirection and index in in_parts):
+            raise assigned_twice(live[index])
+        column, type = live[index], types[index]
+        if named.indirection:
+            in_parts.add(index)
+            not_default.add(index)
+            value = None if expr is None else finish_row(statement, expr, type)
+            changes[index] = assign_part(level, named, column, type, changes.get(index, old[index]), value)
+        elif expr is None:
+            # Of a view without one the DEFAULT is NULL, other than in an INSERT.
+            named_column = target.named.live_columns()[place]
+            value = default_value(statement, named_column, type)
+            changes[index] = statement.written_as(value, KeyWord(text="DEFAULT"))
+            if target.views:
+                not_default.add(index)
+        else:
+            not_default.add(index)
+            changes[index] = assign(statement, finish_row(statement, expr, type), column, type)
+        if noted is not None:
+            _note_assigned(noted, named, changes[index] if expr is None else expr, changes[index])
+    return changes, not_default
+
+
+def _note_assigned(noted: list[Assigned], named: Tree, given: Scalar, value: Scalar) -> None:
+    """Notes what an item of SET gives to a column: `given`, which is `value` in the column's type. Columns that get the
+    row of a query do so together."""
+    reference = named.val.multi_assign_ref
+    if not (named.val.HasField("multi_assign_ref") and reference.source.HasField("sub_link")):
+        noted.append(Assigned([(named.name, named)], value))
+    elif reference.colno == 1:
+        noted.append(Assigned([(named.name, named)], given, of_query=True))
+    else:
+        noted[-1].columns.append((named.name, named))
+
+
+def _updated(level: Level, node: Tree) -> Scalar:
+    return bind_clause(level, node, "UPDATE")
+
+
+def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scalar | None]:
+    """The values of ``SET (a, b) = ...``; None stands for DEFAULT."""
+    statement = level.statement
+    source = reference.source
+    if source.HasField("row_expr"):
+        values: list[Scalar | None] = []
+        for node in source.row_expr.args:
+            values += [None] if node.HasField("set_to_default") else starred(level, node) or [_updated(level, node)]
+        if len(values) != reference.ncolumns:
+            raise SqlSyntaxError(
+                "number of columns does not match number of values",
+                position=statement.position(source.row_expr.location),
+            )
+        return values
+    if source.HasField("sub_link"):
+        outer, level.clause = level.clause, "UPDATE"
+        rel = bind_query(Level(statement, level), source.sub_link.subselect.select_stmt)
+        level.clause = outer
+        if len(rel.fields) != reference.ncolumns:
+            raise SqlSyntaxError(
+                "number of columns does not match number of values",
+                position=statement.position(source.sub_link.location),
+            )
+        return [
+            ScalarSubquery(rel=single_column(statement, rel, index), type=field.type)
+            for index, field in enumerate(rel.fields)
+        ]
+    raise FeatureNotSupported(
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+        position=statement.position(tree_location(source)) or position,
+    )
 
 
 def part_type(named: Tree, type: SqlType) -> SqlType:
