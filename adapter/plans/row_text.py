@@ -12,7 +12,7 @@ from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.ir.physical import element_type, listed
 from planner.types import types as t
-from planner.types.types import SqlType
+from planner.types.types import SqlType, is_wide
 from planner.types.user_types import attributes
 from planner.values.datetimes.calendar_days import (
     DATE_INFINITY,
@@ -68,7 +68,7 @@ def _shown(value: Any, type_: SqlType) -> Any:
     if isinstance(value, tuple):
         element = element_type(type_)
         return value if element is None else tuple(_shown(item, element) for item in value)
-    if isinstance(value, Decimal) and type_.typmod < 0:
+    if isinstance(value, Decimal) and type_.typmod < 0 and not is_wide(type_):
         return value.normalize(_EXACT)
     return value
 
@@ -115,4 +115,6 @@ def _literal(value: Any, type_: SqlType) -> Any:
         return tuple(value if element is None else (_literal(item, element) for item in value))
     if isinstance(value, datetime.datetime) and type_.oid == t.TIMESTAMPTZ:
         return value.astimezone(datetime.UTC)
+    if isinstance(value, str) and type_.oid == t.NUMERIC:
+        return Decimal(value)  # A wide one.
     return value

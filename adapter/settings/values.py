@@ -31,8 +31,8 @@ from planner.errors import (
     ObjectNotInPrerequisiteState,
     SqlError,
 )
+from planner.values.datetimes.interval_input import parse_interval
 from planner.values.datetimes.time_zones import named_zone
-from planner.values.interval_text import parse_interval
 
 _BOOLS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
 _MEMORY_UNITS = {"B": Decimal(1) / 1024, "kB": Decimal(1), "MB": Decimal(1024), "GB": Decimal(1024**2)}

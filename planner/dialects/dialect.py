@@ -251,6 +251,10 @@ class Dialect(TimeZones):
         """Whether a whole text matches the regular expression `pattern`."""
 
     @abstractmethod
+    def float_input(self, oid: int) -> str:
+        """A template that reads a text as strtod does; `oid` is real or double precision. Raises 22P02, 22003."""
+
+    @abstractmethod
     def float_text(self, oid: int) -> str:
         """A template of a float's text; `oid` is real or double precision."""
 

@@ -16,6 +16,7 @@ from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import NumericShape, SqlType
 from planner.values.datetimes.calendar_days import DATE_INFINITY, DAY_MICROS, TIMESTAMP_INFINITY
+from planner.values.floats.float_input import NAN
 
 _NUMBERS = frozenset([types.INT2, types.INT4, types.INT8, types.FLOAT8])
 
@@ -234,6 +235,12 @@ class LocalDialect(Dialect):
 
     def matches_fully(self, text: str, pattern: str) -> str:
         return f"regexp_full_match({text}, {self.string(pattern)})"
+
+    def float_input(self, oid: int) -> str:
+        # DuckDB takes NaN from a function in Python for NULL.
+        nan = self.matches("{0}", rf"^[ \t\n\r\v\f]*[+-]?{NAN}[ \t\n\r\v\f]*$")
+        read = "tg_float4_in({0})" if oid == types.FLOAT4 else "tg_float8_in({0})"
+        return f"CASE WHEN {nan} THEN CAST('NaN' AS {self.scalar_types[oid]}) ELSE {read} END"
 
     def float_text(self, oid: int) -> str:
         return "tg_float4_out({0})" if oid == types.FLOAT4 else "tg_float8_out({0})"

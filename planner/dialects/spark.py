@@ -18,6 +18,7 @@ from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import NumericShape, SqlType
 from planner.values.datetimes.time_zones import setting_zone
+from planner.values.floats.float_input import DECIMAL, HEXADECIMAL, INFINITE, NAN
 
 _DAY = r"\d\d\d\d-\d\d-\d\d"
 _CLOCK = r"\d\d:\d\d(:\d\d(\.\d\d?\d?\d?\d?\d?)?)?"
@@ -245,6 +246,28 @@ class SparkDialect(Dialect):
 
     def matches_fully(self, text: str, pattern: str) -> str:
         return f"({text} RLIKE {self.string(f'^{pattern}$')})"
+
+    def float_input(self, oid: int) -> str:
+        # Java takes hexadecimal numbers, with exponents only. No function in Python: Spark calls none in lambdas.
+        name = "real" if oid == types.FLOAT4 else "double precision"
+        held = self.scalar_types[oid]
+        blanks = self.string(r"^\s+|\s+$")
+        trimmed = f"regexp_replace({{0}}, {blanks}, '')"
+        number = (
+            f"CASE WHEN {self.matches('{0}', '[xX]')} AND NOT {self.matches('{0}', '[pP]')} "
+            f"THEN concat({trimmed}, 'p0') ELSE {trimmed} END"
+        )
+        value = f"CAST({number} AS {held})"
+        some = self.matches("{0}", r"^\s*[+-]?(0[xX][0.]*[1-9a-fA-F]|[0.]*[1-9])")
+        out_of_range = self.raise_about("22003", '"', trimmed, f'" is out of range for type {name}')
+        nan, infinite, finite = (
+            self.matches("{0}", rf"^\s*[+-]?({pattern})\s*$") for pattern in (NAN, INFINITE, f"{HEXADECIMAL}|{DECIMAL}")
+        )
+        return (
+            f"CASE WHEN {nan} THEN CAST('NaN' AS {held}) WHEN {infinite} THEN CAST({trimmed} AS {held}) "
+            f"WHEN {finite} THEN CASE WHEN {self.is_infinite(value)} OR ({value} = 0 AND {some}) THEN {out_of_range} "
+            f"ELSE {value} END WHEN {{0}} IS NOT NULL THEN {self.raise_invalid_input(name, '{0}')} END"
+        )
 
     def float_text(self, oid: int) -> str:
         return spark_texts.float_text(oid)

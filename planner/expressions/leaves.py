@@ -32,6 +32,7 @@ from planner.types.types import (
     INT4,
     INT8,
     NAME,
+    NUMERIC,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -40,6 +41,7 @@ from planner.types.types import (
     SqlType,
 )
 from planner.values.opaque.bit_text import parse_bits
+from planner.values.text_values import parse_text
 
 
 def _constant(level: Level, tree: Tree) -> Scalar:
@@ -73,13 +75,12 @@ def _number(level: Level, text: str, location: int) -> Literal:
         if -(2**63) <= whole < 2**63:
             return Literal(value=whole, type=SqlType(INT8))
         plain = str(whole)
-    value = Decimal(plain)
-    exponent = value.as_tuple().exponent
-    if isinstance(exponent, int) and 0 < exponent < 200:
-        value = Decimal(format(value, "f"))
-    if not value:
-        # Numeric has no negative zero.
-        value = value.copy_abs()
+    try:
+        value = parse_text(plain, SqlType(NUMERIC))
+    except SqlError as error:
+        error.position = level.statement.position(location)
+        raise
+    assert isinstance(value, Decimal)
     return Literal(value=value, type=numeric_literal_type(value))
 
 

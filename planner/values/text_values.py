@@ -7,11 +7,10 @@ text.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 from planner.common_errors import numeric_overflow
 from planner.errors import (
@@ -46,10 +45,12 @@ from planner.values.datetimes.calendar_days import (
     timestamp_of,
     timestamptz_of,
 )
+from planner.values.datetimes.interval_input import parse_interval
 from planner.values.datetimes.time_zones import setting_zone
-from planner.values.floats.float_text import format_float, nearest_single
+from planner.values.floats.float_input import read_float
+from planner.values.floats.float_text import format_float
 from planner.values.geometry.shapes import GEOMETRY, held
-from planner.values.interval_text import fields_kept, format_interval, parse_interval
+from planner.values.interval_text import fields_kept, format_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
 from planner.values.opaque.address_text import parse_lsn, parse_macaddr, parse_macaddr8, parse_tid
@@ -64,7 +65,7 @@ _EMPTY: Mapping[str, str] = {}
 Names = Callable[[int, str], int]
 """The oid of the object that a text names, for one of `REG_TYPES` (regclass, regtype, ...)."""
 _SPACE = " \t\n\r\v\f"
-_WIDE = Context(prec=1000)
+_WIDE = Context(prec=1001)
 
 
 def _setting(settings: Mapping[str, str], name: str, default: str) -> str:
@@ -173,40 +174,30 @@ def _snapshot(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
     raise _invalid("pg_snapshot", text)
 
 
-_FLOAT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
-_FLOAT_WORDS = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf, "inf": math.inf,
-                "+inf": math.inf, "-inf": -math.inf}  # fmt: skip
-
-
 def _float(text: str, type: SqlType, settings: Mapping[str, str]) -> float:
-    name = "real" if type.oid == t.FLOAT4 else "double precision"
-    body = text.strip(_SPACE)
-    word = _FLOAT_WORDS.get(body.lower())
-    if word is not None:
-        return word
-    if not _FLOAT.match(body):
-        raise _invalid(name, text)
-    value = float(body)
-    zero = not any(c in "123456789" for c in re.split("[eE]", body)[0])
-    if type.oid == t.FLOAT4 and math.isfinite(value):
-        value = nearest_single(value, Decimal(body))
-    if math.isinf(value) or (value == 0 and not zero):
-        raise NumericValueOutOfRange(f'"{body}" is out of range for type {name}')
-    return value
+    return read_float(text, single=type.oid == t.FLOAT4)
 
 
 MAX_WHOLE_DIGITS, MAX_FRACTION_DIGITS = 131_072, 16_383
 """Of a numeric."""
 
 
+_NUMERIC = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d+))?", re.ASCII)
+_NUMERIC_WORDS = {"nan": "NaN", **dict.fromkeys(("infinity", "+infinity", "inf", "+inf"), "Infinity"),
+                  **dict.fromkeys(("-infinity", "-inf"), "-Infinity")}  # fmt: skip
+_EXPONENT_END = (2**31 - 1) // 2
+"""PostgreSQL reads no exponent as large as this, not of zero either; Python's decimals have none much larger."""
+
+
 def _numeric(text: str, type: SqlType, settings: Mapping[str, str]) -> Decimal:
     body = text.strip(_SPACE)
-    word = body.lower()
-    if word in _FLOAT_WORDS:
-        if word == "nan":
-            return Decimal("NaN")
-        return Decimal("-Infinity" if word[0] == "-" else "Infinity")
-    if not _FLOAT.match(body):
+    word = _NUMERIC_WORDS.get(body.lower())
+    if word is not None:
+        return Decimal(word)
+    match = _NUMERIC.match(body)
+    if match is not None and abs(int(match[1] or 0)) >= _EXPONENT_END:
+        raise numeric_overflow()
+    if match is None or match.end() < len(body):
         raise _invalid("numeric", text)
     value = Decimal(body)
     exponent = value.as_tuple().exponent
@@ -380,19 +371,21 @@ def fit_numeric(value: Decimal, typmod: int) -> Decimal:
             "numeric field overflow",
             detail=f"A field with precision {precision}, scale {scale} cannot hold an infinite value.",
         )
-    try:
-        rounded = value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
-    except InvalidOperation:
-        raise numeric_overflow() from None
     whole = precision - scale
+    if value and value.adjusted() >= whole:
+        raise _beyond_precision(precision, scale)
+    rounded = value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
     if rounded.copy_abs() >= Decimal(10) ** whole:
-        bound = f"10^{whole}" if whole else "1"
-        raise NumericValueOutOfRange(
-            "numeric field overflow",
-            detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than "
-            f"{bound}.",
-        )
+        raise _beyond_precision(precision, scale)
     return rounded if rounded else rounded.copy_abs()
+
+
+def _beyond_precision(precision: int, scale: int) -> NumericValueOutOfRange:
+    bound = f"10^{precision - scale}" if precision != scale else "1"
+    return NumericValueOutOfRange(
+        "numeric field overflow",
+        detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}.",
+    )
 
 
 # ---------------------------------------------------------------- output

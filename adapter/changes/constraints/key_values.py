@@ -71,8 +71,6 @@ def naming_column(key: ForeignKey, attnum: int) -> Iterator[None]:
 def _as(column: pa.Array, given: SqlType, wanted: SqlType, convert: Callable[[Any, SqlType], Any]) -> pa.Array:
     if given.oid in _NUMBERS and wanted.oid in _NUMBERS:
         values = [literal_value(column, row, given) for row in range(len(column))]
-        if given.oid == t.NUMERIC:  # Those that no decimal holds are texts.
-            values = [None if value is None else Decimal(value) for value in values]
         return array_of(wanted, [None if value is None else convert(value, wanted) for value in values])
     if t.BPCHAR in (given.oid, wanted.oid):
         return pa.array(

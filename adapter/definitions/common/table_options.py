@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from adapter.definitions.common.storage_parameters import checked_parameters
 from planner.errors import InvalidParameterValue, SqlError
-from planner.values.interval_text import parse_interval
+from planner.values.datetimes.interval_input import parse_interval
 
 RETAIN_HISTORY = "retain_history"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from adapter.definitions.common.table_options import DAY_US, MONTH_DAYS, checked_options
 from planner.errors import InvalidParameterValue, SqlError
-from planner.values.interval_text import parse_interval
+from planner.values.datetimes.interval_input import parse_interval
 
 MIN_INTERVAL_US = 100_000
 """A tenth of a second: refreshing more often would leave room for nothing else; that is what on commit is for."""

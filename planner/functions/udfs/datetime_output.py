@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -11,6 +12,15 @@ from planner.errors import InvalidDatetimeFormat
 from planner.functions.udfs.templates.template_patterns import DAYS, MONTHS, ordinal, tokens
 from planner.values.datetimes.calendar_days import in_python_years, years_of_shift
 from planner.values.datetimes.time_zones import setting_zone
+from planner.values.datetimes.weeks import (
+    day_of_week_year,
+    julian_day,
+    quotient,
+    remainder,
+    week_of,
+    wrapped,
+    year_of_week,
+)
 
 
 class _Clock(Struct, frozen=True):
@@ -20,6 +30,7 @@ class _Clock(Struct, frozen=True):
     name: str
 
 
+_ISO_FIELD = re.compile("[IiJj]")
 _ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
 
 
@@ -146,42 +157,66 @@ def _zone_field(field: str, clock: _Clock | None) -> str:
 def to_char_interval(interval: Mapping[str, int], pattern: str) -> str:
     """to_char(interval, pattern): years, months, days and an unlimited hour."""
     years, months = int(interval["months"] / 12), interval["months"] - int(interval["months"] / 12) * 12
-    micros = abs(interval["micros"])
+    days, micros = interval["days"], abs(interval["micros"])
     sign = -1 if interval["micros"] < 0 else 1
     hours, rest = divmod(micros, 3_600_000_000)
     minutes, rest = divmod(rest, 60_000_000)
     seconds, fraction = divmod(rest, 1_000_000)
-    hour12 = hours % 12 or 12
-    numbers = {
-        "HH24": (sign * hours, 2),
-        "HH12": (sign * hour12, 2),
-        "HH": (sign * hour12, 2),
-        "MI": (sign * minutes, 2),
-        "SS": (sign * seconds, 2),
+    hour12 = sign * (hours % 12) or 12
+    is_afternoon = sign > 0 and hours % 24 >= 12
+    days_in_all = wrapped(days + 30 * interval["months"])
+    signed = {
+        "HH24": (sign * hours, 2, sign * hours),
+        "HH12": (hour12, 2, sign * hours),
+        "HH": (hour12, 2, sign * hours),
+        "MI": (sign * minutes, 2, sign * minutes),
+        "SS": (sign * seconds, 2, sign * seconds),
+        "YYYY": (years, 4, years),
+        "YYY": (remainder(years, 1000), 3, years),
+        "YY": (remainder(years, 100), 2, years),
+        "Y": (remainder(years, 10), 1, 0),
+        "MM": (months, 2, months),
+        "CC": (quotient(years, 100), 2, quotient(years, 100)),
+    }
+    """Their numbers, how wide they are, and whose sign makes them wider."""
+    plain = {
         "MS": (sign * (fraction // 1000), 3),
         "US": (sign * fraction, 6),
-        "YYYY": (years, 4),
-        "YYY": (years - int(years / 1000) * 1000, 3),
-        "YY": (years - int(years / 100) * 100, 2),
-        "Y": (years - int(years / 10) * 10, 1),
-        "MM": (months, 2),
-        "DD": (interval["days"], 1 if interval["days"] < 0 else 2),
-        "DDD": (interval["days"] + 30 * interval["months"], 3),
-        "W": (int((interval["days"] - 1) / 7) + 1, 1),
-        "WW": (int((interval["days"] + 30 * interval["months"] - 1) / 7) + 1, 2),
-        "CC": (int(years / 100), 2),
+        "DD": (days, 2),
+        "DDD": (days_in_all, 3),
+        "W": (quotient(wrapped(days - 1), 7) + 1, 1),
+        "WW": (quotient(wrapped(days_in_all - 1), 7) + 1, 2),
     }
+    plain |= {f"FF{digits}": (sign * (fraction // 10 ** (6 - digits)), digits) for digits in range(1, 7)}
+    if _ISO_FIELD.search(pattern) is not None:
+        iso_year = year_of_week(years, months, days)
+        signed |= {
+            "IYYY": (iso_year, 4, years),
+            "IYY": (remainder(iso_year, 1000), 3, years),
+            "IY": (remainder(iso_year, 100), 2, years),
+            "I": (remainder(iso_year, 10), 1, 0),
+        }
+        plain |= {
+            "IDDD": (day_of_week_year(years, months, days), 3),
+            "IW": (week_of(years, months, days), 2),
+            "J": (julian_day(years, months, days), 1),
+        }
     out: list[str] = []
     for token, text, fill, _ in tokens(pattern):
         if token != "field":
             out.append(text)
             continue
         field, _, suffix = text.partition("\0")
-        if field in numbers:
-            number, width = numbers[field]
-            shown = str(number) if fill else f"{number:0{width + (number < 0)}d}"
+        if field in signed:
+            number, width, of = signed[field]
+            shown = str(number) if fill else f"{number:0{width + (of < 0)}d}"
+        elif field in plain:
+            number, width = plain[field]
+            shown = str(number) if fill else f"{number:0{width}d}"
         elif field == "Q":
-            shown = str(int((months - 1) / 3) + 1) if months else ""
+            if not months:
+                continue
+            shown = str(int((months - 1) / 3) + 1)
         elif field == "Y,YYY":
             shown = f"{int(years / 1000)},{years - int(years / 1000) * 1000:03d}"
         elif field in ("RM", "rm"):
@@ -192,10 +227,9 @@ def to_char_interval(interval: Mapping[str, int], pattern: str) -> str:
             shown = roman if field == "RM" else roman.lower()
         elif field in ("SSSS", "SSSSS"):
             shown = str(sign * (hours * 3600 + minutes * 60 + seconds))
-        elif field.upper() in ("AM", "PM"):
-            shown = ("AM" if hours % 24 < 12 else "PM") if field.isupper() else ("am" if hours % 24 < 12 else "pm")
-        elif field.startswith("FF"):
-            shown = f"{fraction:06d}"[: int(field[2])]
+        elif field.upper() in ("AM", "PM", "A.M.", "P.M."):
+            half = ("P.M." if is_afternoon else "A.M.") if "." in field else "PM" if is_afternoon else "AM"
+            shown = half if field.isupper() else half.lower()
         else:
             raise InvalidDatetimeFormat(
                 "invalid format specification for an interval value",

@@ -28,6 +28,7 @@ from planner.syntax.identifiers import quote_identifier
 from planner.types import types
 from planner.types.types import SqlType
 from planner.values.bytea_text import char_byte, char_of, char_text, from_base64, from_escapes, from_hex
+from planner.values.floats.float_input import read_float
 from planner.values.floats.float_text import format_float
 from planner.values.interval_text import format_interval
 from planner.values.record_text import record_items
@@ -444,6 +445,16 @@ def interval_out(value: Mapping[str, int], style: str) -> str:
     return format_interval(Interval(value["months"], value["days"], value["micros"]), style)
 
 
+def float8_in(text: str) -> float:
+    """double precision input."""
+    return read_float(text, single=False)
+
+
+def float4_in(text: str) -> float:
+    """real input."""
+    return read_float(text, single=True)
+
+
 def float8_out(value: float) -> str:
     """Text of a double precision value."""
     return format_float(value)
@@ -536,6 +547,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_size_pretty": Udf(("BIGINT",), _T, size_pretty),
     "tg_size_bytes": Udf((_T,), "BIGINT", size_bytes),
     "tg_interval_out": Udf((INTERVAL, _T), _T, interval_out),
+    "tg_float8_in": Udf((_T,), "DOUBLE", float8_in),
+    "tg_float4_in": Udf((_T,), "FLOAT", float4_in),
     "tg_float8_out": Udf(("DOUBLE",), _T, float8_out),
     "tg_float4_out": Udf(("FLOAT",), _T, float4_out),
     "tg_bytea_in": Udf((_T,), _B, bytea_in),

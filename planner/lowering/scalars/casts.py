@@ -318,14 +318,22 @@ _ADDRESS_INPUTS = {
 }
 
 
+_USUAL_DOUBLE = r" *[+-]?(\d{1,50}(\.\d{0,50})?|\.\d{1,50})([eE][+-]?\d{1,2})? *"
+_USUAL_REAL = r" *[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\d)? *"
+"""Texts of numbers that are never out of range."""
+
+
 def _from_text(ctx: Context, target: SqlType) -> str:
     plain = ctx.dialect.cast("{0}", target)
     if target.oid in INTEGERS:
         return _checked_number(ctx, target, INTEGER_NAMES[target.oid], plain)
     if target.oid in FLOATS:
-        name = "real" if target.oid == types.FLOAT4 else "double precision"
-        pattern = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*"
-        return _checked(ctx, pattern, plain.replace("{0}", "trim({0})"), name)
+        usual = _USUAL_REAL if target.oid == types.FLOAT4 else _USUAL_DOUBLE
+        read = plain.replace("{0}", "trim({0})")
+        return (
+            f"CASE WHEN {ctx.dialect.matches_fully('{0}', usual)} THEN {read} "
+            f"ELSE {ctx.dialect.float_input(target.oid)} END"
+        )
     if target.oid == types.BOOL:
         fault = ctx.dialect.raise_invalid_input("boolean", "{0}")
         return (

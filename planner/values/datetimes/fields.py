@@ -118,7 +118,7 @@ def read_fields(text: str, type_name: str, date_style: str) -> DateTimeFields:
         raise InvalidTimeZoneDisplacementValue(f'time zone displacement out of range: "{text}"') from None
 
 
-def _cut(text: str) -> list[tuple[str, str]]:
+def cut(text: str) -> list[tuple[str, str]]:
     """The fields of a text with their kinds: date, time, number, zone, word. Raises Malformed."""
     found: list[tuple[str, str]] = []
     position, length = 0, len(text)
@@ -175,7 +175,7 @@ class _Reader:
 
     def read(self, text: str) -> DateTimeFields:
         fields = self._fields
-        self._parts = _cut(text)
+        self._parts = cut(text)
         for index, (kind, value) in enumerate(self._parts):
             match kind:
                 case "date":
@@ -261,9 +261,10 @@ class _Reader:
         fields = self._fields
         whole, point, fraction = value.partition(".")
         parts = whole.split(":")
-        if not 2 <= len(parts) <= 3 or not all(parts) or "." in fraction or ":" in fraction:
+        if not 2 <= len(parts) <= 3 or not parts[0] or "." in fraction or ":" in fraction:
             raise Malformed
-        numbers = [_integer(part) for part in parts]
+        # Nothing after a colon is 0, as strtol() reads it.
+        numbers = [_integer(part or "0") for part in parts]
         if len(numbers) == 2:
             numbers = [0, *numbers] if point else [*numbers, 0]
         fields.hour, fields.minute, fields.second = numbers

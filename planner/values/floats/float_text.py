@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from decimal import Decimal
+from fractions import Fraction
 
 
 def format_float(value: float, *, single: bool = False) -> str:
@@ -40,7 +41,7 @@ def format_float(value: float, *, single: bool = False) -> str:
     return f"{prefix}{body[:exponent]}.{body[exponent:]}"
 
 
-def nearest_single(double: float, exact: Decimal) -> float:
+def nearest_single(double: float, exact: Decimal | Fraction) -> float:
     """The float4 nearest to `exact`, of which `double` is the nearest float8; infinite where it is too large.
 
     SUBTLE: the float4 nearest to `double` is another one where `double` lies in the middle of two and `exact` does not.

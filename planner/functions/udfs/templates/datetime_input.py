@@ -47,7 +47,7 @@ def to_date(text: str, pattern: str) -> int:
 def distance(found: Mapping[str, int], text: str) -> dt.timedelta:
     """How far east of Greenwich the zone of TZH and TZM is."""
     hours, minutes = found.get("TZH", 0), found.get("TZM", 0)
-    if hours > MAX_ZONE_HOURS or minutes > 59:
+    if not 0 <= hours <= MAX_ZONE_HOURS or not 0 <= minutes <= 59:
         raise InvalidTimeZoneDisplacementValue(f'time zone displacement out of range: "{text}"')
     return dt.timedelta(hours=hours, minutes=minutes) * found.get("TZ sign", 1)
 

@@ -9,7 +9,8 @@ from planner.errors import DatetimeFieldOverflow, FeatureNotSupported, InvalidDa
 from planner.functions.udfs.templates.template_patterns import DAYS, MONTHS, tokens
 
 _SPACES = " \t\n\r\v\f"
-_LENGTHS = {"HH24": 2, "HH12": 2, "MS": 3, "US": 6, "IDDD": 3, "RM": 4, "Y,YYY": 5, "SSSSS": 5, "SSSS": 4}
+_LENGTHS = {"HH24": 2, "HH12": 2, "MS": 3, "US": 6, "IDDD": 3, "RM": 4, "Y,YYY": 5, "SSSSS": 5, "SSSS": 4,
+            "TZH": 2, "TZM": 2}  # fmt: skip
 """Digits that a field takes where another one follows at once, unless they are as many as its name has letters."""
 
 _SHORT_YEARS = {"YYY": "YYYY", "YY": "YYYY", "Y": "YYYY", "IYY": "IYYY", "IY": "IYYY", "I": "IYYY"}
