@@ -17,6 +17,7 @@ from planner.errors import FeatureNotSupported
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import NumericShape, SqlType
+from planner.values.datetimes.calendar_days import DAY_MICROS
 from planner.values.datetimes.time_zones import setting_zone
 from planner.values.floats.float_input import DECIMAL, HEXADECIMAL, INFINITE, NAN
 
@@ -330,7 +331,9 @@ class SparkDialect(Dialect):
         return f"CASE WHEN {time} > TIME '23:59:59.999999' THEN '24:00:00' ELSE CAST({time} AS STRING) END"
 
     def micros_interval(self, micros: str) -> str:
-        return f"make_dt_interval(0, 0, 0, CAST({micros} / 1000000BD AS DECIMAL(18,6)))"
+        # Its seconds are of twelve digits, which hold less than all microseconds of an interval.
+        days = f"CAST({micros} div {DAY_MICROS} AS INT)"
+        return f"make_dt_interval({days}, 0, 0, CAST({micros} % {DAY_MICROS} / 1000000BD AS DECIMAL(18,6)))"
 
     def interval_struct(self, months: str, days: str, micros: str) -> str:
         # A struct of constants would count as never NULL even where the whole struct is.

@@ -45,12 +45,13 @@ from planner.values.datetimes.calendar_days import (
     timestamp_of,
     timestamptz_of,
 )
+from planner.values.datetimes.interval_fields import fields_kept
 from planner.values.datetimes.interval_input import parse_interval
 from planner.values.datetimes.time_zones import setting_zone
 from planner.values.floats.float_input import read_float
 from planner.values.floats.float_text import format_float
 from planner.values.geometry.shapes import GEOMETRY, held
-from planner.values.interval_text import fields_kept, format_interval
+from planner.values.interval_text import format_interval
 from planner.values.json.json_text import check_json, normalize_jsonb
 from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
 from planner.values.opaque.address_text import parse_lsn, parse_macaddr, parse_macaddr8, parse_tid

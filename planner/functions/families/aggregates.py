@@ -13,7 +13,7 @@ from planner.functions.forms.numeric_division import number_scale, quotient, quo
 from planner.ir.physical import element_type
 from planner.types.base_types import kind_of
 from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of
-from planner.types.types import CIDR, INET, INTERVAL, NUMERIC, NumericShape, SqlType
+from planner.types.types import CIDR, FLOAT8, INET, INTERVAL, NUMERIC, NumericShape, SqlType
 
 _COLLECTED = both("")
 """Printed by `planner.lowering.collected`."""
@@ -255,7 +255,8 @@ def _percentile(name: str, computed: Mapping[str, str]) -> Callable[[CallSite], 
             return name + "({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}"
         several = element_type(site.arg_types[0]) is not None
         number = "p" if several else "{0}"
-        shown = f"regexp_replace(CAST({number} AS {site.dialect.text}), '[.]0$', '')"
+        rounded = f"CAST({site.dialect.significant_digits(number, 6)} AS DOUBLE)"
+        shown = site.dialect.float_text(FLOAT8).replace("{0}", rounded)
         fault = site.dialect.raise_about("22003", "percentile value ", shown, " is not between 0 and 1")
         one = (
             f"CASE WHEN {number} NOT BETWEEN 0 AND 1 THEN {fault} "

@@ -259,12 +259,14 @@ def make_date(year: int, month: int, day: int) -> int:
 
 def _days(year: int, month: int, day: int, *, shown: int) -> int:
     """The day of a date; what there is not is told with the year `shown`."""
+    told = year
     try:
         if year in (0, -(2**31)):
             raise ValueError
+        told = shown
         days = days_from_civil(year if year > 0 else year + 1, month, day)
     except ValueError:
-        raise DatetimeFieldOverflow(f"date field value out of range: {year}-{month:02d}-{day:02d}") from None
+        raise DatetimeFieldOverflow(f"date field value out of range: {told}-{month:02d}-{day:02d}") from None
     if not FIRST_DAY <= days <= LAST_DAY:
         raise DatetimeFieldOverflow(f"date out of range: {shown}-{month:02d}-{day:02d}")
     return days

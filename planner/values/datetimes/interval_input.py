@@ -9,7 +9,7 @@ from planner.common_errors import interval_out_of_range
 from planner.errors import IntervalFieldOverflow, InvalidDatetimeFormat
 from planner.ir.nodes import Interval
 from planner.values.datetimes.fields import Malformed, cut
-from planner.values.interval_text import fields_kept
+from planner.values.datetimes.interval_fields import fields_kept
 
 _UNITS: dict[str, str] = {}
 for _names in (

@@ -57,11 +57,35 @@ def _unless_none(site: CallSite, interval: int, moved: str) -> str:
 def _moment_interval(sign: str, moment: int, interval: int) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
         shifted = _moved(site, sign, moment, interval)
+        if site.engine == "local":
+            shifted = _when_near(site, shifted, moment, interval)
         zoned = site.arg_types[moment].oid == TIMESTAMPTZ
         falls = _falls(sign, site.constants[interval])
         return in_range(site.dialect, shifted, TIMESTAMPTZ if zoned else TIMESTAMP, falls=falls)
 
     return template
+
+
+_FAR_MONTHS, _FAR_DAYS = 12 * 300_000, 110_000_000
+"""Farther than any two moments are from each other."""
+
+
+def _when_near(site: CallSite, shifted: str, moment: int, interval: int) -> str:
+    """`shifted` where the interval leads to a moment at all: DuckDB has other errors for long ones."""
+    constant, place = site.constants[interval], f"{{{interval}}}"
+    still = f"{{{moment}}}"
+    finite = f"NOT {site.dialect.is_infinite_moment(still)}"
+    if site.arg_types[moment].oid == DATE:
+        still = site.dialect.midnight(still)
+    fault = f"CASE WHEN {finite} THEN {site.dialect.raise_sql('22008', 'timestamp out of range')} ELSE {still} END"
+    if isinstance(constant, Interval):
+        is_far = abs(constant.months) > _FAR_MONTHS or abs(constant.days) > _FAR_DAYS
+        return fault if is_far else shifted
+    far = (
+        f"{place}.months NOT BETWEEN {-_FAR_MONTHS} AND {_FAR_MONTHS} "
+        f"OR {place}.days NOT BETWEEN {-_FAR_DAYS} AND {_FAR_DAYS}"
+    )
+    return f"CASE WHEN {far} THEN {fault} ELSE {shifted} END"
 
 
 def _falls(sign: str, interval: object) -> bool:
