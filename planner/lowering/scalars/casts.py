@@ -27,8 +27,8 @@ from planner.types.type_scope import TYPE_SCOPE
 from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values.datetimes.calendar_days import MICROS_1970_TO_2000
+from planner.values.datetimes.interval_fields import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from planner.values.geometry.shapes import GEOMETRY
-from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
 from storage.catalog.types import EnumLabel
 
