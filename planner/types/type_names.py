@@ -321,7 +321,9 @@ def _modifier(text: str, position: int | None) -> int:
     """A modifier as a number. 22P02, 22003."""
     if _INTEGER.fullmatch(text) is None:
         raise InvalidTextRepresentation(f'invalid input syntax for type integer: "{text}"', position=position)
-    value = int(text)
+    # Python reads no number of thousands of digits.
+    digits = text.strip().lstrip("+-").lstrip("0") or "0"
+    value = int(digits[:20]) * (-1 if "-" in text else 1)
     if not -(2**31) <= value < 2**31:
         raise NumericValueOutOfRange(f'value "{text}" is out of range for type integer', position=position)
     return value

@@ -41,10 +41,18 @@ _FIELD_UNITS = {
     3080: "minute", 7176: "second", 3072: "minute", 7168: "second", 6144: "second",
 }  # fmt: skip
 _MINUTE_TO_SECOND = 6144
+_MOST_DIGITS = 255
 
 
 class _OutOfRange(Exception):
     """A field is beyond its range."""
+
+
+def _whole(digits: str | None) -> int:
+    """The number that is written, 0 for nothing. PostgreSQL has no room for longer ones (MAXDATELEN)."""
+    if digits is not None and len(digits) > _MOST_DIGITS:
+        raise Malformed
+    return int(digits or 0)
 
 
 def _bounded(value: int, bits: int) -> int:
@@ -162,12 +170,12 @@ def _add_number(total: _Sum, value: str, unit: str, *, negative: bool) -> tuple[
     """Adds a number, or years and months; gives the unit of what may come before it, and the units that it gave."""
     digits = _DIGITS.match(value)
     assert digits is not None
-    whole, rest = _bounded(int(digits[0] or 0), 64), value[digits.end() :]
+    whole, rest = _bounded(_whole(digits[0]), 64), value[digits.end() :]
     fraction = 0.0
     if rest[:1] == "-":
         months = _DIGITS.match(rest, 1)
         assert months is not None
-        number = int(months[0] or 0)
+        number = _whole(months[0])
         if not 0 <= number < 12:
             raise _OutOfRange
         if months.end() < len(rest):
@@ -212,8 +220,8 @@ def _clock(text: str, fields: int) -> int:
     match = _COLONS.fullmatch(text)
     if match is None:
         raise Malformed
-    hours, minutes = _bounded(int(match[1]), 64), _bounded(int(match[2] or 0), 32)
-    seconds = _bounded(int(match[3] or 0), 32)
+    hours, minutes = _bounded(_whole(match[1]), 64), _bounded(_whole(match[2]), 32)
+    seconds = _bounded(_whole(match[3]), 32)
     micros = round(_fraction(match[4]) * 1_000_000) if match[4] else 0
     if match[3] is None and (match[4] or fields == _MINUTE_TO_SECOND):
         hours, minutes, seconds = 0, _bounded(hours, 32), minutes
@@ -262,7 +270,7 @@ def _add_iso(
         if position == len(part) and len(written) == digits and written.isdigit():
             places = (0, first, first + 2, digits)
             for unit, start, end in zip(units, places[:-1], places[1:], strict=True):
-                total.add(int(written[start:end]), fraction if end == digits else 0.0, unit)
+                total.add(_whole(written[start:end]), fraction if end == digits else 0.0, unit)
             return
         values = [(whole, fraction)]
         while part[position : position + 1] == mark and len(values) < len(units):

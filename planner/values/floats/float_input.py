@@ -61,4 +61,6 @@ def _value(match: re.Match[str], *, single: bool) -> float | None:
 def _exact_hexadecimal(digits: str) -> Fraction:
     mantissa, _, exponent = digits[2:].lower().partition("p")
     whole, _, fraction = mantissa.partition(".")
-    return int(whole + fraction, 16) * Fraction(2) ** (int(exponent or 0) - 4 * len(fraction))
+    # NOTE: a float has been made of it, so a long exponent has zeros before it.
+    shift = int(re.sub(r"^([+-]?)0+(?=\d)", r"\1", exponent) or 0)
+    return int(whole + fraction, 16) * Fraction(2) ** (shift - 4 * len(fraction))

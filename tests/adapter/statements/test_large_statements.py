@@ -163,6 +163,26 @@ async def test_rows_that_would_double_with_each_level(client: Client) -> None:
     assert (await client.error(f"select {nested('row(', '1', ')', 30)}")).sqlstate == "54000"
 
 
+UNNAMED = {
+    "many": f"select * from {', '.join(['(select 1)'] * 300)}",
+    "nested": f"select * from {nested('(select * from ', '(select 1)', ')', 100)}",
+}
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+async def test_subqueries_without_aliases(client: Client, without_gc: None, name: str) -> None:
+    await client.run("select abs(1)")
+    with watched() as longest:
+        error = await client.error(UNNAMED[name])
+    assert (error.sqlstate, error.message) == ("42601", "subquery in FROM must have an alias")
+    assert longest.seconds < LONGEST_STALL, longest.what
+
+
+@pytest.mark.parametrize("modifier", ["9" * 5_000, f"'{'9' * 5_000}'", f"'-{'9' * 5_000}'"])
+async def test_modifiers_of_types_of_any_length(client: Client, modifier: str) -> None:
+    assert (await client.error(f"select 1::numeric({modifier})")).sqlstate == "22003"
+
+
 @pytest.mark.parametrize(
     "text",
     [
